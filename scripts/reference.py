@@ -81,21 +81,39 @@ def commands(command: Any, name: str) -> Iterator[str]:
 
 def options(name: str, command: Any) -> Iterator[str]:
     """One command with its help and options."""
-    yield from [f"### `{name}`", "", inspect.cleandoc(command.help or ""), ""]
-    yield from ["| option | meaning | default |", "|---|---|---|"]
-    for parameter in command.params:
-        yield option(parameter)
-    yield ""
+    words, _, examples = inspect.cleandoc(command.help or "").partition("\nFor example:\n")
+    yield from [f"### `{name}`", "", words.strip(), ""]
+    lines = [line.removeprefix("  ") for line in examples.splitlines() if line]
+    if lines:
+        yield from ["```sh", *lines, "```", ""]
+    if command.params:
+        yield from ["| option | meaning | default |", "|---|---|---|"]
+        yield from [*map(option, command.params), ""]
 
 
 def option(parameter: Any) -> str:
     """One row of an option table."""
     is_argument = parameter.param_type_name == "argument"
-    names = parameter.name.upper() if is_argument else ", ".join(parameter.opts)
-    default = parameter.default
-    shown = "" if default is None or default is False or callable(default) else f"`{default}`"
+    named = [parameter.name.upper()] if is_argument else names(parameter)
     meaning = (getattr(parameter, "help", None) or "").replace("|", "\\|")
-    return f"| `{names}` | {meaning} | {'' if is_argument else shown} |"
+    shown = ", ".join(f"`{name}`" for name in named)
+    return f"| {shown} | {meaning} | {default(parameter)} |"
+
+
+def names(parameter: Any) -> list[str]:
+    """What an option is written as; one that only turns something off has no other name."""
+    return [name for name in (*parameter.opts, *parameter.secondary_opts) if name.strip()]
+
+
+def default(parameter: Any) -> str:
+    """What holds where an option is not given: a value, or the words that stand for it."""
+    shown = getattr(parameter, "show_default", None)
+    if isinstance(shown, str):
+        return shown
+    value = parameter.default
+    is_said = shown is not False and parameter.param_type_name != "argument"
+    is_value = value is not None and value is not False and value != "" and not callable(value)
+    return f"`{value}`" if is_said and is_value else ""
 
 
 def classes(named: dict[str, Any]) -> Iterator[str]:

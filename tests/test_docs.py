@@ -71,7 +71,7 @@ def test_every_command_shown_is_one_that_exists(line):
         is_named = words[0] in known
         command = known[words[0] if is_named else "spans"]
         words = words[1:] if is_named else words
-    known = {name for parameter in command.params for name in parameter.opts}
+    known = {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
     for word in words:
         if word.startswith("-") and not re.fullmatch(r"-[\d.]+", word):
             assert word.split("=")[0] in known | {"--help"}, f"no option {word} in: {line}"

@@ -144,18 +144,20 @@ def _group(name: str, words: str, entries: dict[str, str], **choices: Any) -> ty
 
 evaluate_group = _group(
     "evaluate",
-    "Compare frontlines and rules on annotated spans.",
+    "Measure rules, frontlines and captions against annotations.",
     {"spans": "evaluate:evaluate", "captions": "evaluate_captions:captions"},
     default="spans",
 )
 models_group = _group(
     "models",
-    "Which checkpoints there are, and how to get them.",
+    "List, fetch and add checkpoints of models.",
     {name: f"models:{name}" for name in ("list", "get", "add")},
     default="list",
     no_args_default=True,
 )
-encoder_group = _group("encoder", "Published audio encoders.", {"export": "models:export_encoder"})
+encoder_group = _group(
+    "encoder", "Export published audio encoders.", {"export": "models:export_encoder"}
+)
 
 
 class EarmarkGroup(LazyGroup):
@@ -180,7 +182,7 @@ class EarmarkGroup(LazyGroup):
 app = typer.Typer(
     name="earmark",
     cls=EarmarkGroup,
-    help="Listens to a whole recording so that a vision model need look at only a little of it.",
+    help="Listen to long video, and caption only the windows worth a call of a vision model.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings=SETTINGS,
@@ -189,9 +191,9 @@ app = typer.Typer(
 
 @app.callback()
 def _declare(
-    version: Annotated[bool, typer.Option("--version", help="Say which.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
     verbose: Annotated[
-        bool, typer.Option(VERBOSE, help="Log on stderr, with tracebacks of bugs.")
+        bool, typer.Option(VERBOSE, help="Log to stderr, with tracebacks of bugs.")
     ] = False,
 ) -> None:
     """What can be said of every command; never called."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -28,31 +27,32 @@ LADDER = (10, 20, 40, 80, 160, 320)
 
 @options.takes_plan(ASKING)
 def audit(
-    run: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    run: options.RunFolder,
     *,
-    calls: Annotated[int, typer.Option("--calls", help="Windows to draw.", min=1)] = 40,
+    calls: Annotated[int, typer.Option("--calls", help="Number of windows to draw.", min=1)] = 40,
     confidence: Annotated[
-        float, typer.Option("--confidence", help="Per cent of audits the interval is to hold in.")
+        float, typer.Option("--confidence", help="Confidence of the interval in per cent.")
     ] = 95,
-    seed: Annotated[int, typer.Option("--seed", help="Another one draws other windows.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the draw.")] = 0,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Ask nothing; say how wide the interval will be.")
+        bool, typer.Option("--dry-run", help="Call no model; print how wide the interval will be.")
     ] = False,
     plan: Plan,
     log: options.Log = "bar",
     as_json: options.AsJson = False,
 ) -> None:
-    """Say how much a run has not seen, from a few windows drawn at random and asked about.
+    """Estimate how much a run has missed, from calls on windows drawn at random.
 
-    Every window that no answered pick touches is as likely to be drawn as any other, so the share
-    in which the model sees something being done is unbiased; the sound makes its interval narrower.
-    Killed, the same command goes on with the same windows. Ask the model that the run asked.
+    Windows are drawn among those that no answered pick touches, each with the
+    same probability. So the estimated share of active windows is unbiased; the
+    sound only makes its interval narrower. If the command is stopped, the same
+    command continues with the same windows. Use the run's model.
 
     For example:
 
       earmark audit runs/shift --dry-run
 
-      earmark audit runs/shift --calls 40 --vlm http://localhost:8000/v1 --model Qwen3-VL-8B
+      earmark audit runs/shift --calls 40 --vlm http://localhost:8000/v1
     """
     share = confidence / 100
     if dry_run:

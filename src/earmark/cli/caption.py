@@ -38,8 +38,8 @@ RetryFailed = Annotated[
     bool,
     typer.Option(
         "--retry-failed",
-        help="Only recordings that failed, or had calls that did, by the run's own choices; "
-        "all of them with --across.",
+        help="Work only on recordings that failed or have failed calls, with the options of "
+        "the run. With --across, on all recordings.",
         rich_help_panel=options.ARCHIVES,
     ),
 ]
@@ -51,31 +51,34 @@ def caption(
     plan: Plan,
     paths: options.Paths,
     run: options.NewRunFolder = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Ask nothing; say the cost.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Call no model; print the cost.")
+    ] = False,
     format: options.OutcomeAs = Format.table,
     retry_failed: RetryFailed = False,
     *,
     watch: options.Watch,
 ) -> None:
-    """Listen, choose, and caption the chosen windows, one call each.
+    """Listen to recordings, choose windows, caption each with one call, and write a report.
 
-    Every answer is kept as it arrives. Killed at any moment, the same command goes on where it
-    stopped and asks for no kept answer again; a larger budget asks only the new windows. The line
-    that begins with `report:` says where the page is.
+    Every answer is stored as it arrives. If the command is stopped at any
+    moment, the same command continues and asks for no stored answer again. A
+    larger budget adds only the new windows. Without a model the report shows
+    the picks and what small models found. The line `report:` says where it is.
 
     For example:
 
-      earmark caption shift.mp4 --budget 25% --vlm http://localhost:8000/v1 --model Qwen3-VL-8B
+      earmark caption shift.mp4 --vlm http://localhost:8000/v1 --model Qwen3-VL-8B
 
       earmark caption archive/ --budget 2000 --across --gguf Qwen3-VL-8B.gguf
 
-      earmark caption shift.mp4 --budget 15% --rounds auto --vlm http://localhost:8000/v1
+      earmark caption shift.mp4 --rounds auto --vlm http://localhost:8000/v1
 
       earmark caption shift.mp4 --speech
 
       earmark caption shift.mp4 --dry-run --input-price 0.15 --output-price 0.6
 
-      earmark caption s3://bucket/cams/ --budget 20% --across --engine ray --address auto
+      earmark caption s3://bucket/cams/ --across --engine ray --address auto
     """
     folder = run or Path("runs") / run_name(paths, plan)
     if retry_failed:

@@ -28,18 +28,19 @@ if TYPE_CHECKING:
 
 
 def demo(
-    folder: Annotated[Path, typer.Option(help="Where to put the recording and the run.")] = Path(
+    folder: Annotated[Path, typer.Option(help="Folder for the recording and the run.")] = Path(
         "demo"
     ),
-    seed: Annotated[int, typer.Option(help="Another number, another scene.")] = 0,
-    minutes: Annotated[float, typer.Option(help="Length of the scene.", min=0.5)] = 3.0,
+    seed: Annotated[int, typer.Option(help="Seed of the scene.")] = 0,
+    minutes: Annotated[float, typer.Option(help="Length of the scene in minutes.", min=0.5)] = 3.0,
     budget: BudgetText = "25%",
 ) -> None:
-    """Film a small scene, run the whole job on it, and hold the picks against even spacing.
+    """Make a short recording, run the whole job on it, and compare the picks with even spacing.
 
-    The scene has known actions: hammering, rubbing, rinsing and silent carrying, with quiet
-    stretches and sounds that mean nothing. No model is needed; those of `earmark models get
-    evidence` that are here say in words what is heard, read and seen.
+    The actions of the scene are known: hammering, rubbing, rinsing and silent
+    carrying, with quiet stretches and unrelated sounds between them. No vision
+    model is needed. The models of `earmark models get evidence` that are
+    installed name what is heard, read and seen.
 
     For example:
 

@@ -15,19 +15,23 @@ from earmark.reporting.console import Format, emit_json, err, print_table
 
 def doctor(
     vlm: Annotated[
-        list[str] | None, typer.Option(help="Look at this address instead; may be repeated.")
+        list[str] | None, typer.Option(help="Check this address instead; may be repeated.")
     ] = None,
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds a model may take.")] = 20.0,
+    timeout: Annotated[
+        float, typer.Option(min=0.1, help="Longest time of one attempt, in seconds.")
+    ] = 20.0,
     everything: Annotated[
-        bool, typer.Option("--all", help="Also list the ports where nothing listens.")
+        bool, typer.Option("--all", help="Also list ports without a server.")
     ] = False,
-    format: Annotated[Format, typer.Option(help="How to print what was found.")] = Format.table,
+    format: Annotated[Format, typer.Option(help="Output format.")] = Format.table,
 ) -> None:
-    """Find vision models to ask: servers on the usual ports, and extras to run one in process.
+    """List the model servers on the usual ports of this machine, and the installed extras.
 
-    Each model found is shown a tiny picture, to see whether it looks.
+    Each model that is found is sent a tiny picture, to check that it accepts
+    pictures.
 
     For example:
+
       earmark doctor
 
       earmark doctor --vlm http://gpu-box:8000/v1 --format json

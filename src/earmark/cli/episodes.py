@@ -31,24 +31,24 @@ EpisodesAs = Literal["table", "json", "csv"]
 def episodes(
     paths: options.Paths,
     recall: Annotated[
-        str, typer.Option(help="Share of the development actions an episode had to touch.")
+        str, typer.Option(help="Share of actions that episodes reached on development recordings.")
     ] = "95%",
     guarantee: Annotated[
         str | None,
-        typer.Option(help="Recall to be promised for recordings like the development ones."),
+        typer.Option(help="Recall to guarantee on recordings like the development ones."),
     ] = None,
-    confidence: Annotated[str, typer.Option(help="How sure the promise is to be.")] = "95%",
-    gate: Annotated[Path | None, typer.Option(help="A gate file; the built-in one if not.")] = None,
+    confidence: Annotated[str, typer.Option(help="Confidence of the guarantee.")] = "95%",
+    gate: Annotated[Path | None, typer.Option(help="Gate file.", show_default="built in")] = None,
     window: options.WindowLength = 4.0,
     audio_track: options.AudioTrack = 0,
-    format: Annotated[EpisodesAs, typer.Option(help="How to print the episodes.")] = "table",
+    format: Annotated[EpisodesAs, typer.Option(help="Output format.")] = "table",
     cache: options.CacheFolder = None,
     no_cache: options.NoCache = False,
 ) -> None:
-    """List the episodes of recordings, with the calls they cost beside their duration.
+    """List the stretches that the gate keeps open, with the calls they cost.
 
-    An episode touches every window it reaches into, and each is a call: counting its duration
-    alone undercounts. No video frame is decoded.
+    An episode costs one call for every window it touches, which is more than
+    its duration suggests. Both counts are printed. No video frame is decoded.
 
     For example:
 

@@ -25,14 +25,17 @@ from earmark.reporting.console import emit, emit_json, err, out, progress_bar, w
 BUDGET_WORDS = ",".join(f"{100 * share:g}" for share in BUDGETS)
 
 
-Spans = Annotated[list[Path], typer.Argument(help="Annotation files, or folders of them.")]
+Spans = Annotated[list[Path], typer.Argument(help="Annotation files or folders.")]
 Lengths = Annotated[
-    Path | None, typer.Option("--durations", help="CSV with columns recording and duration.")
+    Path | None,
+    typer.Option("--durations", help="CSV of lengths, with the columns recording and duration."),
 ]
 SpansFormat = Annotated[
     str | None,
     typer.Option(
-        "--spans-format", help=f"If not found by itself: {', '.join(READERS)}, elan:TIER."
+        "--spans-format",
+        help=f"Format of the annotations: {', '.join(READERS)}, elan:TIER.",
+        show_default="detected",
     ),
 ]
 SoundEvents = Annotated[
@@ -40,7 +43,7 @@ SoundEvents = Annotated[
     typer.Option(
         "--sound-events",
         "--evidence",
-        help="Annotated sound events, in place of audio scores.",
+        help="Annotated sound events to use in place of audio scores.",
     ),
 ]
 SoundEventsFormat = Annotated[
@@ -48,29 +51,31 @@ SoundEventsFormat = Annotated[
     typer.Option(
         "--sound-events-format",
         "--evidence-format",
-        help="As --spans-format, for --sound-events.",
+        help="Format of --sound-events, as for --spans-format.",
     ),
 ]
 Chosen = Annotated[
     str | None,
     typer.Option(
         "--recordings",
-        help=f"Evaluate these alone: names, a file of names, or {', '.join(RECORDINGS)}.",
+        help=f"Only these recordings: names, a file of names, or {', '.join(RECORDINGS)}.",
     ),
 ]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Folder for tables and figures.")]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Replace what another run left in --out.")]
+Fresh = Annotated[
+    bool, typer.Option("--fresh", help="Replace the results of another run in --out.")
+]
 TableFormat = Literal["markdown", "json"]
-TablesAs = Annotated[TableFormat, typer.Option("--format", help="How to print the tables.")]
+TablesAs = Annotated[TableFormat, typer.Option("--format", help="Output format.")]
 Budgets = Annotated[
-    str, typer.Option("--budgets", "-b", help="Per cent of the windows, with commas.")
+    str, typer.Option("--budgets", "-b", help="Budgets in per cent of the windows, with commas.")
 ]
 
 
 def evaluate(
     spans: Spans,
     media: Annotated[
-        list[str] | None, typer.Option("--media", "-m", help="Files or folders to listen to.")
+        list[str] | None, typer.Option("--media", "-m", help="Recordings: files or folders.")
     ] = None,
     sound_events: SoundEvents = None,
     durations: Lengths = None,
@@ -82,84 +87,82 @@ def evaluate(
         typer.Option(
             "--frontlines",
             "-f",
-            help=f"With commas: {', '.join(FRONTLINES)}.",
+            help=f"Frontlines, with commas: {', '.join(FRONTLINES)}.",
             callback=with_checkpoints,
         ),
     ] = "auto",
     rules: Annotated[
-        str, typer.Option("--rules", "-r", help=f"With commas: {', '.join(COMPARED)}.")
+        str, typer.Option("--rules", "-r", help=f"Rules, with commas: {', '.join(COMPARED)}.")
     ] = ",".join(COMPARED),
     budgets: Budgets = BUDGET_WORDS,
     answers: Annotated[
         str | None,
         typer.Option(
             "--answers",
-            help="Play the model from the annotations, and ask in rounds: perfect, or noisy, "
-            "also as noisy:missed=0.2,invented=0.05,renamed=0.3,seed=0.",
+            help="Simulate the model from the annotations and ask in rounds: perfect, noisy, or "
+            "noisy:missed=0.2,invented=0.05,renamed=0.3,seed=0.",
         ),
     ] = None,
     window: options.WindowLength = 4.0,
     placement: Annotated[
         Placement,
-        typer.Option(help="free: also judge the rule coverage with windows at any half second."),
+        typer.Option(help="free: also evaluate rule coverage with windows at any half second."),
     ] = "grid",
-    subject: Annotated[str, typer.Option(help="The rule compared with all others.")] = "coverage",
-    baseline: Annotated[str, typer.Option(help="The rule savings are measured by.")] = "uniform",
+    subject: Annotated[str, typer.Option(help="Rule to compare with all others.")] = "coverage",
+    baseline: Annotated[
+        str, typer.Option(help="Rule that calls saved are measured against.")
+    ] = "uniform",
     rounding: Annotated[
         str, typer.Option(help="How a share becomes calls: `round`, or `floor` as in Eq. 3.")
     ] = "round",
-    floor: Annotated[bool, typer.Option("--floor", help="The same as --rounding floor.")] = False,
+    floor: Annotated[bool, typer.Option("--floor", help="Same as --rounding floor.")] = False,
     downsample: Annotated[
-        bool, typer.Option("--downsample", help="Also try looks where a gate keeps nothing.")
+        bool,
+        typer.Option("--downsample", help="Also try sparse looks where the gate keeps nothing."),
     ] = False,
     operating_points: Annotated[
         bool,
-        typer.Option(
-            "--operating-points", help="Also say what episodes keep and reach at six recalls."
-        ),
+        typer.Option("--operating-points", help="Also evaluate episodes at six recalls."),
     ] = False,
     dev: Annotated[
         str | None,
-        typer.Option("--dev", help="With --media: names to choose episodes on, or a file."),
+        typer.Option("--dev", help="Recordings to choose episodes on: names or a file."),
     ] = None,
     strip: Annotated[
-        str | None, typer.Option("--strip", help="Recording to draw, or NAME@SECONDS.")
+        str | None, typer.Option("--strip", help="Recording to draw: NAME or NAME@SECONDS.")
     ] = None,
     allow_missing: Annotated[
-        bool, typer.Option("--allow-missing", help="Evaluate what has both media and spans.")
+        bool, typer.Option("--allow-missing", help="Skip recordings without media or annotations.")
     ] = False,
     output: Out = None,
     fresh: Fresh = False,
     format: Annotated[
-        Literal["markdown", "json", "csv"], typer.Option(help="How to print the results.")
+        Literal["markdown", "json", "csv"], typer.Option(help="Output format.")
     ] = "markdown",
     cache: options.CacheFolder = None,
     no_cache: options.NoCache = False,
 ) -> None:
-    """Compare rules and frontlines on annotated recordings, in coverage and calls.
+    """Compare rules and frontlines on annotated recordings: coverage against calls.
 
-    Give --media to listen, or --sound-events to score by annotated sound events instead: a small
-    regression fitted on recordings that are not evaluated. With --answers the model is played from
-    the annotations, and what rounds bring is measured; nothing need be heard then. With
-    --placement free the rule coverage is judged a second time, as `free`, with windows that lie
-    anywhere: as many calls, off the grid. With --out a
-    stopped run is resumed, and leaves CSV, Markdown, PNG and one HTML page.
+    Give --media to score the sound. Or give --sound-events to score by
+    annotated sound events, with a small regression fitted on recordings that
+    are not evaluated. With --answers the model is simulated from the
+    annotations and rounds are measured; no sound is needed then. With
+    --placement free the rule coverage is also evaluated as `free`: as many
+    calls, off the grid. With --out a stopped run continues, and the folder gets
+    CSV, Markdown, PNG and one HTML page.
 
     For example:
 
       earmark evaluate spans.csv --media videos/ --budgets 10,25,50 --out results/
 
-      earmark evaluate spans.csv --media videos/ -f my.gate,energy --operating-points
-      --recordings test.txt --dev dev.txt
+      earmark evaluate spans.csv --media videos/ -f my.gate,energy --operating-points --dev dev.txt
 
       earmark evaluate spans.csv --media videos/ --placement free --rules coverage --subject free
-      --baseline coverage
 
       earmark evaluate goalstep_valid.json --spans-format goalstep-substeps --answers noisy
-      --rules strata,coverage --subject rounds --baseline coverage
 
-      earmark evaluate EPIC_100_validation.csv --durations EPIC_100_video_info.csv
-      --sound-events EPIC_Sounds_validation.csv --recordings paper --out results/
+      earmark evaluate EPIC_100_validation.csv --sound-events EPIC_Sounds_validation.csv
     """
     heard = cache_at(cache, no_cache)
     plan = EvaluationPlan(

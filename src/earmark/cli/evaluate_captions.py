@@ -14,7 +14,17 @@ from earmark.captioning.limits import Limits
 from earmark.captioning.model_choice import ModelChoice
 from earmark.captioning.prompt import Prompt
 from earmark.cli.evaluate import words
-from earmark.cli.options import Blurred, face_blur
+from earmark.cli.options import (
+    CONCURRENCY_HELP,
+    GGUF_HELP,
+    MMPROJ_HELP,
+    MODEL_HELP,
+    PROMPT_HELP,
+    SCHEMA_HELP,
+    VLM_HELP,
+    Blurred,
+    face_blur,
+)
 from earmark.errors import EarmarkError
 from earmark.evaluation.paper.caption_comparison import TOKENS, CaptionTools, VariantProgress
 from earmark.evaluation.paper.caption_evaluation import (
@@ -29,51 +39,58 @@ from earmark.reporting.text_format import counted
 
 def captions(
     actions: Annotated[
-        Path, typer.Argument(help="CSV: recording, start, end, noun, verb; EPIC's.")
+        Path, typer.Argument(help="CSV of actions: recording, start, end, noun, verb.")
     ],
-    media: Annotated[list[str], typer.Option("--media", "-m", help="Files or folders.")],
-    nouns: Annotated[Path, typer.Option(help="CSV of noun classes: key and instances.")],
-    verbs: Annotated[Path, typer.Option(help="CSV of verb classes: key and instances.")],
-    vlm: Annotated[str | None, typer.Option(help="Address of an OpenAI-compatible server.")] = None,
-    model: Annotated[str | None, typer.Option(help="Name of the model there.")] = None,
-    gguf: Annotated[Path | None, typer.Option(help="A model file to run in this process.")] = None,
-    mmproj: Annotated[Path | None, typer.Option(help="Its picture encoder.")] = None,
-    prompt: Annotated[Path | None, typer.Option(help="A prompt template.")] = None,
-    schema: Annotated[Path | None, typer.Option(help="A JSON schema for the answers.")] = None,
-    stimuli: Annotated[
-        int, typer.Option(min=1, help="Actions to ask about, drawn at random.")
-    ] = 200,
-    seed: Annotated[int, typer.Option(help="Of the draw.")] = 0,
+    media: Annotated[
+        list[str], typer.Option("--media", "-m", help="Recordings: files or folders.")
+    ],
+    nouns: Annotated[
+        Path, typer.Option(help="CSV of noun classes, with the columns key and instances.")
+    ],
+    verbs: Annotated[
+        Path, typer.Option(help="CSV of verb classes, with the columns key and instances.")
+    ],
+    vlm: Annotated[str | None, typer.Option(help=VLM_HELP)] = None,
+    model: Annotated[str | None, typer.Option(help=MODEL_HELP)] = None,
+    gguf: Annotated[Path | None, typer.Option(help=GGUF_HELP)] = None,
+    mmproj: Annotated[Path | None, typer.Option(help=MMPROJ_HELP)] = None,
+    prompt: Annotated[Path | None, typer.Option(help=PROMPT_HELP)] = None,
+    schema: Annotated[Path | None, typer.Option(help=SCHEMA_HELP)] = None,
+    stimuli: Annotated[int, typer.Option(min=1, help="Number of actions to draw at random.")] = 200,
+    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
     base: Annotated[int, typer.Option(min=1, help="Visual tokens of the full frame.")] = TOKENS,
     tokens: Annotated[
-        str, typer.Option(help="Other allowances to sweep, with commas, such as 64,128,256.")
+        str, typer.Option(help="Further token counts to compare, with commas: 64,128,256.")
     ] = "",
     hands: Annotated[
-        bool, typer.Option("--hands", help="Also show only what hands reach.")
+        bool, typer.Option("--hands", help="Also ask with a crop around the hands.")
     ] = False,
-    sounds: Annotated[bool, typer.Option("--sounds", help="Also say what is heard.")] = False,
-    concurrency: Annotated[int, typer.Option(min=1, help="Calls at once.")] = 8,
+    sounds: Annotated[
+        bool, typer.Option("--sounds", help="Also ask with the named sounds in the prompt.")
+    ] = False,
+    concurrency: Annotated[int, typer.Option(min=1, help=CONCURRENCY_HELP)] = 8,
     keep: Annotated[
         Path | None,
-        typer.Option("--out", help="JSONL of every caption, as it arrives; goes on where it was."),
+        typer.Option("--out", help="JSONL file of all captions; an existing file is continued."),
     ] = None,
     page: Annotated[
-        Path | None, typer.Option(help="HTML page of every moment, as shown and captioned.")
+        Path | None, typer.Option(help="HTML page to write, with every picture and its captions.")
     ] = None,
     blur: Blurred = "none",
-    format: Annotated[Format, typer.Option(help="How to print the comparison.")] = Format.table,
+    format: Annotated[Format, typer.Option(help="Output format.")] = Format.table,
 ) -> None:
-    """Ask about annotated actions in several ways, and score how often captions name them.
+    """Measure how often captions name annotated actions, for several ways to ask.
 
-    The full frame at the middle of the action is held against a hand-centred crop, against a
-    prompt that says what is heard, and against other token allowances, on the same actions. With
-    --out every answer is kept as it arrives, and the same command asks only what has none.
+    The full frame at the middle of each action is compared with a crop around
+    the hands, with a prompt that names the sounds, and with other token counts,
+    always on the same actions. With --out every answer is stored as it arrives,
+    and the same command asks only what is missing.
 
     For example:
 
-      earmark evaluate captions EPIC_100_validation.csv -m videos/ --nouns EPIC_100_noun_classes.csv
-      --verbs EPIC_100_verb_classes.csv --vlm http://localhost:8000/v1 --hands --sounds
-      --tokens 64,256 --out said.jsonl --page captions.html
+      earmark evaluate captions marks.csv -m videos/ --nouns n.csv --verbs v.csv --gguf model.gguf
+
+      earmark evaluate captions marks.csv -m videos/ --nouns n.csv --verbs v.csv --vlm URL --hands
     """
     if vlm is None and gguf is None:
         raise EarmarkError("captions need a model to ask: give --vlm URL or --gguf FILE")

@@ -27,27 +27,28 @@ FINDING |= options.LIMITS | options.BACKEND
 
 @options.takes_plan(FINDING)
 def find(
-    question: Annotated[str, typer.Argument(help="What to look for, in words.")],
+    question: Annotated[str, typer.Argument(help="What to look for, as a sentence.")],
     plan: Plan,
     paths: options.Paths,
-    calls: Annotated[int, typer.Option(help="Calls to spend over all recordings.", min=1)] = 30,
+    calls: Annotated[int, typer.Option(help="Number of calls over all recordings.", min=1)] = 30,
     clips: Annotated[
-        Path | None, typer.Option(help="Also cut what was found into this folder.")
+        Path | None, typer.Option(help="Also write clips of what was found into this folder.")
     ] = None,
     run: options.NewRunFolder = None,
     format: options.OutcomeAs = Format.table,
 ) -> None:
-    """Look for one thing: the question chooses the windows, the model says yes or no.
+    """Find the moments that a question describes; the model answers yes or no for each window.
 
-    Sounds that are meant are looked at first (with YAMNet; by meaning with MiniLM), one call a
-    moment; answers steer what is asked next. Ends with the moments, and how many were probably
-    missed. The same command again asks for no kept answer; more `--calls` go on.
+    Windows with matching sounds are asked first (named by YAMNet; compared by
+    meaning with MiniLM), one call per moment, and answers decide what is asked
+    next. The output ends with an estimate of the moments missed. The same
+    command asks for no stored answer again; a larger --calls continues.
 
     For example:
 
-      earmark find "someone uses a drill" shift.mp4 --calls 30 --vlm http://localhost:8000/v1
+      earmark find "someone uses a drill" shift.mp4 --vlm http://localhost:8000/v1
 
-      earmark find "water is running" archive/ --calls 100 --gguf Qwen3-VL-8B.gguf --clips found/
+      earmark find "water runs" archive/ --calls 100 --gguf Qwen3-VL-8B.gguf
     """
     folder = run or Path("runs") / run_name(paths, plan)
     with show_progress() as progress:

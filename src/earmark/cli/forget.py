@@ -18,20 +18,22 @@ from earmark.reporting.text_format import counted
 
 def forget(
     recording: Annotated[
-        str, typer.Argument(help="Its path, its name in a manifest, its id or its file's name.")
+        str, typer.Argument(help="Path, name in a manifest, id or file name of the recording.")
     ],
     folders: Annotated[
-        list[Path] | None, typer.Argument(metavar="[FOLDER...]", help="Where its runs are.")
+        list[Path] | None,
+        typer.Argument(metavar="[FOLDER...]", help="Folders to search for runs.", show_default="."),
     ] = None,
     cache: CacheFolder = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
 ) -> None:
-    """Delete all that is kept of a recording in every run below a folder, and prove it.
+    """Delete everything that runs and the cache hold about a recording, and verify it.
 
-    That is what was heard, picked, asked, answered, corrected and cut, its pictures, its place in
-    every index and page, and what the cache has of it. The recording itself is not touched. Then
-    every file below the folders and in the cache is searched for its names, texts and pictures;
-    what still holds any, such as an export of yours, is named, and the command fails.
+    This deletes scores, picks, calls, answers, corrections, clips and pictures,
+    and rewrites every index and report. The recording itself is not touched.
+    Then all files below the folders and in the cache are searched for its
+    names, texts and pictures. If a file still contains any of them, such as an
+    export, it is listed and the command fails.
 
     For example:
 

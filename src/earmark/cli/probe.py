@@ -22,11 +22,12 @@ MOST_MARKS = 20
 def probe(
     paths: Paths,
     audio_track: AudioTrack = 0,
-    format: Annotated[Format, typer.Option(help="How to print what was found.")] = Format.table,
+    format: Annotated[Format, typer.Option(help="Output format.")] = Format.table,
 ) -> None:
-    """Say what recordings are: streams, index or not, bytes a pass will read, what would go wrong.
+    """Print what recordings contain: length, streams, the bytes that listening reads, and problems.
 
-    Only the index of a file is read, or as much of it as tells how long it is.
+    Only the index of a file is read, or as much of the file as is needed to
+    know its length.
 
     For example:
 

@@ -35,7 +35,8 @@ TRAINING = ("steps", "width", "batch", "crop", "learning_rate", "tau")
 
 def reproduce(
     tables: Annotated[
-        list[str] | None, typer.Argument(help="Which of --list to make; all that can be made.")
+        list[str] | None,
+        typer.Argument(help="Names from --list.", show_default="all that can be made"),
     ] = None,
     epic: Annotated[
         Path | None, typer.Option(help="Folder of EPIC-KITCHENS-100 annotations and media.")
@@ -44,10 +45,11 @@ def reproduce(
         Path | None, typer.Option(help="Folder of EgoSound annotations and clips.")
     ] = None,
     audio: Annotated[
-        list[Path] | None, typer.Option(help="More media of EPIC-KITCHENS-100, by stem.")
+        list[Path] | None,
+        typer.Option(help="Further media of EPIC-KITCHENS-100, matched by file name."),
     ] = None,
     audio_is: Annotated[
-        str, typer.Option(help="What the media are, for every row: `composites`, say.")
+        str, typer.Option(help="What the media are, printed in every row; such as `composites`.")
     ] = ReproductionPlan().audio_is,
     occupancy: Annotated[
         list[str] | None,
@@ -58,48 +60,58 @@ def reproduce(
         typer.Option(
             "--frontlines",
             "-f",
-            help="With commas; the first stands for the gate; `paper` trains one.",
+            help="Frontlines, with commas. The first is the gate; `paper` trains one.",
             callback=with_checkpoints,
         ),
     ] = ",".join(ReproductionPlan().frontlines),
     encoders: Annotated[
         str,
-        typer.Option(help="What heads are trained over, with commas.", callback=with_checkpoints),
+        typer.Option(help="Encoders to train heads over, with commas.", callback=with_checkpoints),
     ] = ",".join(ReproductionPlan().encoders),
-    seeds: Annotated[int, typer.Option(min=1, help="Trainings of each head.")] = 5,
-    steps: Annotated[int | None, typer.Option(help="Steps of a head.", show_default="3000")] = None,
-    width: Annotated[int | None, typer.Option(help="Of a head.", show_default="192")] = None,
-    batch: Annotated[int | None, typer.Option(help="Crops a step.", show_default="16")] = None,
-    crop: Annotated[float | None, typer.Option(help="Seconds.", show_default="20")] = None,
-    learning_rate: Annotated[
-        float | None, typer.Option(help="Of AdamW.", show_default="3e-4")
+    seeds: Annotated[int, typer.Option(min=1, help="Number of trainings per head.")] = 5,
+    steps: Annotated[int | None, typer.Option(help="Steps per head.", show_default="3000")] = None,
+    width: Annotated[
+        int | None, typer.Option(help="Width of one head.", show_default="192")
     ] = None,
-    tau: Annotated[float | None, typer.Option(help="Of `span`.", show_default="4")] = None,
-    threads: Annotated[int, typer.Option(min=1, help="Cores to train on.")] = 2,
-    vlm: Annotated[str | None, typer.Option(help="Address of an OpenAI-compatible server.")] = None,
-    model: Annotated[str | None, typer.Option(help="Name of the model there.")] = None,
-    gguf: Annotated[Path | None, typer.Option(help="A model file to run in this process.")] = None,
-    mmproj: Annotated[Path | None, typer.Option(help="Its picture encoder.")] = None,
-    hands: Annotated[bool, typer.Option("--hands", help="Also caption hand crops.")] = False,
-    sounds: Annotated[bool, typer.Option("--sounds", help="Also tell what is heard.")] = False,
-    stimuli: Annotated[int, typer.Option(min=1, help="Actions to ask about.")] = 200,
-    concurrency: Annotated[int, typer.Option(min=1, help="Calls at once.")] = 8,
-    listing: Annotated[
-        bool, typer.Option("--list", help="List the tables and what each lacks; make none.")
+    batch: Annotated[int | None, typer.Option(help="Crops per step.", show_default="16")] = None,
+    crop: Annotated[
+        float | None, typer.Option(help="Length of a crop in seconds.", show_default="20")
+    ] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(help="Learning rate of AdamW.", show_default="3e-4")
+    ] = None,
+    tau: Annotated[
+        float | None, typer.Option(help="Sharpness of `span`.", show_default="4")
+    ] = None,
+    threads: Annotated[int, typer.Option(min=1, help="Threads to use.")] = 2,
+    vlm: Annotated[str | None, typer.Option(help=options.VLM_HELP)] = None,
+    model: Annotated[str | None, typer.Option(help=options.MODEL_HELP)] = None,
+    gguf: Annotated[Path | None, typer.Option(help=options.GGUF_HELP)] = None,
+    mmproj: Annotated[Path | None, typer.Option(help=options.MMPROJ_HELP)] = None,
+    hands: Annotated[
+        bool, typer.Option("--hands", help="Also ask with a crop around the hands.")
     ] = False,
-    output: Annotated[Path, typer.Option("--out", "-o", help="Folder of the results.")] = Path(
-        "reproduction"
-    ),
+    sounds: Annotated[
+        bool, typer.Option("--sounds", help="Also ask with the named sounds in the prompt.")
+    ] = False,
+    stimuli: Annotated[int, typer.Option(min=1, help="Number of actions to draw at random.")] = 200,
+    concurrency: Annotated[int, typer.Option(min=1, help=options.CONCURRENCY_HELP)] = 8,
+    listing: Annotated[
+        bool, typer.Option("--list", help="List the tables and what each one needs; make none.")
+    ] = False,
+    output: Annotated[
+        Path, typer.Option("--out", "-o", help="Folder for tables and figures.")
+    ] = Path("reproduction"),
     fresh: Fresh = False,
-    format: Annotated[Format, typer.Option(help="How to print.")] = Format.table,
+    format: Annotated[Format, typer.Option(help="Output format.")] = Format.table,
     cache: options.CacheFolder = None,
     no_cache: options.NoCache = False,
 ) -> None:
-    """Make the paper's tables and figures again, and lay them beside its own numbers.
+    """Make the tables and figures of the paper, beside the paper's own numbers.
 
-    From annotations alone it makes what they give; with sound it listens, trains and measures; with
-    a vision model it asks. What cannot be made is a row that says what to bring, and every row says
-    what encoder, data and weights really ran. A stopped run goes on where it was. The folder gets
+    Annotations alone give some of them; sound and a vision model give more. A
+    table that cannot be made says what it needs. Every row says which encoder,
+    data and weights were used. A stopped run continues. The folder gets
     index.html with everything side by side, CSV, Markdown and PNG.
 
     For example:

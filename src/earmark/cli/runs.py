@@ -13,7 +13,14 @@ from typing import Annotated
 import typer
 
 from earmark.captioning.limits import Limits
-from earmark.cli.options import AsJson, Blurred, RunFolder, face_blur
+from earmark.cli.options import (
+    INPUT_PRICE_HELP,
+    OUTPUT_PRICE_HELP,
+    AsJson,
+    Blurred,
+    RunFolder,
+    face_blur,
+)
 from earmark.errors import LedgerError
 from earmark.ledger.records import Totals
 from earmark.ledger.run_merge import merge as merge_runs
@@ -35,25 +42,32 @@ BATCH = "batch"
 """The format that only a run with a plan can be written in: requests, not picks."""
 
 Voices = Annotated[
-    bool, typer.Option(" /--no-voices", help="Leave out what is said, and mute it in clips.")
+    bool,
+    typer.Option(
+        " /--no-voices", help="Leave out transcripts, and mute speech in clips.", show_default=False
+    ),
 ]
 
 
 def export(
     folder: RunFolder,
     format: Annotated[
-        str, typer.Option(help=f"What to write: {', '.join(EXPORTERS)} or {BATCH}.")
+        str, typer.Option(help=f"Output format: {', '.join(EXPORTERS)} or {BATCH}.")
     ] = "jsonl",
     to: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="A file; a folder for subtitles of several recordings."),
+        typer.Option(
+            "--out", "-o", help="File to write; a folder for formats with one file per recording."
+        ),
     ] = None,
     model: Annotated[
-        str | None, typer.Option(help="Of a batch: the model its requests are for.")
+        str | None, typer.Option(help="Name of the model that a batch is for.")
     ] = None,
     blur: Blurred = "none",
 ) -> None:
-    """Write the picks and captions of a run for other tools; to stdout unless `--out` says where.
+    """Write the picks and captions of a run in a format for other tools.
+
+    The output goes to stdout unless --out is given.
 
     For example:
 
@@ -99,12 +113,12 @@ def _export_batch(folder: Path, to: Path | None, model: str | None, plan: Plan) 
 
 def import_results(
     folder: RunFolder,
-    results: Annotated[list[Path], typer.Argument(help="Result and error files of a batch.")],
-    model: Annotated[str, typer.Option(help="The model the requests were written for.")],
-    input_price: Annotated[float, typer.Option(help="What a million tokens in cost.")] = 0.0,
-    output_price: Annotated[float, typer.Option(help="What a million tokens out cost.")] = 0.0,
+    results: Annotated[list[Path], typer.Argument(help="Result and error files of the batch.")],
+    model: Annotated[str, typer.Option(help="Name of the model that the batch was for.")],
+    input_price: Annotated[float, typer.Option(help=INPUT_PRICE_HELP)] = 0.0,
+    output_price: Annotated[float, typer.Option(help=OUTPUT_PRICE_HELP)] = 0.0,
 ) -> None:
-    """Import the results of a batch into the run it was exported from.
+    """Store the results of a batch in the run that it was exported from.
 
     For example:
 
@@ -120,10 +134,17 @@ def import_results(
 
 
 def runs(
-    folder: Annotated[Path, typer.Argument(help="Where to look for runs.")] = Path(),
+    folder: Annotated[Path, typer.Argument(help="Folder to look in.")] = Path(),
     as_json: AsJson = False,
 ) -> None:
-    """List the runs in a folder and below it."""
+    """List the runs in a folder and below it, with their progress and spend.
+
+    For example:
+
+      earmark runs
+
+      earmark runs archive/ --json
+    """
     if not folder.is_dir():
         raise LedgerError(f"{folder} is no folder, so there are no runs in it; check the path")
     rows, plain = [], []
@@ -148,25 +169,35 @@ def runs(
 def report(
     folder: RunFolder,
     to: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The page; in the run's folder if not given.")
+        Path | None,
+        typer.Option("--out", "-o", help="Page to write.", show_default="RUN/report.html"),
     ] = None,
     title: Annotated[
-        str | None, typer.Option(help="The headline; the folder's name if not.")
+        str | None, typer.Option(help="Title of the page.", show_default="name of the folder")
     ] = None,
     blur: Blurred = "none",
 ) -> None:
-    """Write the page of a run, which opens from disk with no network; one file if it is small."""
+    """Write the report of a run: one page that opens from disk without a network.
+
+    Small runs are one file. Larger ones have a folder of pictures, or a page
+    for each recording.
+
+    For example:
+
+      earmark report runs/tuesday
+
+      earmark report runs/tuesday --out tuesday.html --title "Tuesday, early shift"
+    """
     with Run(folder, blur=face_blur(blur)) as run:
         out.print(str(write_report(run, to or folder / "report.html", title=title)))
 
 
 def summary(folder: RunFolder, as_json: AsJson = False) -> None:
-    """Say what happened: how long it was active, what was heard when, and what captions tell.
+    """Print what happened in a run: active time, what was heard and when, and the captions.
 
-    Active is by what the gate expects, louder by level and names alone.
-
-    Recordings in which something happened come first. Sounds have names where `earmark caption`
-    ran with YAMNet at hand.
+    Active time is estimated by the gate. Louder time is measured by level and
+    named sounds alone. Recordings in which something happened come first.
+    Sounds have names if YAMNet was installed when `earmark caption` ran.
 
     For example:
 
@@ -193,15 +224,18 @@ def summary(folder: RunFolder, as_json: AsJson = False) -> None:
 
 
 def merge(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="The folders of the runs.")],
-    into: Annotated[Path, typer.Option("--into", help="The folder of the one run, new or not.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of the runs.")],
+    into: Annotated[
+        Path, typer.Option("--into", help="Folder of the joined run, new or existing.")
+    ],
     as_json: AsJson = False,
 ) -> None:
-    """Bring runs of one command together, such as the shards of an archive.
+    """Join runs of the same command, such as the shards of an archive, into one run.
 
-    The runs are only read. Runs of another plan or version, and runs in which one path is two
-    recordings, are refused, and nothing is merged. No answer is ever asked for again; to spend one
-    budget over all of it, run the command without `--shard` on the merged run.
+    The runs are only read. Runs with another plan or version are refused, and
+    so are runs in which one path is two recordings; nothing is merged then. No stored
+    answer is asked for again. To spend one budget over everything, run the
+    command without --shard on the joined run.
 
     For example:
 
@@ -225,15 +259,15 @@ def merge(
 
 def bundle(
     folder: RunFolder,
-    to: Annotated[Path, typer.Option("--out", "-o", help="The archive to write, a .zip.")],
+    to: Annotated[Path, typer.Option("--out", "-o", help="ZIP archive to write.")],
     voices: Voices = True,
     blur: Blurred = "none",
 ) -> None:
-    """Write a run as one archive: its page with short clips, and its captions.
+    """Write a run as one ZIP archive to give away: the report with short clips, and the captions.
 
-    It opens on any machine: unpack it and open `index.html`. It names recordings by their files
-    and says nothing of where they lay, whom a model was asked of, or any key. Pictures and clips
-    show whatever and whoever was filmed, faces too unless they are blurred.
+    Unpack it on any machine and open `index.html`. Recordings are named by file
+    name; paths, server addresses and keys are left out. Pictures and clips show
+    whoever was filmed, faces included unless they are blurred.
 
     For example:
 
@@ -249,15 +283,15 @@ def bundle(
 
 def highlights(
     folder: RunFolder,
-    to: Annotated[Path, typer.Option("--out", "-o", help="The video to write, an MP4.")],
+    to: Annotated[Path, typer.Option("--out", "-o", help="MP4 file to write.")],
     voices: Voices = True,
     blur: Blurred = "none",
 ) -> None:
-    """Write the picks of a run as one video, with captions and chapters.
+    """Write the picks of a run as one video, with captions as subtitles and one chapter per pick.
 
-    Captions are subtitles that a player can turn off. Picks of one recording are copied as they
-    were recorded, each from the key frame before it; those of several are encoded anew,
-    and so is what is blurred.
+    Picks of one recording are copied without re-encoding, each from the key
+    frame before it. Picks whose streams differ, and blurred ones, are encoded
+    again.
 
     For example:
 

@@ -9,7 +9,15 @@ from typing import Annotated
 
 import typer
 
-from earmark.cli.options import AsJson, Blurred, RunFolder, api_key, face_blur
+from earmark.cli.options import (
+    MODEL_HELP,
+    VLM_HELP,
+    AsJson,
+    Blurred,
+    RunFolder,
+    api_key,
+    face_blur,
+)
 from earmark.ledger.text_index import SearchHit
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.models.user_folders import model_store
@@ -27,24 +35,25 @@ MOST_SAID = 4
 
 def search(
     folder: Annotated[
-        Path, typer.Argument(metavar="RUN", help="The folder of a run, or of an archive of runs.")
+        Path, typer.Argument(metavar="RUN", help="Folder of a run, or of several runs.")
     ],
-    words: Annotated[str, typer.Argument(help="Words to find; all of them.")],
-    most: Annotated[int, typer.Option(help="At most so many moments.", min=1)] = 50,
+    words: Annotated[str, typer.Argument(help="Words to find; all must match.")],
+    most: Annotated[int, typer.Option(help="Largest number of results.", min=1)] = 50,
     meaning: Annotated[
-        bool, typer.Option("--meaning", help="Find what means much the same, by MiniLM.")
+        bool, typer.Option("--meaning", help="Also find text of similar meaning, with MiniLM.")
     ] = False,
     thumbnails: Annotated[
-        Path | None, typer.Option(help="Also write the pictures found into this folder.")
+        Path | None, typer.Option(help="Also write the pictures of the results into this folder.")
     ] = None,
     blur: Blurred = "none",
     as_json: AsJson = False,
 ) -> None:
-    """Find moments by the words of captions and tags, and of what was heard, said, read or seen.
+    """Find moments in runs by words in captions and in what was heard, said, read or seen.
 
-    What tells of one moment is one result, with every kind of evidence that agrees on it.
-    `drilling` finds the drill, as the search box of the page does. With `--meaning` it finds what
-    means much the same; the first time all texts are read, and what they mean is kept.
+    Everything found about one moment is one result, with every kind of evidence
+    that matches. `drilling` also finds `drill`; the search box of the report
+    works the same way. --meaning also finds text of similar meaning; the first
+    search reads all texts and stores what it computes.
 
     For example:
 
@@ -114,21 +123,21 @@ def _plain(found: FoundMoment) -> dict[str, object]:
 
 def ask(
     folder: RunFolder,
-    question: Annotated[str, typer.Argument(help="What you want to know, in words.")],
-    vlm: Annotated[str | None, typer.Option(help="Address of an OpenAI-compatible server.")] = None,
-    model: Annotated[str | None, typer.Option(help="The model's name on that server.")] = None,
+    question: Annotated[str, typer.Argument(help="The question.")],
+    vlm: Annotated[str | None, typer.Option(help=VLM_HELP)] = None,
+    model: Annotated[str | None, typer.Option(help=MODEL_HELP)] = None,
     calls: Annotated[
-        int, typer.Option(help="First look for it in the recordings with so many calls.", min=0)
+        int, typer.Option(help="First look for it in the recordings with this many calls.", min=0)
     ] = 0,
     blur: Blurred = "none",
     as_json: AsJson = False,
 ) -> None:
-    """Ask a run a question; every sentence of the answer quotes what it rests on.
+    """Answer a question about a run; every sentence of the answer quotes its source.
 
-    The model, a text model or the vision model itself, is given captions and evidence of the run.
-    A sentence that quotes nothing that is there is left out. What was said or written in a
-    recording is data and never an instruction. Without a server the entries of the run that may
-    tell are listed, and nothing is put into sentences.
+    The model (a text model or the vision model) receives captions and evidence
+    of the run. Sentences without a valid quote are left out. What was said or
+    written in a recording is passed as data, not as instructions. Without --vlm
+    the matching entries are listed, and no answer is written.
 
     For example:
 

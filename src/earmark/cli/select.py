@@ -32,17 +32,19 @@ NUMBERS = ("score", "rate", "expected")
 @options.takes_plan(options.SPENDING | options.LISTENING | options.BACKEND)
 def select(
     plan: Plan,
-    format: Annotated[PicksAs, typer.Option(help="How to print the picks.")] = "table",
+    format: Annotated[PicksAs, typer.Option(help="Output format.")] = "table",
     explain: Annotated[
-        bool, typer.Option("--explain", help="Also list the best windows left out, and why.")
+        bool,
+        typer.Option("--explain", help="Also list the best windows that were not picked, and why."),
     ] = False,
     *,
     watch: options.Watch,
 ) -> None:
-    """Listen to recordings and print the windows worth a call.
+    """Print the windows of recordings that are worth a call.
 
-    No video frame is decoded. Results go to stdout, progress and warnings to stderr; the exit code
-    is 1 if any recording could not be done.
+    Only the sound is read; no video frame is decoded and no model is called.
+    Picks go to stdout, progress and warnings to stderr. The exit code is 1 if a
+    recording failed.
 
     For example:
 
@@ -83,7 +85,12 @@ def show(selection: Selection, format: PicksAs) -> None:
 
 
 def schema() -> None:
-    """Print the JSON Schema of what `earmark select --format json` prints."""
+    """Print the JSON Schema of the output of `earmark select --format json`.
+
+    For example:
+
+      earmark schema > selection.schema.json
+    """
     emit_json(selection_schema())
 
 

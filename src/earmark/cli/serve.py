@@ -14,7 +14,7 @@ from earmark.pipeline.run_plan import Plan
 from earmark.reporting.console import emit, warn
 
 Folders = Annotated[
-    list[str] | None, typer.Argument(metavar="FOLDER", help="Where the runs and recordings lie.")
+    list[str] | None, typer.Argument(metavar="FOLDER", help="Folders with runs and recordings.")
 ]
 
 
@@ -22,24 +22,29 @@ Folders = Annotated[
 def serve(
     plan: Plan,
     paths: Folders = None,
-    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="0 takes any that is free.", min=0, max=65535)] = 8484,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)
+    ] = 8484,
     token: Annotated[
-        str | None, typer.Option(help="Who has it may look and correct.", show_default="a new one")
+        str | None, typer.Option(help="Token that clients must send.", show_default="a new one")
     ] = None,
     no_token: Annotated[
-        bool, typer.Option("--no-token", help="Let anybody in who reaches the address.")
+        bool, typer.Option("--no-token", help="Accept every client that reaches the address.")
     ] = False,
     allow_host: Annotated[
-        list[str] | None, typer.Option(help="Another name the server is called by.")
+        list[str] | None, typer.Option(help="Further host name to answer to; may be repeated.")
     ] = None,
-    rate: Annotated[float, typer.Option(help="Requests a second of one client.")] = 500.0,
+    rate: Annotated[
+        float, typer.Option(help="Requests per second allowed for one client.")
+    ] = 500.0,
 ) -> None:
-    """Look at runs in the browser: play, search, correct, ask; and follow those at work.
+    """Show runs in the browser: play, search, correct and ask, and start and follow runs.
 
-    Every run below the folders is there, in one page that needs no network. It listens on this
-    machine only, and opens with the token in the address it prints. A model named here can be
-    asked from the page, within the caps given here.
+    Every run below the folders is listed. The page needs no network. The server
+    listens on this machine only and requires the token in the address that it
+    prints. If a model is given, the page can call it within the limits given
+    here.
 
     For example:
 
@@ -64,24 +69,27 @@ def mcp(
     plan: Plan,
     paths: Folders = None,
     allow_calls: Annotated[
-        int, typer.Option(help="Calls that agents may spend in all, retries too.", min=0)
+        int, typer.Option(help="Calls that agents may spend in total, retries included.", min=0)
     ] = 0,
     http: Annotated[
         int | None,
-        typer.Option(help="Serve HTTP on this machine at this port; 0: any.", min=0, max=65535),
+        typer.Option(
+            help="Serve HTTP at this port of this machine; 0 takes a free one.", min=0, max=65535
+        ),
     ] = None,
     token: Annotated[
-        str | None, typer.Option(help="What HTTP requests carry.", show_default="a new one")
+        str | None,
+        typer.Option(help="Token that HTTP clients must send.", show_default="a new one"),
     ] = None,
     no_token: Annotated[
-        bool, typer.Option("--no-token", help="Let any program of this machine in.")
+        bool, typer.Option("--no-token", help="Accept every program of this machine.")
     ] = False,
 ) -> None:
-    """Let agents list, search and look at runs, by the Model Context Protocol.
+    """Let agents list, search and look at runs through the Model Context Protocol.
 
-    It speaks over stdin and stdout, as agents start it, or over HTTP. Tools reach nothing outside
-    the folders. find, ask and caption spend calls only where `--allow-calls` grants them; without
-    it they say what they would cost.
+    The server uses stdin and stdout, or HTTP with --http. Tools reach nothing
+    outside the folders. The tools find, ask and caption spend calls only within
+    --allow-calls; without it they return what the calls would cost.
 
     For example:
 

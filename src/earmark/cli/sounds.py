@@ -29,30 +29,29 @@ PathsAndWords = Annotated[
     list[str],
     typer.Argument(
         metavar="PATH... [WORDS]",
-        help="Files, folders, globs, http(s):// and s3:// addresses. What to look for may come "
-        "last: words that name no file.",
+        help="Files, folders, globs, http(s):// or s3:// addresses. The last argument may be "
+        "the words to look for, if it names no file.",
     ),
 ]
 
 
 def sounds(
     paths: PathsAndWords,
-    words: Annotated[
-        str | None, typer.Option("--words", help="What to look for, said outright.")
-    ] = None,
-    format: Annotated[SoundsAs, typer.Option(help="How to print them.")] = "table",
+    words: Annotated[str | None, typer.Option("--words", help="Words to look for.")] = None,
+    format: Annotated[SoundsAs, typer.Option(help="Output format.")] = "table",
     audio_track: options.AudioTrack = 0,
     cache: options.CacheFolder = None,
     no_cache: options.NoCache = False,
     workers: Annotated[
-        int | None, typer.Option(help="At work at once.", show_default="cores", min=1)
+        int | None, typer.Option(help=options.WORKERS_HELP, show_default="one per core", min=1)
     ] = None,
 ) -> None:
-    """List the named sounds of whole recordings, or those that some words mean.
+    """List the named sounds of recordings with their times, or only those that match some words.
 
-    `drill` also finds power tools, and says which it was. Needs YAMNet (`earmark models get
-    yamnet`); with MiniLM (`minilm` and `minilm-tokenizer` likewise) words also find what
-    means much the same. No video frame is decoded, and what was heard is kept.
+    `drill` also finds power tools; the output says which sound it was. This
+    needs YAMNet (`earmark models get yamnet`). With MiniLM (`minilm` and
+    `minilm-tokenizer`), words also find sounds of similar meaning. No video
+    frame is decoded. Results are cached.
 
     For example:
 

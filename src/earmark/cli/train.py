@@ -33,23 +33,25 @@ def by_recipe(kind: Any, help: str) -> tuple[Any, Any]:
 
 
 SETTINGS = {
-    "seeds": option(int, "Trainings; single ones are unstable.", default=1),
-    "first_seed": option(int, "Seed of the first of them.", default=0),
-    "folds": option(int, "Parts the people are divided into; one is calibrated on.", default=3),
-    "steps": by_recipe(int, "Steps of one head."),
-    "batch": by_recipe(int, "Crops a step."),
-    "crop": by_recipe(float, "Seconds of a crop."),
-    "learning_rate": by_recipe(float, "Of AdamW."),
-    "weight_decay": by_recipe(float, "Of AdamW."),
-    "cooling": by_recipe(float, "Share of the steps that slow down."),
-    "dropout": by_recipe(float, "Share of channels left out."),
+    "seeds": option(int, "Number of trainings; single ones are unstable.", default=1),
+    "first_seed": option(int, "Seed of the first training.", default=0),
+    "folds": option(
+        int, "Parts to split the participants into; one is for calibration.", default=3
+    ),
+    "steps": by_recipe(int, "Steps per head."),
+    "batch": by_recipe(int, "Crops per step."),
+    "crop": by_recipe(float, "Length of a crop in seconds."),
+    "learning_rate": by_recipe(float, "Learning rate of AdamW."),
+    "weight_decay": by_recipe(float, "Weight decay of AdamW."),
+    "cooling": by_recipe(float, "Share of the steps with a falling learning rate."),
+    "dropout": by_recipe(float, "Share of channels dropped."),
     "width": by_recipe(int, "Width of one head."),
-    "bands": by_recipe(int, "Bands a head reads; 0: all."),
-    "context_channels": by_recipe(int, "Read by the context; 0: none."),
-    "loudness": by_recipe(float, "Weight of the level."),
-    "made": by_recipe(int, "Made-up recordings for the context."),
+    "bands": by_recipe(int, "Bands that a head reads; 0 for all."),
+    "context_channels": by_recipe(int, "Channels that the context reads; 0 for no context."),
+    "loudness": by_recipe(float, "Weight of the level in the score."),
+    "made": by_recipe(int, "Synthetic recordings to train the context on."),
     "check_every": by_recipe(int, "Steps between two checkpoints."),
-    "takes": option(int, "Times each recording is heard, altered.", default=1),
+    "takes": option(int, "Times each recording is used, each time altered.", default=1),
 }
 """Fields of `earmark.training.settings.Settings`."""
 
@@ -58,66 +60,67 @@ SETTINGS = {
 def train(
     spans: Annotated[
         Path,
-        typer.Argument(help="Marked actions: CSV, EPIC-KITCHENS, Audacity labels, ELAN, a folder."),
+        typer.Argument(help="Annotated actions: CSV, EPIC-KITCHENS, Audacity, ELAN, or a folder."),
     ],
-    media: Annotated[Path, typer.Option(help="Folder of the recordings, found by their stems.")],
-    out_folder: Annotated[Path, typer.Option("--out", help="Where the run is kept.")] = Path(
-        "gate"
-    ),
+    media: Annotated[Path, typer.Option(help="Folder of the recordings, matched by file name.")],
+    out_folder: Annotated[Path, typer.Option("--out", help="Folder to write.")] = Path("gate"),
     recipe: Annotated[
-        str, typer.Option(help="`earmark`, or `paper`: its head, loss and settings.")
+        str, typer.Option(help="`earmark`, or `paper` for its head, loss and settings.")
     ] = "earmark",
     objective: Annotated[
         str | None,
         typer.Option(
-            help="One of where, rate, span, frame; or classes: a segmentation head.",
+            help="where, rate, span or frame; or classes, for a segmentation head.",
             show_default="where; paper: span",
         ),
     ] = None,
     encoder: Annotated[
         str | None,
         typer.Option(
-            help="What the gate listens to, options after colons.",
+            help="Encoder that the gate reads; options after colons.",
             callback=lambda name: name and with_checkpoints(name),
             show_default="floor-mel; paper: beats",
         ),
     ] = None,
     recordings: Annotated[
         str | None,
-        typer.Option(help="Use these alone: names, or a file of them.", show_default="all"),
+        typer.Option(help="Only these recordings: names or a file.", show_default="all"),
     ] = None,
     dev: Annotated[
         str | None,
         typer.Option(
-            help="Those of them to choose and calibrate on: names, or a file.",
+            help="Recordings to calibrate on: names or a file.",
             show_default="the people of one fold",
         ),
     ] = None,
     tau: Annotated[
         str | None,
         typer.Option(
-            help="Sharpness of `span`; of several, with commas, the best on --dev.",
+            help="Sharpness of `span`. Of several, with commas, the best on --dev.",
             show_default="4",
         ),
     ] = None,
     *,
     said: dict[str, Any],
-    threads: Annotated[int, typer.Option(help="Cores to use.")] = 2,
-    data: Annotated[str, typer.Option(help="What the data is, for the gate's card.")] = "",
+    threads: Annotated[int, typer.Option(help="Threads to use.")] = 2,
+    data: Annotated[str, typer.Option(help="Description of the data, for the gate's card.")] = "",
     licence: Annotated[str, typer.Option(help="Terms of the data, for the gate's card.")] = "",
     allow_missing: Annotated[
-        bool, typer.Option("--allow-missing", help="Leave out what lacks media or spans.")
+        bool, typer.Option("--allow-missing", help="Skip recordings without media or annotations.")
     ] = False,
 ) -> None:
-    """Train, calibrate and export a gate; a stopped training goes on where it was.
+    """Train, calibrate and export a gate for your own recordings.
 
-    Recordings are split by participant (`P01` of `P01_11`), never by time: heads are trained on
-    some people, and the gate they make is calibrated on the others (--dev names them). The folder
-    gets `gate.gate`, one gate a seed, `run.json` and `curves.png`. The recipe `paper` is one head
-    of width 192 with the span-level loss, 3,000 steps of AdamW over BEATs, and no context.
+    Recordings are split by participant (`P01` in `P01_11`), never by time:
+    heads are trained on some participants, and the gate is calibrated on the
+    others (--dev names them). The folder gets `gate.gate`, one gate per seed,
+    `run.json` and `curves.png`. A stopped training continues. The recipe
+    `paper` is one head of width 192 with the span-level loss, 3,000 steps of
+    AdamW over BEATs, and no context.
 
-    The objective `classes` makes no gate but the paper's segmentation head: which of the labels in
-    SPANS is heard when, from `segments.pt` with `earmark.training.segmentation.Segmenter`.
+    The objective `classes` makes no gate. It trains the paper's segmentation
+    head, which predicts the labels of SPANS; load `segments.pt` with
+    `earmark.training.segmentation.Segmenter`.
 
     For example:
 
@@ -242,26 +245,26 @@ def _commit() -> str:
 
 
 def adapt(
-    runs: Annotated[list[Path], typer.Argument(help="Folders of runs with answers.")],
-    out_file: Annotated[Path, typer.Option("--out", help="The gate file to write.")] = Path(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of the runs.")],
+    out_file: Annotated[Path, typer.Option("--out", help="Gate file to write.")] = Path(
         "site.gate"
     ),
     gate: Annotated[
         Path | None,
-        typer.Option(
-            "--gate", help="The gate the runs were made with.", show_default="earmark's own"
-        ),
+        typer.Option("--gate", help="Gate that the runs were made with.", show_default="built in"),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Learn from answers when something is done at a site, how often and for how long.
+    """Fit the gate to a site, from the answers and corrections of earlier runs.
 
-    No marks are needed: every window that was asked about and every correction made in `earmark
-    serve` teaches; corrections count four times. Few answers teach how the rates of the gate are to
-    be scaled; with 20 active and 20 idle windows in three recordings all weights of the rates are
-    fitted anew, and a head (with `pip install 'earmark[train]'`), for which the recordings are
-    listened to again. The new gate is judged on recordings that were kept aside, of a single one
-    on stretches of it, and written only where it beats the old one there.
+    No annotation is needed: every window that was asked about counts once, and
+    every correction made in `earmark serve` counts four times. With few answers
+    only the scale of the gate's rates is fitted. With 20 active and 20 idle
+    windows in three recordings, all weights of the rates and a new head are
+    fitted too (the head needs `pip install 'earmark[train]'`), and the
+    recordings are listened to again. The new gate is tested on recordings kept
+    aside, or on parts of a single one. It is written only if it beats the old
+    gate there.
 
     For example:
 
