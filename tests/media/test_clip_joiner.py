@@ -115,6 +115,26 @@ def test_a_clip_without_sound_among_others_is_silent(tmp_path):
     assert not open_recording(tmp_path / "mute.mp4").has_audio
 
 
+def test_a_damaged_packet_costs_what_it_holds_and_no_more(tmp_path):
+    clips = [clip(tmp_path / "a.mp4"), clip(tmp_path / "b.mp4", size=(160, 160))]
+    damage(clips[0].path)
+    assert join_clips(clips, tmp_path / "both.mp4") is False
+    heard = click_times(whole_sound(open_recording(tmp_path / "both.mp4")), 16_000)
+    assert heard == pytest.approx([0.5, 2.5], abs=0.12)
+
+
+def damage(path: Path) -> None:
+    """Overwrite the last packet of its sound."""
+    with av.open(str(path)) as file:
+        last = [one for one in file.demux(audio=0) if one.size][-1]
+        place, size = last.pos, last.size
+    data = bytearray(path.read_bytes())
+    data[place : place + size] = b"\xff" * size
+    path.write_bytes(data)
+    with av.open(str(path)) as file, pytest.raises(av.FFmpegError):
+        list(file.decode(audio=0))
+
+
 def test_what_cannot_be_joined_says_so_and_leaves_nothing(tmp_path):
     (tmp_path / "b.mp4").write_bytes(b"no clip")
     clips = [clip(tmp_path / "a.mp4"), CaptionedClip(tmp_path / "b.mp4", ())]
@@ -135,6 +155,19 @@ def test_a_copy_has_the_chapters_given_and_every_packet(tmp_path, kind, name):
     copied = open_recording(tmp_path / name)
     assert [read_number(one.rgb) for one in copied.frames([0.0, 1.95])] == [0, 19]
     assert click_times(whole_sound(copied), 16_000) == pytest.approx([0.5], abs=0.03)
+
+
+@pytest.mark.parametrize(("kind", "name"), [("mp4", "c.mp4"), ("matroska", "c.mkv")])
+def test_a_copy_keeps_frame_rate_languages_and_av1(tmp_path, kind, name):
+    sounds = [AudioPlan([0.5]), AudioPlan([1.0], language="deu")]
+    path = make_video(tmp_path / "a.mp4", duration=2.0, audio=sounds)
+    copy_with_chapters(str(path), [], tmp_path / name, kind)
+    copied = open_recording(tmp_path / name)
+    assert copied.video.mean_fps == pytest.approx(10.0, abs=0.1)
+    assert [track.language for track in copied.audio_tracks] == [None, "deu"]
+    path = make_video(tmp_path / "a.mp4", duration=2.0, codec="libsvtav1")
+    copy_with_chapters(str(path), [], tmp_path / name, kind)
+    assert len(open_recording(tmp_path / name).frames([0.0, 1.5])) == 2
 
 
 def test_chapters_and_subtitles_are_told_to_the_millisecond(tmp_path):

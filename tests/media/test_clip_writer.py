@@ -13,7 +13,7 @@ from earmark.errors import MediaError
 from earmark.media import Frame, Source, open_recording
 from earmark.media.clip_writer import cut_clip, move
 from earmark.timeline import Span
-from making import make_video
+from making import AudioPlan, make_video
 
 
 def write_clip(recording, span: Span, path: Path, **how) -> Path:
@@ -73,6 +73,23 @@ def test_no_sound_at_all_where_nobody_can_tell_what_is_speech(recording, tmp_pat
     path = write_clip(recording, Span(0.0, 12.0), tmp_path / "silent.mp4", muted=None)
     with av.open(str(path)) as file:
         assert not file.streams.audio and file.streams.video
+
+
+def test_the_sound_is_the_track_that_was_listened_to(tmp_path):
+    tracks = [AudioPlan([2.0]), AudioPlan([7.0])]
+    path = make_video(tmp_path / "a.mp4", duration=12.0, audio=tracks, group=10)
+    for track, time in enumerate((2, 7)):
+        clip = write_clip(
+            open_recording(path, audio_track=track), Span(0.0, 12.0), tmp_path / f"{track}.mp4"
+        )
+        assert {round(each) for each in loud_times(clip)} == {time}
+
+
+def test_a_clip_is_cut_from_av1_whose_decoder_is_named_unlike_any_encoder(tmp_path):
+    path = make_video(tmp_path / "a.mp4", duration=2.0, codec="libsvtav1")
+    clip = open_recording(write_clip(open_recording(path), Span(0.0, 2.0), tmp_path / "clip.mp4"))
+    assert clip.duration == pytest.approx(2.0, abs=0.1)
+    assert len(clip.frames([0.0, 1.5])) == 2
 
 
 class BlackCorner:

@@ -13,6 +13,11 @@ from typer.testing import CliRunner
 from earmark.cli.app import app
 from earmark.ledger.run_reader import Run
 from earmark.ledger.shareable_copy import hide_places
+from earmark.media import open_recording
+from earmark.pipeline.caption import caption
+from earmark.pipeline.clips import cut_kept
+from earmark.timeline import Span
+from making import AudioPlan, click_times, make_video, whole_sound
 from shared_runs import SECRETS, SPOKEN, tell_shared
 
 
@@ -81,6 +86,18 @@ def test_a_recording_that_is_gone_has_no_clips_and_the_rest_is_written(tmp_path)
     assert (
         "b.mp4 has no clips" in said.output and "hiddenfolder" not in said.output.split("share")[0]
     )
+
+
+@pytest.mark.parametrize("track", [0, 1])
+def test_clips_sound_as_the_track_that_was_listened_to(tmp_path, track):
+    sounds = [AudioPlan(), AudioPlan([2.0], noise=0.001)]  # the first is silent
+    path = make_video(tmp_path / "a.mp4", duration=4.0, audio=sounds)
+    caption([path], run=tmp_path / "run", budget=1, audio_track=track)
+    with Run(tmp_path / "run") as run:
+        (row,) = run.recordings()
+        cut_kept(run, row, Span(0.0, 4.0), tmp_path / "clip.mp4")
+    heard = click_times(whole_sound(open_recording(tmp_path / "clip.mp4")), 16_000)
+    assert heard == pytest.approx([2.0], abs=0.05)
 
 
 @pytest.mark.parametrize(

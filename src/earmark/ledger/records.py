@@ -240,6 +240,8 @@ class HeardRow:
     """Steps in a window: more than 1 where windows are placed freely."""
     key: str = ""
     """Names all that could change it: the encoder, the gate, the grid."""
+    audio_track: int = 0
+    """Which was listened to, from 0."""
 
     def windows(self, survival: Survival, *, owned: tuple[int, ...] = ()) -> Windows:
         """The windows to choose from; how long actions last, and which are paid, is not kept."""

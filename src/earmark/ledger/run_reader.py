@@ -212,16 +212,16 @@ class Run(AbstractContextManager["Run"]):
         """What listening gave; None for a recording not yet listened to."""
         query = (
             "SELECT window, scores, rates, instants, heard.duration, level, level_hop, sound_bytes,"
-            " access, warnings, per_call, key FROM heard JOIN recordings ON number = recording"
-            " WHERE id = ?"
+            " access, warnings, per_call, key, audio_track"
+            " FROM heard JOIN recordings ON number = recording WHERE id = ?"
         )
         row = next(self.rows(query, recording), None)
         if row is None:
             return None
-        window, *arrays, duration, level, hop, sound_bytes, access, warnings, per_call, key = row
+        window, *arrays, duration, level, hop, sound_bytes, access, warnings = row[:10]
         scores, rates, instants = map(unpack, arrays)
         track = Track(np.frombuffer(level, COARSE), hop=hop) if level is not None else None
-        about = (sound_bytes, access, tuple(json.loads(warnings)), per_call, key)
+        about = (sound_bytes, access, tuple(json.loads(warnings)), *row[10:])
         return HeardRow(recording, window, scores, rates, instants, duration, track, *about)
 
     def choice(self, recording: str) -> ChoiceRow:

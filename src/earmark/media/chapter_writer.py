@@ -35,6 +35,17 @@ def as_chapters(chapters: Iterable[Chapter]) -> list[Any]:
     ]
 
 
+def add_copy(made: Any, stream: Any) -> Any:
+    """A stream of the container `made` that takes the packets of `stream` as they are."""
+    # Opaque: a copy needs no encoder, which the decoders of some codecs (AV1) have none of.
+    copy = made.add_stream_from_template(stream, opaque=True)
+    if stream.language not in (None, "und"):
+        copy.metadata["language"] = stream.language
+    if stream.type == "video" and stream.average_rate:
+        copy.codec_context.framerate = stream.average_rate
+    return copy
+
+
 def copy_with_chapters(file: str, chapters: Iterable[Chapter], path: Path, kind: str) -> None:
     """Write a copy of the recording in `file`, packets as they are, with `chapters` of its own.
 
@@ -44,7 +55,7 @@ def copy_with_chapters(file: str, chapters: Iterable[Chapter], path: Path, kind:
     try:
         with av.open(file) as given, av.open(str(path), "w", format=kind) as made:
             kept = [one for one in given.streams if one.type in _KEPT]
-            streams = {one.index: made.add_stream_from_template(one) for one in kept}
+            streams = {one.index: add_copy(made, one) for one in kept}
             made.set_chapters(as_chapters(chapters))
             for packet in given.demux(kept):
                 if packet.dts is not None:

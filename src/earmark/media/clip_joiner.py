@@ -16,8 +16,8 @@ from av.packet import Packet
 
 from earmark.errors import MediaError, summarise
 from earmark.media.atomic_file import replacing
-from earmark.media.chapter_writer import MILLISECONDS, as_chapters
-from earmark.media.clip_writer import CLOCK, add_video, at_time, move
+from earmark.media.chapter_writer import MILLISECONDS, add_copy, as_chapters
+from earmark.media.clip_writer import CLOCK, add_video, at_time, decode_packet, move
 
 RATE = 48_000
 """Samples a second of sound that is encoded anew."""
@@ -122,7 +122,7 @@ def _subtitles(clip: CaptionedClip, start: float, stream: Any) -> Iterator[Packe
 def _copy(clips: Sequence[CaptionedClip], starts: Sequence[float], made: Any) -> None:
     with av.open(str(clips[0].path)) as first:
         wanted = (*first.streams.video[:1], *first.streams.audio[:1])
-        streams = {one.type: made.add_stream_from_template(one) for one in wanted}
+        streams = {one.type: add_copy(made, one) for one in wanted}
         subtitles = _add_subtitles(made)
         for clip, start in zip(clips, starts, strict=True):
             for packet in _subtitles(clip, start, subtitles):
@@ -158,7 +158,7 @@ def _encode_one(given: Any, start: float, video: Any, sound: Any, made: Any) -> 
     graph: Any = None
     wanted = (*given.streams.video[:1], *given.streams.audio[: sound is not None])
     for packet in given.demux(wanted):
-        for frame in packet.decode():
+        for frame in decode_packet(packet):
             if frame.time is None:
                 continue
             if packet.stream.type == "video":

@@ -19,6 +19,7 @@ from av.video.frame import VideoFrame
 
 from earmark.errors import MediaError, summarise
 from earmark.media.atomic_file import replacing
+from earmark.media.chapter_writer import add_copy
 from earmark.media.frame import Frame, PictureBox, convert_frame
 from earmark.media.recording import Recording
 from earmark.timeline import Span
@@ -58,10 +59,10 @@ def cut_clip(
     """Write `span` of `recording` to `path`; it begins at the key frame before.
 
     The second of the recording at which it begins is given back; its own time begins at 0. Of
-    several chapters it is cut from the one that shows its beginning. Sound that lies in one of the
-    spans `muted` is left out, packet by packet; None leaves out all of it. With `blur` every
-    picture is decoded, blurred and encoded anew, and it begins where `span` does. `MediaError`
-    where it is no local file, or cannot be cut.
+    several chapters it is cut from the one that shows its beginning. Its sound is the track that is
+    listened to; what lies in one of the spans `muted` is left out, packet by packet; None leaves
+    out all of it. With `blur` every picture is decoded, blurred and encoded anew, and it begins
+    where `span` does. `MediaError` where it is no local file, or cannot be cut.
     """
     begun = [one for one in recording.parts if one.start <= span.start]
     part = begun[-1] if begun else recording.parts[0]
@@ -72,7 +73,7 @@ def cut_clip(
     quiet = None
     if muted is not None:
         quiet = [(one.start - part.shift, one.end - part.shift) for one in muted]
-    wanted = _Wanted(span.start - part.shift, span.end - part.shift, quiet)
+    wanted = _Wanted(span.start - part.shift, span.end - part.shift, quiet, recording.audio_track)
     try:
         with replacing(path) as scratch, av.open(file) as given, av.open(str(scratch), "w") as made:
             painted = BlurredVideo(made, first, blur) if first and blur else None
@@ -91,6 +92,8 @@ class _Wanted:
     end: float
     quiet: list[tuple[float, float]] | None
     """Where there is no sound; nowhere is any if None."""
+    track: int
+    """Which of the audio tracks, from 0."""
 
     def has_sound(self, packet: Packet[Any], time: float) -> bool:
         """Whether none of the sound in `packet`, which begins at `time`, is to be left out."""
@@ -101,9 +104,10 @@ class _Wanted:
 def _cut(given: Any, made: Any, wanted: _Wanted, painted: BlurredVideo | None) -> float:
     """Write what is wanted; the second of the container at which it begins."""
     zero = wanted.begin if painted else None
-    pictures, sounds = given.streams.video[:1], given.streams.audio[: wanted.quiet is not None]
+    pictures, sounds = given.streams.video[:1], given.streams.audio[wanted.track :][:1]
+    sounds = () if wanted.quiet is None else sounds
     copied = (*(() if painted else pictures), *sounds)
-    streams = {one.index: made.add_stream_from_template(one) for one in copied}
+    streams = {one.index: add_copy(made, one) for one in copied}
     given.seek(max(0, int(wanted.begin * 1_000_000)))
     for packet in given.demux([*pictures, *sounds]):
         if packet.dts is None or packet.time_base is None:
@@ -115,7 +119,7 @@ def _cut(given: Any, made: Any, wanted: _Wanted, painted: BlurredVideo | None) -
             continue  # of another stream there may be some to come
         zero = time if zero is None else zero
         if painted and packet.stream.type == "video":
-            painted.write(packet.decode(), wanted.begin, wanted.end)
+            painted.write(decode_packet(packet), wanted.begin, wanted.end)
         elif (time >= zero or not painted) and (
             packet.stream.type == "video" or wanted.has_sound(packet, time)
         ):
@@ -126,6 +130,14 @@ def _cut(given: Any, made: Any, wanted: _Wanted, painted: BlurredVideo | None) -
         painted.write(pictures[0].codec_context.decode(None), wanted.begin, wanted.end)
         painted.close()
     return zero or 0.0
+
+
+def decode_packet(packet: Packet[Any]) -> list[Any]:
+    """The frames in a packet; none in one that is damaged, as in the last of a file cut off."""
+    try:
+        return packet.decode()
+    except av.FFmpegError:
+        return []
 
 
 def move(packet: Packet[Any], seconds: float) -> None:

@@ -109,7 +109,7 @@ def _cut(
 def _cut_one(
     run: Run, row: RecordingRow, folder: Path, mark: str, plan: Plan
 ) -> list[tuple[str, float]]:
-    recording = open_kept(row)
+    recording = open_kept(run, row)
     muted = speech_to_mute(recording, plan)
     cut = []
     for number, pick in enumerate(run.picks(row.id), start=1):
@@ -157,7 +157,7 @@ def highlights(
 
 
 def _clips(run: Run, row: RecordingRow, folder: Path, plan: Plan) -> list[CaptionedClip]:
-    recording = open_kept(row)
+    recording = open_kept(run, row)
     if recording.video is None:
         raise MediaError("it has no pictures")
     muted = speech_to_mute(recording, plan)
@@ -204,7 +204,7 @@ def cut_kept(
         MediaError: it is no local file, has changed since, or cannot be cut.
         ModelMissing: faces are to be blurred, and what finds them is not here.
     """
-    recording, plan = open_kept(row), plan_of_clips(run, voices=True, blur=blur, store=store)
+    recording, plan = open_kept(run, row), plan_of_clips(run, voices=True, blur=blur, store=store)
     muted = speech_to_mute(recording, plan)
     cut_clip(recording, span, path, muted=muted, blur=plan.question.blur)
 
@@ -240,13 +240,14 @@ def speech_to_mute(recording: Recording, plan: Plan) -> list[Span] | None:
     return list(activity(recording.sound(sample_rate=SAMPLE_RATE)))
 
 
-def open_kept(row: RecordingRow) -> Recording:
-    """The recording that a run knows as `row`.
+def open_kept(run: Run, row: RecordingRow) -> Recording:
+    """The recording that `run` knows as `row`, with the audio track that was listened to.
 
     Raises:
         MediaError: it cannot be opened, or has changed since.
     """
-    recording = open_recording(row.source)
+    heard = run.heard(row.id)
+    recording = open_recording(row.source, audio_track=heard.audio_track if heard else 0)
     if recording.key != row.id:
         raise MediaError(f"{row.source} has changed since the run")
     return recording
