@@ -15,6 +15,7 @@ from earmark.ledger.run_reader import Run
 from earmark.reporting.run_overview import overview
 from earmark.timeline import Span
 from fault_server import fault_server
+from making import make_video
 from quiet_shift import film_shift, require_yamnet
 
 pytestmark = pytest.mark.slow
@@ -52,6 +53,19 @@ def test_all_drillings_are_found_cut_and_not_paid_twice(shift, cache, tmp_path):
     with av.open(str(one.clips[0])) as clip:
         assert clip.streams.video and clip.streams.audio
         assert 2 <= clip.duration / 1e6 <= 30
+
+
+def test_recordings_of_one_name_have_clips_of_their_own(tmp_path):
+    for place, clicks in (("monday", [1.0]), ("tuesday", [3.0])):
+        (tmp_path / place).mkdir()
+        make_video(tmp_path / place / "GH010042.mp4", duration=4.0, clicks=clicks)
+    with annotation_server(reply=json.dumps({"seen": True, "what": "a drill turns"})) as server:
+        whom = {"server": server.url, "model": MODEL, "run": tmp_path / "run", "calls": 2}
+        days = [tmp_path / "monday", tmp_path / "tuesday"]
+        found = earmark.find(QUESTION, days, clips=tmp_path / "clips", **whom)
+    clips = {path.name for one in found.recordings for path in one.clips}
+    assert clips == {"GH010042-001.mp4", "GH010042-2-001.mp4"}
+    assert {path.name for path in (tmp_path / "clips").iterdir()} == clips
 
 
 def test_asking_a_run_may_buy_calls_first(shift, cache, tmp_path):

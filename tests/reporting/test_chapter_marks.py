@@ -13,6 +13,7 @@ from earmark.errors import MediaError
 from earmark.evidence.face_blur import FaceBlur
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.run_reader import Run
+from earmark.pipeline.clips import highlights
 from earmark.reporting.editing_formats import GAP
 from earmark.reporting.export_formats import export
 from ledger_runs import PLAN, fill, open_run, row
@@ -90,12 +91,22 @@ def test_no_copy_is_made_of_what_is_to_be_blurred_or_is_gone(run: Run, tmp_path:
     assert not list((tmp_path / "copies").glob("*.m*"))
 
 
+@pytest.mark.parametrize("name", ["", "a.mp4"])
+def test_a_recording_is_never_replaced_by_its_copy(run: Run, tmp_path: Path, name: str):
+    before = (tmp_path / "a.mp4").read_bytes()
+    for kind in ("mp4", "csv") if name else ("mp4",):
+        with pytest.raises(ValueError, match=r"a\.mp4 is a recording of this run"):
+            export(run, tmp_path / name, format=kind)
+    with pytest.raises(ValueError, match=r"a\.mp4 is a recording of this run"):
+        highlights(run.folder, tmp_path / "a.mp4")
+    assert (tmp_path / "a.mp4").read_bytes() == before
+
+
 def test_a_recording_that_cannot_be_copied_does_not_stop_the_others(run: Run, tmp_path: Path):
     with Ledger(tmp_path / "run", PLAN) as ledger:
-        ledger.add(replace(row("0"), path=str(tmp_path / "gone.mp4")))
-    with (
-        Run(tmp_path / "run") as both,
-        pytest.raises(MediaError, match=r"1 file written to .*copies, 1 not: .*gone\.mp4"),
-    ):
+        for name in ("gone", "lost"):
+            ledger.add(replace(row(name), path=str(tmp_path / f"{name}.mp4")))
+    why = r"1 file written to .*copies, 2 not: .*gone\.mp4 cannot .*; .*lost\.mp4 cannot"
+    with Run(tmp_path / "run") as both, pytest.raises(MediaError, match=why):
         export(both, tmp_path / "copies", format="mp4")
     assert [path.name for path in (tmp_path / "copies").glob("*.mp4")] == ["a.mp4"]

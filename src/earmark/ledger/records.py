@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from earmark.gate.forecast_error import ForecastError, ForecastRange
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.media import Recording, Source
+from earmark.media.source import is_remote
 from earmark.selection.pick import Pick
 from earmark.timeline import FloatArray, Span, Track
 
@@ -77,6 +79,15 @@ class RecordingRow:
     def source(self) -> Source:
         """Where it was opened, all its files."""
         return Source(tuple(path for path, _ in self.files), self.name)
+
+
+def spare_recordings(recordings: Iterable[RecordingRow], targets: Iterable[Path]) -> None:
+    """A `ValueError` where writing to one of `targets` would replace one of `recordings`."""
+    places = (path for row in recordings for path, _ in row.files)
+    files = {Path(path).resolve() for path in places if not is_remote(path)}
+    for target in targets:
+        if target.resolve() in files:
+            raise ValueError(f"{target} is a recording of this run: write to another place")
 
 
 def parts_of(path: str) -> list[str]:

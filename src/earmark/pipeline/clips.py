@@ -16,7 +16,7 @@ from earmark.evidence.face_blur import FaceBlur
 from earmark.evidence.voice_activity import VoiceActivity
 from earmark.features.encoder import SAMPLE_RATE
 from earmark.ledger.blurred_ledger import blur_of
-from earmark.ledger.records import PickRow, RecordingRow
+from earmark.ledger.records import PickRow, RecordingRow, spare_recordings
 from earmark.ledger.run_reader import Run
 from earmark.ledger.shareable_copy import hide_places, shareable_copy
 from earmark.media import Recording, open_recording
@@ -80,6 +80,7 @@ def bundle(
         ModelMissing: faces are to be blurred, and what finds them is not here.
     """
     with tempfile.TemporaryDirectory() as scratch, Run(run) as kept:
+        spare_recordings(kept.recordings(), [to])
         plan = plan_of_clips(kept, voices=voices, blur=blur, store=store)
         folder, voices = Path(scratch), plan.speech_plan.voices
         with shareable_copy(run, voices=voices, blur=plan.question.blur) as shared:
@@ -137,10 +138,12 @@ def highlights(
         LedgerError: there is no run, or it cannot be read.
         ModelMissing: faces are to be blurred, and what finds them is not here.
         MediaError: there is nothing to show, or no video can be made of it.
+        ValueError: `to` is a recording of the run.
     """
     clips: list[CaptionedClip] = []
     left_out = []
     with tempfile.TemporaryDirectory() as scratch, Run(run) as kept:
+        spare_recordings(kept.recordings(), [to])
         plan = plan_of_clips(kept, voices=voices, blur=blur, store=store)
         rows = sorted(kept.recordings(), key=lambda row: (row.began, row.path))
         for place, row in enumerate(rows):

@@ -40,6 +40,7 @@ from earmark.pipeline.listen import keep_sounds, listen_and_store
 from earmark.pipeline.resume import resume
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
 from earmark.redaction import redact
+from earmark.reporting.export_formats import distinct_names
 from earmark.reporting.progress import Progress
 from earmark.reporting.run_overview import SOUNDS_MEANT, seen_moments
 from earmark.reporting.text_format import counted
@@ -359,7 +360,8 @@ class _Search:
     def found(self, folder: Path | None) -> tuple[tuple[FoundMoments, ...], list[str]]:
         """The moments of each recording that has any, cut into `folder`; why some were not."""
         every, uncut = [], []
-        for one in self.many:
+        stems = (Path(self.recordings[one.key].source.name).stem for one in self.many)
+        for one, stem in zip(self.many, distinct_names(stems), strict=True):
             with Run(self.ledger.folder) as run:
                 spans = seen_moments(run, one.key)
             if not spans:
@@ -369,7 +371,6 @@ class _Search:
             muted = speech_to_mute(recording, self.plan) if folder else ()
             blur = self.plan.question.blur
             for number, span in enumerate(spans if folder else (), start=1):
-                stem = Path(recording.source.name).stem
                 path = Path(folder or "", f"{stem}-{number:03d}.mp4")
                 try:
                     cut_clip(recording, span, path, muted=muted, blur=blur)

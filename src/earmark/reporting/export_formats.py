@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from earmark.errors import MediaError, MissingExtra
-from earmark.ledger.records import RecordingRow
+from earmark.ledger.records import RecordingRow, spare_recordings
 from earmark.ledger.run_reader import Run
 from earmark.media.atomic_file import replacing
 from earmark.models.registry import Registry
@@ -30,6 +30,10 @@ from earmark.timeline import format_clock
 
 BATCH = 10_000
 """Rows in memory at a time, and in one group of a Parquet file."""
+
+
+MOST_TOLD = 20
+"""Recordings of which an error says why they could not be written."""
 
 
 class JsonLines(TextExporter):
@@ -177,20 +181,22 @@ def export(run: Run, path: Path, *, format: str) -> list[Path]:  # noqa: A002 - 
 
     A format that holds one recording a file makes several: with several recordings, or where it is
     one or its name has no ending, `path` is a folder and each file is named after its recording.
-    A `ValueError` lists the formats where this is none, or says that `path` is a folder. Where a
-    recording cannot be written the others are, and a `MediaError` says so at the end.
+    A `ValueError` lists the formats where this is none, or says that `path` is a folder, or that
+    a recording of the run would be replaced. Where a recording cannot be written the others are,
+    and a `MediaError` says why at the end.
     """
     write = EXPORTERS.named(format)()
     files = {path: run.recordings()}
     is_folder = path.is_dir() or not path.suffix
     if write.is_per_recording and (len(run.recordings()) != 1 or is_folder):
-        names = _distinct(map(_stem, run.recordings()))
+        names = distinct_names(map(_stem, run.recordings()))
         files = {
             path / f"{name}.{write.suffix or format}": [recording]
             for name, recording in zip(names, run.recordings(), strict=True)
         }
     elif path.is_dir():
         raise ValueError(f"{path} is a folder and {format} is one file: name a file in it")
+    spare_recordings(run.recordings(), files)
     written, refused = [], list[MediaError]()
     for target, recordings in files.items():
         try:
@@ -200,15 +206,17 @@ def export(run: Run, path: Path, *, format: str) -> list[Path]:  # noqa: A002 - 
         except MediaError as error:
             refused.append(error)
     if refused and written:
+        more = f"; and {len(refused) - MOST_TOLD} more" if len(refused) > MOST_TOLD else ""
         raise MediaError(
-            f"{counted(len(written), 'file')} written to {path}, {len(refused)} not: {refused[0]}"
+            f"{counted(len(written), 'file')} written to {path}, {len(refused)} not: "
+            f"{'; '.join(map(str, refused[:MOST_TOLD]))}{more}"
         ) from refused[0]
     if refused:
         raise refused[0]
     return written
 
 
-def _distinct(names: Iterable[str]) -> Iterator[str]:
+def distinct_names(names: Iterable[str]) -> Iterator[str]:
     """The names, a number behind those that came before: two cameras may both hold `0001.mp4`."""
     taken: set[str] = set()
     for name in names:
