@@ -32,6 +32,7 @@ PAGES = [*GUIDES, ROOT / "examples" / "README.md", *sorted((ROOT / "docs").glob(
 def test_the_reference_is_what_the_code_says():
     written = runpy.run_path(str(ROOT / "scripts" / "reference.py"))["reference"]()
     assert REFERENCE.read_text(encoding="utf-8") == written, "run `make docs`"
+    assert "\n| `` |" not in written, "every option has a name"
 
 
 @pytest.mark.parametrize(

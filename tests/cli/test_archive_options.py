@@ -242,3 +242,14 @@ def test_rounds_without_a_model_say_that_there_are_none(tmp_path):
     asked = ("caption", tmp_path / "a.mp4", "--budget", "2", "--run", tmp_path / "run")
     assert "nobody was asked" in " ".join(Said(*asked, "--rounds", "auto").err.split())
     assert "nobody was asked" not in " ".join(Said(*asked).err.split())
+
+
+@pytest.mark.parametrize("shape", ["table", "json"])
+def test_what_is_odd_about_a_recording_is_said_though_it_has_picks(tmp_path, shape):
+    whole = make_video(tmp_path / "a.mp4", duration=24.0, clicks=[3.0, 17.0], layout="first")
+    whole.write_bytes(whole.read_bytes()[:-10_000])
+    (tmp_path / "empty.mp4").touch()
+    said = Said("caption", tmp_path, "--budget", "2", "--run", tmp_path / "run", "--format", shape)
+    assert said.code == 1
+    assert "a.mp4: cut off:" in said.err and "copy the whole file again" in said.err
+    assert "empty.mp4 is empty" in said.err

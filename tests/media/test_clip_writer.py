@@ -87,6 +87,7 @@ def test_the_sound_is_the_track_that_was_listened_to(tmp_path):
 
 def test_a_clip_is_cut_from_av1_whose_decoder_is_named_unlike_any_encoder(tmp_path):
     path = make_video(tmp_path / "a.mp4", duration=2.0, codec="libsvtav1")
+    assert open_recording(path).video.codec == "av1"
     clip = open_recording(write_clip(open_recording(path), Span(0.0, 2.0), tmp_path / "clip.mp4"))
     assert clip.duration == pytest.approx(2.0, abs=0.1)
     assert len(clip.frames([0.0, 1.5])) == 2

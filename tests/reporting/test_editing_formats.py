@@ -53,6 +53,20 @@ def test_opentimelineio_opens_the_picks_as_clips(run: Run, tmp_path: Path, name:
         assert first.metadata["earmark"]["status"] == "answered"
 
 
+def test_each_chapter_of_a_recording_is_as_long_as_its_file(tmp_path: Path):
+    otio = pytest.importorskip("opentimelineio", reason="earmark[editing] is not installed")
+    files = (("GH010042.MP4", 0.0), ("GH020042.MP4", 10.0))
+    with open_run(tmp_path / "run") as ledger:
+        ledger.add(replace(row("a"), path="GH010042.MP4", chapters=files))
+        fill(ledger, {1: "a hammer falls"})
+        with Run(ledger.folder) as run:
+            (path,) = export(run, tmp_path / "a.otio", format="otio")
+    clips = otio.adapters.read_from_file(str(path)).find_clips()
+    media = [clip.media_reference for clip in clips]
+    assert [Path(one.target_url).name for one in media] == ["GH010042.MP4", "GH020042.MP4"]
+    assert [one.available_range.duration.to_seconds() for one in media] == [10.0, 14.0]
+
+
 @pytest.mark.parametrize("name", ["fcpxml", "premiere"])
 def test_control_characters_of_a_name_or_a_caption_are_no_fault(tmp_path: Path, name: str):
     """XML cannot hold them, and a camera or a model may write any."""

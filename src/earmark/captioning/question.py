@@ -19,7 +19,7 @@ class Question:
 
     prompt: Prompt = field(default_factory=Prompt)
     frames: int = 1
-    """1 shows the highest-scoring instant, the paper's input; more are spread over the window."""
+    """1 shows the instant of the window, the paper's input; more are spread over the window."""
     tokens: int = 1024
     """Visual tokens of one call, in the model's own unit."""
     answer_tokens: int = 256

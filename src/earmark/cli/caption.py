@@ -16,7 +16,6 @@ from earmark.cli import options
 from earmark.evidence.picture_evidence import NEEDS, kinds_at_hand
 from earmark.gate.forecast_error import as_count, as_range
 from earmark.ledger.run_reader import Run
-from earmark.ledger.run_summaries import read_summaries
 from earmark.media.source import name_of
 from earmark.models.user_folders import model_store
 from earmark.pipeline.caption import caption as caption_windows
@@ -129,7 +128,10 @@ def show_preview(cost: Preview, format: Format) -> None:
 
 
 def show(done: CaptionResult, format: Format, *, command: str = "the same command") -> None:
-    """What the run has come to; `command` goes on with it."""
+    """What the run has come to; `command` goes on with it.
+
+    What is odd or could not be done goes to stderr whatever the format.
+    """
     totals, tally = done.totals, done.tally
     if format is Format.json:
         plain = {"run": str(done.folder), "report": str(done.page), "missed": done.missed}
@@ -137,6 +139,7 @@ def show(done: CaptionResult, format: Format, *, command: str = "the same comman
         share, told = done.coverage
         plain |= {"coverage": share, "coverage_range": asdict(told) if told else None}
         emit_json(plain | {"totals": asdict(totals), "this_run": asdict(tally)} | seen)
+        tell_trouble(done)
         return
     if totals.recordings:
         tell_totals(done)
@@ -225,7 +228,7 @@ def tell_trouble(done: CaptionResult) -> None:
     if done.missed:
         tell_missed(done.folder)
     if done.totals.recordings:
-        tell_unpicked(done.folder)
+        tell_notes(done.folder)
     if tally.failed:
         warn(f"{counted(tally.failed, 'call')} failed, the last: {tally.last_reason}")
     if tally.stopped:
@@ -239,17 +242,19 @@ def tell_trouble(done: CaptionResult) -> None:
         )
 
 
-def tell_unpicked(folder: Path) -> None:
-    """Why recordings have no pick, where there is a reason but that others are worth more."""
+def tell_notes(folder: Path) -> None:
+    """What a reader should know of recordings, as `select` says it: swaps, files cut off."""
     with Run(folder) as run:
-        bare = [one.recording for one in read_summaries(run) if not one.totals.picks]
-        notes = [(row.path, note) for row in bare for note in run.choice(row.id).notes]
-    for line in noted(notes):
+        rows = run.recordings()
+        lines = noted((row.path, note) for row in rows for note in run.choice(row.id).notes)
+    for line in lines[:MOST_TOLD]:
         warn(line)
+    if len(lines) > MOST_TOLD:
+        warn(f"{len(lines) - MOST_TOLD} more notes on recordings; see the report")
 
 
 MOST_TOLD = 20
-"""Failed recordings listed on the terminal; the report has them all."""
+"""Failed recordings, and notes, listed on the terminal; the report has them all."""
 
 
 def tell_missed(folder: Path) -> None:

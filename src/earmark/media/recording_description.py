@@ -185,7 +185,7 @@ def _describe_audio(stream: AudioStream, extents: dict[int, Extent]) -> AudioTra
     decoder = stream.codec_context  # None where libav knows no such codec
     extent = extents.get(stream.index, Extent())
     return AudioTrack(
-        codec=getattr(decoder, "name", "unknown"),
+        codec=decoder.codec.canonical_name if decoder else "unknown",
         sample_rate=getattr(decoder, "sample_rate", 0),
         channels=getattr(decoder, "channels", 0),
         language=None if stream.language in (None, "und") else stream.language,
@@ -202,7 +202,7 @@ def _describe_video(file: MediaFile, stream: VideoStream, extents: dict[int, Ext
     seconds = extent.end - extent.start
     counted = extent.packets / seconds if extent.packets and seconds > 0 else None
     return VideoTrack(
-        codec=getattr(decoder, "name", "unknown"),
+        codec=decoder.codec.canonical_name if decoder else "unknown",
         width_pixels=getattr(decoder, "width", 0),
         height_pixels=getattr(decoder, "height", 0),
         mean_fps=counted or float(stream.average_rate or 0.0),

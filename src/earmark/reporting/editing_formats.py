@@ -239,7 +239,9 @@ def _clip(otio: Any, row: ExportRow, recording: RecordingRow, rate: float) -> An
         return otio.opentime.TimeRange(first, length)
 
     place = clip.path if is_remote(clip.path) else Path(clip.path).absolute().as_uri()
-    media = otio.schema.ExternalReference(place, span(0.0, max(recording.duration, clip.end)))
+    ends = [*(begin for _, begin in recording.files[1:]), recording.duration]
+    lengths = {path: end - begin for (path, begin), end in zip(recording.files, ends, strict=True)}
+    media = otio.schema.ExternalReference(place, span(0.0, max(lengths[clip.path], clip.end)))
     names = ("recording", "start", "end", "instant", "score", "reason", "caption", "status")
     about = {name: value for name in names if (value := getattr(row, name)) is not None}
     return otio.schema.Clip(
