@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from functools import partial, wraps
 from pathlib import Path
@@ -25,7 +25,6 @@ from earmark.captioning.question import Question
 from earmark.gate.frontline_registry import AUTO, FRONTLINES, with_checkpoints
 from earmark.gate.score_cache import cache_at
 from earmark.grid import Placement
-from earmark.media import Source
 from earmark.media.source import place_of
 from earmark.media.source_listing import find
 from earmark.models.user_folders import model_store
@@ -330,17 +329,15 @@ def plan_of(said: dict[str, Any]) -> Plan:
     return make_plan(sources, **said)
 
 
-def sources_at(paths: Sequence[str]) -> list[Source]:
-    """The recordings at `paths`; a line on stderr where a camera's small copies are left out."""
-    return find(paths, tell_copies=_warn_of_copies)
-
-
 def _warn_of_copies(copies: list[str]) -> None:
     warn(
         f"{counted(len(copies), 'file')} left out, such as {place_of(copies[0])}: "
         "a camera's small copies and stills of recordings that are here in full"
     )
 
+
+sources_at = partial(find, tell_copies=_warn_of_copies)
+"""The recordings at paths; a line on stderr where a camera's small copies are left out."""
 
 api_key = partial(os.environ.get, "OPENAI_API_KEY")
 """The key for a server that wants one."""

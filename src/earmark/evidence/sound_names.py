@@ -168,7 +168,14 @@ def sound_namer(
     if wanted is False:
         return None
     is_here = store.state("yamnet") == "here" and find_spec("ai_edge_litert") is not None
-    head = next((name for name in HEADS if _is_usable(name, store)), None)
+    has_torch = find_spec("torch") is not None
+    usable = (
+        name
+        for name in HEADS
+        if store.path(name).with_suffix(".onnx").is_file()  # exported: PyTorch is not needed
+        or (has_torch and store.state(name) == "here")
+    )
+    head = next(usable, None)
     if wanted is None and not is_here and head is None:
         return None
     from earmark.evidence.sound_track import CELL
@@ -180,8 +187,3 @@ def sound_namer(
 
     yamnet = YAMNet(cell=CELL, weights=store.find("yamnet")) if is_here else None
     return SoundNamer(PretrainedEncoder(head, store=str(store.folder)), folder, follower=yamnet)
-
-
-def _is_usable(name: str, store: ModelStore) -> bool:
-    exported = store.path(name).with_suffix(".onnx").is_file()
-    return exported or (store.state(name) == "here" and find_spec("torch") is not None)

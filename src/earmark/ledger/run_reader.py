@@ -287,6 +287,28 @@ class Run(AbstractContextManager["Run"]):
             known = json.loads(data) if data else None
             yield EvidenceEntry(Span(start, end), kind, text, confidence, origin, known)
 
+    def common_sounds(self, *, most: int, origin: str) -> list[str]:
+        """The named sounds of the run, the most frequent first; those named by `origin` lead."""
+        rows = self.rows(
+            "SELECT text FROM evidence JOIN present ON number = recording WHERE kind = 'heard'"
+            " GROUP BY text ORDER BY sum(origin = ?) DESC, count(*) DESC, text LIMIT ?",
+            origin,
+            most,
+        )
+        return [name for (name,) in rows]
+
+    def first_caption(self) -> tuple[float, str]:
+        """The start and the text of the first caption, by path and time; empty without one."""
+        rows = self.rows(
+            'SELECT p."start", a.text FROM present r'
+            " CROSS JOIN picks p ON p.plan = ? AND p.recording = r.number"
+            " CROSS JOIN answers a ON a.call = p.call AND a.kind = 'caption'"
+            ' ORDER BY r.path, r.id, p."start" LIMIT 1',
+            self.plan_number,
+        )
+        start, text = next(rows, (0.0, ""))
+        return float(start), str(text)
+
     def recordings_with_evidence(self, kind: str, *, origin: str) -> set[str]:
         """The recordings of which `origin` has told something of `kind`."""
         return self._set(

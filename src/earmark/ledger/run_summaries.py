@@ -56,18 +56,6 @@ FROM json_each(?1) w CROSS JOIN recordings r ON r.id = value
 """In the order written: SQLite would begin with all picks."""
 
 
-_SOUNDS = """
-SELECT text FROM evidence JOIN present ON number = recording WHERE kind = 'heard'
-GROUP BY text ORDER BY sum(origin = ?) DESC, count(*) DESC, text LIMIT ?
-"""
-
-_FIRST_CAPTION = """
-SELECT p."start", a.text FROM present r CROSS JOIN picks p ON p.plan = ? AND p.recording = r.number
-    CROSS JOIN answers a ON a.call = p.call AND a.kind = 'caption'
-ORDER BY r.path, r.id, p."start" LIMIT 1
-"""
-
-
 @dataclass(frozen=True, slots=True)
 class RecordingSummary:
     """What one recording has come to under the present plan, and what an archive is sorted by."""
@@ -83,17 +71,6 @@ class RecordingSummary:
     """Stretches of a named sound."""
     corrections: int = 0
     """Of people, those withdrawn left out."""
-
-
-def read_sounds(run: Run, *, most: int, origin: str) -> list[str]:
-    """The named sounds of `run`, those told most often first; before all others by `origin`."""
-    return [name for (name,) in run.rows(_SOUNDS, origin, most)]
-
-
-def read_first_caption(run: Run) -> tuple[float, str]:
-    """When the first caption is of, and what it says; empty where there is none."""
-    start, text = next(run.rows(_FIRST_CAPTION, run.plan_number), (0.0, ""))
-    return float(start), str(text)
 
 
 def read_summaries(run: Run) -> Iterator[RecordingSummary]:

@@ -16,12 +16,15 @@ from earmark.evidence.sound_ontology import family_of, narrower
 from earmark.evidence.word_stems import stems
 from earmark.ledger.records import HeardRow, PickRow, RecordingRow
 from earmark.ledger.run_reader import Run
-from earmark.ledger.run_summaries import read_first_caption, read_sounds
 from earmark.reporting.text_format import counted
 from earmark.timeline import Span, Track, format_clock, merge
 
 LOUDER_DB = 12.0
 """A window this far above the quiet of its recording (its lowest tenth) stands out."""
+
+LOUDER = f"{LOUDER_DB:.0f} dB above the quiet, or with a name"
+
+EXPECTED = "expected by the sound"
 
 FINEST = 0.5
 """Seconds, about, of the steps by which it is told how long actions are expected to go on."""
@@ -146,7 +149,7 @@ class RecordingOverview:
         if self.sought is not None:
             yield "Found", (str(self.sought),)
         if self.active is not None:
-            yield "Active", (_say_active(self.active, self.duration),)
+            yield "Active", (f"about {_part_of(self.active, self.duration)}, {EXPECTED}",)
         if self.sounds:
             yield "Heard", _first(map(str, self.sounds), MOST_SOUNDS, "other sound")
         elif self.louder is not None and not self.speech:
@@ -159,7 +162,7 @@ class RecordingOverview:
         if self.busiest:
             yield "Busiest", tuple(map(_from_to, self.busiest))
         if self.louder is not None:
-            yield "Louder", (_say_louder(self.louder, self.duration),)
+            yield "Louder", (f"{_part_of(self.louder, self.duration)}: {LOUDER}",)
         if self.activities:
             told = map(str, self.activities)
             yield "Activities", _first(told, MOST_ACTIVITIES, "later caption")
@@ -170,7 +173,8 @@ def total_lines(every: Sequence[RecordingOverview]) -> Iterator[tuple[str, tuple
     if sought := [one.sought for one in every if one.sought]:
         yield "Found", (_in_all(sought),)
     if heard := [one for one in every if one.active is not None]:
-        yield "Active", (_say_active(sum(one.active or 0.0 for one in heard), _lasts(heard)),)
+        active = sum(one.active or 0.0 for one in heard)
+        yield "Active", (f"about {_part_of(active, _lasts(heard))}, {EXPECTED}",)
     times: dict[str, list[int]] = defaultdict(list)
     for one in every:
         for tally in one.sounds:
@@ -183,7 +187,7 @@ def total_lines(every: Sequence[RecordingOverview]) -> Iterator[tuple[str, tuple
         yield "Speech", (f"in {_recordings(spoken)}",)
     if listened := [one for one in every if one.louder is not None]:
         louder = sum(one.louder or 0.0 for one in listened)
-        yield "Louder", (_say_louder(louder, _lasts(listened)),)
+        yield "Louder", (f"{_part_of(louder, _lasts(listened))}: {LOUDER}",)
 
 
 def _in_all(sought: Sequence[SoughtThing]) -> str:
@@ -200,13 +204,8 @@ def _lasts(some: Iterable[RecordingOverview]) -> float:
     return sum(one.duration for one in some)
 
 
-def _say_active(active: float, duration: float) -> str:
-    return f"about {lasting(active)} of {lasting(duration)}, expected by the sound"
-
-
-def _say_louder(louder: float, duration: float) -> str:
-    why = f"{LOUDER_DB:.0f} dB above the quiet, or with a name"
-    return f"{lasting(louder)} of {lasting(duration)}: {why}"
+def _part_of(seconds: float, duration: float) -> str:
+    return f"{lasting(seconds)} of {lasting(duration)}"
 
 
 def _recordings(some: Sequence[object]) -> str:
@@ -253,9 +252,9 @@ def glance(run: Run) -> str:
     said = []
     if question := run.plan().get("find"):
         said.append(f"Looked for “{question}”")
-    if sounds := read_sounds(run, most=MOST_GLANCED, origin=SOUND_TRACK):
+    if sounds := run.common_sounds(most=MOST_GLANCED, origin=SOUND_TRACK):
         said.append(f"Heard {'; '.join(sounds)}")
-    start, caption = (0.0, "") if question else read_first_caption(run)
+    start, caption = (0.0, "") if question else run.first_caption()
     if caption:
         said.append(f"Seen first, at {clock(start)}: {first_sentence(caption, most=80)}")
     return " · ".join(said)

@@ -173,7 +173,10 @@ class _Columns:
     def trace(self, best: FloatArray, steps: NDArray[np.integer]) -> tuple[FloatArray, Paths]:
         """The value of each recording's best path, and its picks, found from its end backwards."""
         depth, count = self.reach.shape
-        last_pick = _last_rise(best)
+        # For each row, the last row at or before it whose value rose: where the best path ends.
+        numbers = np.arange(1, len(best), dtype=np.int32)[:, None]
+        last_pick = np.zeros(best.shape, dtype=np.int32)
+        np.maximum.accumulate(np.where(best[1:] > best[:-1], numbers, 0), axis=0, out=last_pick[1:])
         backwards = []
         column, ends = np.arange(count), depth - 1 + self.lengths
         values: FloatArray = best[ends, column]
@@ -186,13 +189,6 @@ class _Columns:
             taken[column] += 1
             row = last_pick[row - depth + steps[row, column], column]
         return values, _gather(backwards, taken, depth)
-
-
-def _last_rise(best: FloatArray) -> NDArray[np.int32]:
-    """For each row, the last row at or before it whose value rose: where the best path ends."""
-    rows = np.zeros(best.shape, dtype=np.int32)
-    rows[1:] = np.where(best[1:] > best[:-1], np.arange(1, len(best), dtype=np.int32)[:, None], 0)
-    return np.maximum.accumulate(rows, axis=0)
 
 
 def _gather(backwards: list[tuple[IndexArray, IndexArray]], taken: IndexArray, depth: int) -> Paths:
