@@ -36,7 +36,7 @@ def test_a_kind_of_evidence_that_has_no_model_here_is_one_line(
     run = tmp_path / "run"
     done = CliRunner().invoke(app, ["caption", str(clip), "--budget", "2", "--run", str(run)])
     assert done.exit_code == 0, done.output
-    told = [line for line in done.stdout.splitlines() if "is not told" in line]
+    told = [line for line in done.stdout.splitlines() if "no model here says" in line]
     assert len(told) == bool(missing)
     assert all(kind in told[0] for kind in missing)
     with Run(run) as opened:

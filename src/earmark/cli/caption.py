@@ -162,8 +162,8 @@ def tell_missing_evidence() -> None:
     missing = [kind for kind in NEEDS if kind not in here]
     if missing:
         out.print(
-            f"what is {' and '.join(missing)} is not told: pip install 'earmark[yamnet,vision]' "
-            "and run `earmark models get evidence`"
+            f"no model here says what is {' or '.join(missing)}: "
+            "pip install 'earmark[yamnet,vision]' and run `earmark models get evidence`"
         )
 
 
