@@ -25,7 +25,7 @@ from earmark.selection.audit_sample import (
     chance_of_activity,
     draw_evenly,
     estimate_share,
-    foretell_width,
+    forecast_width,
 )
 from earmark.selection.budget import Budget
 from earmark.selection.pick import Pick
@@ -327,7 +327,7 @@ def _audits(case: Case, said: Sequence[str]) -> list[tuple[bool, float, float, f
         return []
     active = np.array([bool(said[place]) for place in rest.tolist()])
     chances = chance_of_activity(replace(case.windows, owned=tuple(sorted(touched))))[rest]
-    foretold, truth = foretell_width(chances, DRAWN), float(active.mean())
+    foretold, truth = forecast_width(chances, DRAWN), float(active.mean())
     found = []
     for seed in range(AUDITS):
         drawn = draw_evenly(chances, DRAWN, np.random.default_rng(seed))

@@ -30,7 +30,7 @@ def tell_archive(folder: Path, *, recordings: int, windows: int = 40) -> Path:
     many = [windows_of(number, windows + number % 7) for number in range(recordings)]
     choices = list(allocate(Coverage(), many, Budget(share=0.2), across=True))
     with Ledger(folder, PLAN) as ledger:
-        ledger.rate_by(everyday())
+        ledger.keep_survival(everyday())
         for number, (one, choice) in enumerate(zip(many, choices, strict=True)):
             name = f"{number:064x}"
             path = f"s3://shift-cams/2026-05/cam-{number % 40:02d}/shift-{number:04d}.mp4"

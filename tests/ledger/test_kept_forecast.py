@@ -34,7 +34,7 @@ def test_an_error_comes_back_as_it_was(tmp_path: Path):
     with open_run(tmp_path) as ledger, Run(ledger.folder) as run:
         assert run.forecast_error() is None
         for error in (ERROR, None):
-            ledger.foretell_by(error)
+            ledger.keep_forecast_error(error)
             assert run.forecast_error() == error
 
 

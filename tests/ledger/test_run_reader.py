@@ -203,7 +203,7 @@ def test_a_recording_comes_back_as_it_was_described(tmp_path: Path):
             assert run.recording("nobody") is None
             assert run.note("nothing") == "" and run.survival() is None
             assert run.opened().startswith("20")
-        ledger.rate_by(SHORT)
+        ledger.keep_survival(SHORT)
         with Run(ledger.folder) as run:
             assert run.survival() == SHORT
 

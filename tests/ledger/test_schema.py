@@ -13,9 +13,9 @@ from earmark.ledger.forgetting import all_recordings, read_traces, still_held
 from earmark.ledger.run_reader import Run
 from earmark.ledger.schema import (
     FILE,
-    clearly,
     connect,
     copy_run,
+    explain_errors,
     has_tables,
     is_disk_error,
     is_full,
@@ -102,7 +102,7 @@ def test_a_copy_is_the_run_as_it_stands(tmp_path: Path):
 def test_every_fault_has_its_line(tmp_path: Path, code: int, words: str, full: bool, disk: bool):
     error = failure(code)
     assert (is_full(error), is_disk_error(error)) == (full, disk)
-    with pytest.raises(LedgerError, match=words) as caught, clearly(tmp_path):
+    with pytest.raises(LedgerError, match=words) as caught, explain_errors(tmp_path):
         raise error
     assert caught.value.__cause__ is error
 

@@ -14,7 +14,7 @@ from av.audio.frame import AudioFrame
 from earmark.errors import NoAudioStream, UnreadableFile
 from earmark.media import Meter, Source, open_recording
 from earmark.media.audio_decoder import RunPiece, join_frames
-from earmark.media.audio_timeline import BLOCK, close_gaps, cut_blocks, lay_runs
+from earmark.media.audio_timeline import BLOCK, close_gaps, cut_blocks, place_runs
 from making import AudioPlan, click_times, whole_sound
 
 CLICKS = (0.5, 1.25, 3.0)
@@ -366,7 +366,7 @@ def test_sound_that_changes_or_breaks_off_is_laid_at_its_time(media, second, sil
     rate, pts = second
     joined = join_frames([tone(1.0, 48_000, 0.0), tone(1.0, rate, pts)], part.zero)
     pieces = (RunPiece(frame, 0, begins) for frame, begins in joined)
-    blocks = list(lay_runs(pieces, [part], RATE, Meter()))
+    blocks = list(place_runs(pieces, [part], RATE, Meter()))
     values = np.trim_zeros(np.concatenate([block.values for block in blocks]), "b")
     assert len(values) / RATE == pytest.approx(2.0 + silent, abs=0.002)
     assert np.mean(np.abs(values) < 0.1) * len(values) / RATE == pytest.approx(silent, abs=0.01)

@@ -18,7 +18,7 @@ from earmark.errors import BackendError, InternalError, UnreadableFile
 from earmark.features.floor_mel import FloorMel
 from earmark.media import Meter, Recording, Source, open_recording
 from earmark.media.audio_decoder import decode_runs
-from earmark.media.audio_timeline import lay_runs
+from earmark.media.audio_timeline import place_runs
 from earmark.media.child_process import cores
 from earmark.media.sound_process import WORTH_A_PROCESS, decode_apart, is_worth_a_process
 from making import AudioPlan, whole_sound
@@ -48,7 +48,7 @@ def heard(recording: Recording, decode, track: int = 0):
     """The blocks of sound, what was counted, and the features of the gate."""
     meter = Meter()
     pieces = decode(recording.parts, track, meter)
-    blocks = list(lay_runs(pieces, recording.parts, RATE, meter))
+    blocks = list(place_runs(pieces, recording.parts, RATE, meter))
     rows = [track.values for track in FloorMel().encode(blocks)]
     values = np.concatenate([block.values for block in blocks])
     return values, meter, np.concatenate(rows), (meter.missing, meter.overlap)

@@ -12,7 +12,7 @@ from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.errors import LedgerError
 from earmark.ledger.run_merge import merge
 from earmark.ledger.run_reader import Run
-from earmark.pipeline.audit import NOTE, AuditDraws, audit, foretell
+from earmark.pipeline.audit import NOTE, AuditDraws, audit, forecast_widths
 from earmark.pipeline.caption import caption
 from earmark.pipeline.run_plan import Plan, make_plan
 from earmark.timeline import Span
@@ -72,7 +72,7 @@ def test_how_wide_it_will_be_is_said_beforehand(video, tmp_path):
     with fault_server() as server:
         caption([video], plan=plan(server.url, budget="4"), run=tmp_path)
         asked = server.count()
-        widths = foretell(tmp_path, [5, 10, 20, 40])
+        widths = forecast_widths(tmp_path, [5, 10, 20, 40])
         assert server.count() == asked
     *calls, most = widths
     assert calls == [5, 10, 20] and 20 < most < 40  # all windows that nobody looked at

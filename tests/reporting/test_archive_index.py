@@ -146,7 +146,7 @@ def test_a_forecast_is_told_as_a_range_or_says_why_not(tmp_path):
     with Ledger(folder, PLAN) as ledger, Run(ledger.folder) as run:
         density = log_density(run.totals().expected, run.totals().duration)
         misses = tuple(Miss(density + place / 1e3, 0.0, place / 10) for place in range(40))
-        ledger.foretell_by(ForecastError(misses=misses))
+        ledger.keep_forecast_error(ForecastError(misses=misses))
         first, second, third = (row.id for row in run.recordings()[:3])
         ledger.choose(first, [], forecast=ForecastRange(0.31, 0.5, 0.69, 0.8))
         ledger.choose(second, [], forecast=ForecastRange(0.0, 0.4, 1.0, 0.8, is_unlike=True))

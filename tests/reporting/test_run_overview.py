@@ -19,9 +19,9 @@ from earmark.ledger.run_reader import Run
 from earmark.reporting.run_overview import (
     SOUNDS_MEANT,
     fold_repeats,
-    glance,
     overview,
     seen_moments,
+    summarise_run,
     total_lines,
 )
 from earmark.selection.pick import explain
@@ -42,7 +42,7 @@ def listen(ledger: Ledger, name: str, *, loud: tuple[int, ...] = ()) -> Windows:
     windows = Windows(4.0, HOUR, scores, (np.arange(count) + 0.5) * 4, scores, SHORT)
     level = Track(np.repeat(np.where(scores > 0, -20.0, -60.0), 4), hop=1.0)
     ledger.add(RecordingRow(name, f"/cams/{name}.mp4", HOUR, 1000))
-    ledger.rate_by(SHORT)
+    ledger.keep_survival(SHORT)
     ledger.hear(name, windows, key="k", level=level)
     return windows
 
@@ -109,7 +109,7 @@ def test_what_is_active_is_how_long_the_actions_expected_go_on(tmp_path, per_cal
     level = Track(np.where(np.arange(400) < 300, -20.0, -60.0), hop=1.0)
     for name, each in (("busy", steps), ("rare", steps * 0.8 / steps.sum()), ("flat", 0 * steps)):
         with Ledger(tmp_path / name, {"model": "m"}) as ledger:
-            ledger.rate_by(SHORT)
+            ledger.keep_survival(SHORT)
             ledger.add(RecordingRow("a", "/cams/a.mp4", 400.0, 1000))
             windows = Windows(4.0, 400.0, each, each, each, SHORT, per_call=per_call)
             ledger.hear("a", windows, key="k", level=level)
@@ -182,12 +182,12 @@ def test_a_list_of_runs_tells_each_in_a_line(folder, tmp_path):
         ledger.keep_evidence("b", 9 * [rain], kinds=["heard"], origin="yamnet")
     with Run(folder) as run:
         heard = "Heard Drill; Conversation; Power tool; Speech"
-        assert glance(run) == f"{heard} · Seen first, at 0:40: A drill turns."
+        assert summarise_run(run) == f"{heard} · Seen first, at 0:40: A drill turns."
     look(tmp_path / "seen", {31: True}, ["Drill"])
     with Run(tmp_path / "seen") as run:
-        assert glance(run) == "Looked for “a drill” · Heard Drill; Rain"
+        assert summarise_run(run) == "Looked for “a drill” · Heard Drill; Rain"
     with Ledger(tmp_path / "empty", {"model": "m"}) as ledger, Run(ledger.folder) as run:
-        assert glance(run) == ""
+        assert summarise_run(run) == ""
 
 
 def test_the_command_says_the_same(folder):

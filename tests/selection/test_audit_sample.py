@@ -13,7 +13,7 @@ from earmark.selection.audit_sample import (
     draw_evenly,
     estimate_share,
     estimate_whole,
-    foretell_width,
+    forecast_width,
     scatter,
 )
 
@@ -112,7 +112,7 @@ def test_sound_that_tells_makes_the_interval_narrower():
         for name, chances in {"told": truth, "not": np.zeros(2000)}.items()
     }
     assert widths["told"] < 0.75 * widths["not"]
-    assert widths["told"] == pytest.approx(foretell_width(truth, 40), rel=0.15)
+    assert widths["told"] == pytest.approx(forecast_width(truth, 40), rel=0.15)
 
 
 def test_no_hit_gives_the_exact_bound():
@@ -125,7 +125,7 @@ def test_a_whole_look_leaves_no_doubt():
     share = estimate_share([True, False, False, False], among=4)
     assert (share.low, share.share, share.high) == (0.25, 0.25, 0.25)
     assert sorted(draw_evenly(np.zeros(4), 9, np.random.default_rng(0)).tolist()) == [0, 1, 2, 3]
-    assert foretell_width(np.zeros(4), 9) == 0
+    assert forecast_width(np.zeros(4), 9) == 0
     assert np.isnan(estimate_share([], among=4).share)
 
 
@@ -179,14 +179,14 @@ def test_the_width_foretold_is_that_of_draws_the_sound_is_right_about():
     chances = np.repeat([0.9, 0.1], 200)
     plain = 40 / 0.4 / (1 - 39 / 399)
     low, high = bounds(0.5 * plain, plain, 0.8)
-    assert foretell_width(chances, 40, confidence=0.8) == pytest.approx(high - low)
-    assert foretell_width(chances, 400) == foretell_width(chances[:0], 3) == 0
+    assert forecast_width(chances, 40, confidence=0.8) == pytest.approx(high - low)
+    assert forecast_width(chances, 400) == forecast_width(chances[:0], 3) == 0
     rather = np.repeat([0.8, 0.2], 200)
     plain = 16 / (0.16 / 0.25) / (1 - 15 / 399)
     low, high = bounds(0.5 * plain, plain, 0.95)
-    assert foretell_width(rather, 16) == pytest.approx(high - low)
+    assert forecast_width(rather, 16) == pytest.approx(high - low)
     low, high = bounds(7.5, 15, 0.95)  # too few of either kind to judge by
-    assert foretell_width(rather, 15) == pytest.approx(high - low)
+    assert forecast_width(rather, 15) == pytest.approx(high - low)
 
 
 def test_a_busy_window_and_the_one_after_it_are_likely():

@@ -94,19 +94,19 @@ def dispatch(
         limits = replace(limits, concurrency=min(limits.concurrency, captioner.at_once))
     usage = UsageCounter(limits, Tally() if tally is None else tally)
     if isinstance(captioner, TagsCaptioner) and captioner.look is None:
-        _pass_tags_on(requests, captioner, usage, log)
+        _answer_with_tags(requests, captioner, usage, log)
     else:
         _Dispatcher(captioner, limits, usage, log, sleep).run(requests)
     return usage.tally
 
 
-def _pass_tags_on(
+def _answer_with_tags(
     requests: Iterable[Request | Failure],
     captioner: TagsCaptioner,
     usage: UsageCounter,
     log: CallLog,
 ) -> None:
-    """Answer one request after the other, in this thread: nobody is asked, or waited for."""
+    """Answer the requests in turn, in this thread: tags need no server to wait for."""
     for request in requests:
         if isinstance(request, Failure):
             usage.count(request.request, request)
@@ -240,11 +240,11 @@ class _Dispatcher:
                 return replace(answer, attempts=attempt)
             except CallTimeout as error:
                 wait = self.limits.backoff(attempt, retry_after=error.retry_after, rng=self.rng)
-                obstacle = self._lose(request) if error.was_sent else None
-                if hopeless := self._hopeless(attempt, wait, obstacle):
-                    return Failure(request, f"{error}{hopeless}", attempt)
+                obstacle = self._count_lost_attempt(request) if error.was_sent else None
+                if reason := self._why_no_retry(attempt, wait, obstacle):
+                    return Failure(request, f"{error}{reason}", attempt)
             except UnreadableAnswer as error:
-                return _paid(request, error, attempt)
+                return _unusable_answer(request, error, attempt)
             except CallError as error:
                 return Failure(request, str(error), attempt)
             except MediaError as error:
@@ -254,16 +254,16 @@ class _Dispatcher:
             attempt += 1
         return None
 
-    def _lose(self, request: Request) -> str | None:
-        """Count and log an attempt that may be charged for; why there may be no other, if so."""
+    def _count_lost_attempt(self, request: Request) -> str | None:
+        """Count and log an attempt that may be charged for; which limit forbids a retry, if any."""
         with self.changed:
             self.usage.count(request, None)
             self.log.lost(request)
             others = [one for one in self.held if one is not request]
             return self.usage.obstacle(others, request)
 
-    def _hopeless(self, attempt: int, wait: float, obstacle: str | None) -> str:
-        """Why there is to be no further attempt; empty if there is."""
+    def _why_no_retry(self, attempt: int, wait: float, obstacle: str | None) -> str:
+        """Why the request is not retried, in brackets; empty if it is."""
         if attempt > self.limits.retries:
             return f" (asked {attempt} times)" if attempt > 1 else " (asked once)"
         if wait > self.limits.longest_wait:
@@ -305,8 +305,11 @@ class _Dispatcher:
             self._stop(error)
 
 
-def _paid(request: Request, error: UnreadableAnswer, attempts: int) -> Failure:
-    """An answer that cannot be used costs what the server said, or else the most it can have."""
+def _unusable_answer(request: Request, error: UnreadableAnswer, attempts: int) -> Failure:
+    """The failure for an answer that cannot be used, with the tokens it cost all the same.
+
+    Where the server did not count them, the most that the request can have taken.
+    """
     taken, given = error.prompt_tokens, error.completion_tokens
     is_guessed = taken is None or given is None
     most_taken, most_given = request.most_tokens

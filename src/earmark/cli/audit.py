@@ -10,7 +10,7 @@ import typer
 from earmark.captioning.model_choice import ModelChoice
 from earmark.cli import options
 from earmark.gate.forecast_error import as_share
-from earmark.pipeline.audit import AuditResult, foretell
+from earmark.pipeline.audit import AuditResult, forecast_widths
 from earmark.pipeline.audit import audit as audit_run
 from earmark.pipeline.run_plan import Plan
 from earmark.reporting.console import emit_json, out, print_table, warn
@@ -56,7 +56,7 @@ def audit(
     """
     share = confidence / 100
     if dry_run:
-        show_widths(foretell(run, sorted({*LADDER, calls}), confidence=share), as_json)
+        show_widths(forecast_widths(run, sorted({*LADDER, calls}), confidence=share), as_json)
         return
     if plan.model_choice == ModelChoice():
         raise ValueError("an audit asks a model: give --vlm URL --model NAME, or --gguf FILE")

@@ -22,7 +22,7 @@ from earmark.pipeline.caption import caption as caption_windows
 from earmark.pipeline.run_plan import Plan
 from earmark.reporting.console import Format, emit_json, err, out, warn
 from earmark.reporting.run_result import CaptionResult
-from earmark.reporting.text_format import as_read, counted, noted
+from earmark.reporting.text_format import counted, format_bytes_read, format_notes
 
 if TYPE_CHECKING:
     from earmark.pipeline.preview import Preview
@@ -183,7 +183,7 @@ def tell_totals(done: CaptionResult) -> None:
     out.print(
         f"{totals.answered} of {totals.picks} picks captioned, of {totals.windows} windows; "
         f"{totals.failed} failed; {decoded}, "
-        f"{as_read(totals.bytes_read, totals.size_bytes)}"
+        f"{format_bytes_read(totals.bytes_read, totals.size_bytes)}"
     )
     if totals.faces_blurred:
         out.print(f"{counted(totals.faces_blurred, 'face')} blurred in what was sent")
@@ -246,7 +246,7 @@ def tell_notes(folder: Path) -> None:
     """What a reader should know of recordings, as `select` says it: swaps, files cut off."""
     with Run(folder) as run:
         rows = run.recordings()
-        lines = noted((row.path, note) for row in rows for note in run.choice(row.id).notes)
+        lines = format_notes((row.path, note) for row in rows for note in run.choice(row.id).notes)
     for line in lines[:MOST_TOLD]:
         warn(line)
     if len(lines) > MOST_TOLD:

@@ -21,7 +21,7 @@ from earmark.models import (
 )
 from earmark.models.user_folders import checkpoint_folder, model_store
 from earmark.reporting.console import Format, emit_json, out, print_table, progress_bar, warn
-from earmark.reporting.text_format import as_size
+from earmark.reporting.text_format import format_bytes
 
 if TYPE_CHECKING:
     from earmark.evaluation.paper.compared_systems import System
@@ -61,7 +61,7 @@ def list(
         return
     rows = []
     for model in MODELS.values():
-        size = "unknown" if model.size_bytes is None else as_size(model.size_bytes)
+        size = "unknown" if model.size_bytes is None else format_bytes(model.size_bytes)
         digest = "unknown" if model.sha256 is None else f"{model.sha256[:12]}…"
         state = store.state(model.name)
         rows.append((model.name, state, size, model.licence, digest, model.purpose))
@@ -272,7 +272,7 @@ def export_encoder(
         proof = {"chunks": done.chunks, "difference": done.difference, "tolerance": TOLERANCE}
         emit_json({"name": name, "file": str(done.file), "size_bytes": done.size_bytes, **proof})
         return
-    out.print(f"{done.file}: {as_size(done.size_bytes)}")
+    out.print(f"{done.file}: {format_bytes(done.size_bytes)}")
     out.print(
         f"logits of {done.chunks} chunks differ by at most {done.difference:.1e} "
         f"(allowed {TOLERANCE:.0e})"

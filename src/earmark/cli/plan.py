@@ -12,7 +12,7 @@ from earmark.gate.forecast_error import UNLIKE, as_count, as_range, as_share
 from earmark.pipeline.plan import plan as plan_run
 from earmark.pipeline.run_plan import Plan
 from earmark.reporting.console import Format, emit_json, out, print_table, warn
-from earmark.reporting.text_format import counted, noted
+from earmark.reporting.text_format import counted, format_notes
 from earmark.selection.cost_forecast import CallCost, Forecast, Rung
 from earmark.timeline import format_clock
 
@@ -56,7 +56,7 @@ def plan(
         emit_json(forecast.to_json())
     elif forecast.recordings:
         show(forecast)
-    for line in noted((one.path, one.note) for one in forecast.notes):
+    for line in format_notes((one.path, one.note) for one in forecast.notes):
         warn(line)
     options.end_with(failed.error for failed in forecast.failures)
 

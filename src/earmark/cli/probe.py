@@ -12,7 +12,7 @@ from earmark.errors import EarmarkError
 from earmark.media import Recording, open_recording
 from earmark.media.inspection import Inspection, inspect
 from earmark.reporting.console import Format, emit_json, err, out, warn
-from earmark.reporting.text_format import as_size, counted
+from earmark.reporting.text_format import counted, format_bytes
 from earmark.timeline import format_clock
 
 MOST_MARKS = 20
@@ -57,7 +57,7 @@ def probe(
 def show(recording: Recording, inspection: Inspection) -> None:
     """One paragraph a recording."""
     out.print(recording.name, style="bold")
-    size = as_size(recording.size_bytes)
+    size = format_bytes(recording.size_bytes)
     out.print(f"  {format_clock(recording.duration)}, {size}, {recording.container}")
     for path in recording.source.paths if len(recording.parts) > 1 else ():
         out.print(f"  chapter {path}")
@@ -81,7 +81,7 @@ def show(recording: Recording, inspection: Inspection) -> None:
     if recording.has_audio:
         share = inspection.audio_pass_bytes / max(1, recording.size_bytes)
         out.print(
-            f"  listening reads {as_size(inspection.audio_pass_bytes)} ({100 * share:.1f} %) "
+            f"  listening reads {format_bytes(inspection.audio_pass_bytes)} ({100 * share:.1f} %) "
             f"by {recording.access}: {recording.access_reason}"
         )
     for line in inspection.warnings:

@@ -17,7 +17,7 @@ from earmark.pipeline.select import select as select_windows
 from earmark.reporting.console import emit, emit_json, out, print_table, warn
 from earmark.reporting.csv_rows import write_csv
 from earmark.reporting.edit_list import selection_edl
-from earmark.reporting.text_format import as_read, counted, noted
+from earmark.reporting.text_format import counted, format_bytes_read, format_notes
 from earmark.selection.pick import Pick
 from earmark.selection.result import COLUMNS, Chosen, LeftOut, Selection, selection_schema
 from earmark.timeline import format_clock
@@ -80,7 +80,9 @@ def show(selection: Selection, format: PicksAs) -> None:
         emit(as_csv(selection))
     else:
         emit(selection_edl(selection))
-    for line in noted((one.path, note) for one in selection.recordings for note in one.notes):
+    for line in format_notes(
+        (one.path, note) for one in selection.recordings for note in one.notes
+    ):
         warn(line)
 
 
@@ -96,7 +98,7 @@ def schema() -> None:
 
 def summary(chosen: Chosen) -> str:
     """One line: what was heard, what it read, what is expected."""
-    read = as_read(chosen.bytes_read, chosen.bytes_total)
+    read = format_bytes_read(chosen.bytes_read, chosen.bytes_total)
     heard = "not listened to" if chosen.access == "none" else f"heard by {chosen.access}, {read}"
     held = as_count(chosen.actions, chosen.actions_range)
     return (

@@ -12,7 +12,7 @@ import numpy as np
 from earmark.evaluation.annotations.actions import Action
 from earmark.evaluation.metrics.coverage_counts import reach
 from earmark.grid import Windows
-from earmark.selection.allocation import allocate, lay_blindly
+from earmark.selection.allocation import allocate, choose_without_evidence
 from earmark.selection.answer_evidence import NOTHING, Seen
 from earmark.selection.budget import Budget
 from earmark.selection.pick import Pick
@@ -139,7 +139,7 @@ def play_apart(
             now.append(turn)
         plans = rule.each(rated, budgets=calls)
         for place, windows in enumerate(many):
-            plans[place] = lay_blindly(rule, rated[place], calls[place]) or plans[place]
+            plans[place] = choose_without_evidence(rule, rated[place], calls[place]) or plans[place]
             asked[place].update(_asked_now(windows, plans[place], asked[place], now[place]))
     return plans
 

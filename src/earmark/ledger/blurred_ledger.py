@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from earmark.ledger.run_reader import BLURRED, Run
-from earmark.ledger.schema import clearly, connect, transaction
+from earmark.ledger.schema import connect, explain_errors, transaction
 from earmark.models import ModelStore
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def blur_run(folder: Path, blur: FaceBlur) -> None:
     What they showed before is overwritten in its database. Nothing is done where it was before;
     `ModelMissing` says that what finds faces is not here.
     """
-    with closing(connect(folder, to_write=True)) as database, clearly(folder):
+    with closing(connect(folder, to_write=True)) as database, explain_errors(folder):
         if database.execute("SELECT 1 FROM notes WHERE name = ?", (BLURRED,)).fetchone():
             return
         blur.check()

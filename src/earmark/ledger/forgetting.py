@@ -20,7 +20,7 @@ from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import RecordingRow
 from earmark.ledger.row_values import SPENT
 from earmark.ledger.run_reader import Run
-from earmark.ledger.schema import clearly, connect, transaction
+from earmark.ledger.schema import connect, explain_errors, transaction
 
 CLIPS = "clips of "
 """Begins the name of the note that lists what was cut from a recording, before its id."""
@@ -51,7 +51,7 @@ def note_clips(ledger: Ledger, recording: str, clips: Sequence[Path]) -> None:
 
 def all_recordings(folder: Path) -> list[RecordingRow]:
     """Every recording the run in `folder` has ever met: failed and replaced ones too."""
-    with closing(connect(folder, to_write=False)) as database, clearly(folder):
+    with closing(connect(folder, to_write=False)) as database, explain_errors(folder):
         rows = database.execute("SELECT id, path, name, chapters FROM recordings").fetchall()
     return [
         RecordingRow(key, path, 0.0, 0, name=name, chapters=tuple(map(tuple, json.loads(chapters))))
@@ -64,7 +64,7 @@ def read_traces(folder: Path, recordings: Sequence[RecordingRow]) -> StoredTrace
     ids = [one.id for one in recordings]
     with Run(folder) as run:
         clips = [run.note(f"{CLIPS}{key}") for key in ids]
-    with closing(connect(folder, to_write=False)) as database, clearly(folder):
+    with closing(connect(folder, to_write=False)) as database, explain_errors(folder):
         _mark(database, ids)
         texts = [text for (text,) in database.execute(_TEXTS)]
         pictures = [picture for (picture,) in database.execute(_PICTURES)]
@@ -80,7 +80,7 @@ def read_traces(folder: Path, recordings: Sequence[RecordingRow]) -> StoredTrace
 
 def still_held(folder: Path, traces: Iterable[str | bytes]) -> set[str | bytes]:
     """Those of some texts and pictures that the run in `folder` keeps of any recording."""
-    with closing(connect(folder, to_write=False)) as database, clearly(folder):
+    with closing(connect(folder, to_write=False)) as database, explain_errors(folder):
         return {one for one in traces if database.execute(_HOLDS, (one,)).fetchone()[0]}
 
 
@@ -90,7 +90,7 @@ def delete_recordings(folder: Path, ids: Collection[str]) -> None:
     What their calls took still counts against the caps of the run. A `LedgerError` says that
     somebody is reading the run just now, or that it cannot be written.
     """
-    with closing(connect(folder, to_write=True)) as database, clearly(folder):
+    with closing(connect(folder, to_write=True)) as database, explain_errors(folder):
         database.execute("PRAGMA secure_delete = ON")
         _empty_journal(database, folder)  # before anything is deleted: it must be possible
         before = database.execute(SPENT).fetchone()

@@ -128,12 +128,12 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
         with self._transaction() as database:
             database.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, value))
 
-    def rate_by(self, survival: Survival) -> None:
-        """Note how long actions last, as the recordings are rated by."""
+    def keep_survival(self, survival: Survival) -> None:
+        """Keep how long actions last: the curve that the rates of the recordings assume."""
         self.note("survival", json.dumps([survival.times, survival.shares]))
 
-    def foretell_by(self, error: ForecastError | None) -> None:
-        """Note how far the forecasts of the present plan may be off; None where nobody measured."""
+    def keep_forecast_error(self, error: ForecastError | None) -> None:
+        """Keep how far the forecasts of the present plan may be off; None where not measured."""
         self.note(FORECAST_ERROR, json.dumps(asdict(error)) if error else "")
 
     def hear(
@@ -337,7 +337,7 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
             "UPDATE calls SET state = 'waiting', asked = asked - 1"
             " WHERE identity = ? AND state = 'in flight'"
         )
-        self._surely(lambda database: database.execute(withdraw, (call.identity,)))
+        self._write_durably(lambda database: database.execute(withdraw, (call.identity,)))
 
     def keep(self, call: Call, answer: Answer, *, spend: float = 0.0) -> None:
         """Keep the answer to `call` and what it cost; it is never asked again.
@@ -372,7 +372,7 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
                     (number, as_text(answer.text), tags),
                 )
 
-        self._surely(write)
+        self._write_durably(write)
 
     def fail(
         self,
@@ -404,7 +404,7 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
                 (number, redact(as_text(reason)), *paid, now()),
             )
 
-        self._surely(write)
+        self._write_durably(write)
 
     def _register(
         self, database: sqlite3.Connection, calls: Sequence[tuple[str, Call]]

@@ -12,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 
 from earmark.errors import LedgerError
-from earmark.ledger.schema import FILE, clearly
+from earmark.ledger.schema import FILE, explain_errors
 
 LOCK = "run.lock"
 """Name of the lock file in a run's folder."""
@@ -39,7 +39,7 @@ def lock_run(folder: Path) -> sqlite3.Connection:
 
     A `LedgerError` names the process that has it.
     """
-    with clearly(folder):
+    with explain_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         lock = sqlite3.connect(
             folder / LOCK, timeout=PATIENCE, isolation_level=None, check_same_thread=False

@@ -13,7 +13,7 @@ from earmark.errors import LedgerError
 from earmark.ledger.row_values import differences, remember_plan
 from earmark.ledger.run_lock import lock_run
 from earmark.ledger.run_reader import Run
-from earmark.ledger.schema import clearly, connect, has_tables, present_file, transaction
+from earmark.ledger.schema import connect, explain_errors, has_tables, present_file, transaction
 
 _TAKE = """
 UPDATE main.frames SET thumbnail = x'' WHERE (SELECT count(*) FROM main.notes WHERE name = 'blur')
@@ -173,7 +173,7 @@ def merge(runs: Sequence[Path], into: Path) -> MergeResult:
     with ExitStack() as stack:
         for folder in (*runs, into):
             stack.callback(lock_run(folder).close)
-        with closing(connect(into, to_write=True)) as database, clearly(into):
+        with closing(connect(into, to_write=True)) as database, explain_errors(into):
             for folder in runs:
                 _take(database, folder, plan)
     with Run(into) as run:

@@ -30,7 +30,7 @@ from earmark.ledger.records import (
     parts_of,
 )
 from earmark.ledger.row_values import COARSE, split_tags, unpack
-from earmark.ledger.schema import FILE, clearly, connect
+from earmark.ledger.schema import FILE, connect, explain_errors
 from earmark.selection.pick import Pick
 from earmark.timeline import Span, Track
 
@@ -46,7 +46,7 @@ _ANSWER = (
     "a.text, a.model, a.kind, a.data, a.prompt_tokens, a.completion_tokens, a.latency, a.form,"
     " a.finish, a.note, a.spend, a.at"
 )
-"""Columns, in the order that `read_recording` and `_kept` read them in."""
+"""Columns, in the order that `read_recording` and `_read_answer` read them in."""
 
 _PICKS = f"""
 SELECT p.window, p."start", p."end", p.instant, p.score, p.rate, p.expected, p.reason, p.round,
@@ -259,12 +259,12 @@ class Run(AbstractContextManager["Run"]):
         """Every answer ever kept for a span, the latest first: other prompts, other models."""
         query = f'{_ANSWERS_OF} "start" = ? AND "end" = ? ORDER BY at DESC, a.call DESC'
         rows = self.rows(query, recording, span.start, span.end)
-        return [_kept(row[2:]) for row in rows]
+        return [_read_answer(row[2:]) for row in rows]
 
     def captions(self, recording: str) -> Iterator[tuple[Span, StoredAnswer]]:
         """Every caption ever kept of a recording with its span, in order of when it was kept."""
         rows = self.rows(f"{_ANSWERS_OF} a.kind = 'caption' ORDER BY at, a.call", recording)
-        return ((Span(*row[:2]), _kept(row[2:])) for row in rows)
+        return ((Span(*row[:2]), _read_answer(row[2:])) for row in rows)
 
     def evidence(
         self, recording: str, *, kinds: Collection[str] = KINDS, within: Span | None = None
@@ -350,7 +350,7 @@ class Run(AbstractContextManager["Run"]):
 
     def rows(self, query: str, *values: object) -> Iterator[Any]:
         """The rows of a query, read as they are come to: for those who read a part of a run."""
-        with clearly(self.folder):
+        with explain_errors(self.folder):
             found = self._connection.execute(query, values)
             # A cursor itself would be closed where reading is given up, maybe after its database.
             yield from (row for row in found)
@@ -380,7 +380,7 @@ def read_recording(row: Sequence[Any]) -> RecordingRow:
 
 def _pick_row(recording: str, row: Sequence[Any]) -> PickRow:
     turn, words, state, failure, *answer = row[8:]
-    kept = _kept(answer) if answer[0] is not None else None
+    kept = _read_answer(answer) if answer[0] is not None else None
     is_settled = kept is not None
     tags = sounds = split_tags(words, None)
     if kept and kept.answer.kind == "tags":
@@ -391,7 +391,7 @@ def _pick_row(recording: str, row: Sequence[Any]) -> PickRow:
     return PickRow(recording, Pick(*row[:8]), tags, status, kept, failure, sounds, is_settled, turn)
 
 
-def _kept(row: Sequence[Any]) -> StoredAnswer:
+def _read_answer(row: Sequence[Any]) -> StoredAnswer:
     text, model, kind, data, *rest, note, spend, at = row
     known = json.loads(data) if data else None
     answer = replace(Answer(text, model, kind, known, *rest), note=note)

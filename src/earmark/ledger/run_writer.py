@@ -17,7 +17,7 @@ from earmark.errors import LedgerError
 from earmark.ledger.blurred_ledger import blur_run
 from earmark.ledger.row_values import count_interrupted, remember_plan
 from earmark.ledger.run_lock import lock_run
-from earmark.ledger.schema import clearly, connect, is_disk_error, is_full, transaction
+from earmark.ledger.schema import connect, explain_errors, is_disk_error, is_full, transaction
 
 if TYPE_CHECKING:
     from earmark.evidence.face_blur import FaceBlur
@@ -52,7 +52,7 @@ class RunWriter:
             held.callback(lock_run(folder).close)
             self._connection = connect(folder, to_write=True)
             held.callback(self._connection.close)
-            with clearly(folder):
+            with explain_errors(folder):
                 if not self._reserve.exists() or self._reserve.stat().st_size != RESERVE_BYTES:
                     self._reserve.write_bytes(bytes(RESERVE_BYTES))
             with self._transaction() as database:
@@ -91,20 +91,20 @@ class RunWriter:
     def _write_all(self, writes: Sequence[Write]) -> None:
         errors: list[Exception] = []
         with suppress(LedgerError, ValueError):
-            self._surely(lambda database: [write(database) for write in writes])
+            self._write_durably(lambda database: [write(database) for write in writes])
             writes = ()
         for write in writes:
             try:
-                self._surely(write)
+                self._write_durably(write)
             except (LedgerError, ValueError) as error:
                 errors.append(error)
         if errors:
             raise errors[0]
 
-    def _surely(self, write: Write) -> None:
-        """Write what became of a call; twice if need be.
+    def _write_durably(self, write: Write) -> None:
+        """Write the outcome of a call and sync it to the disk; tried twice where the disk fails.
 
-        On a full disk into the reserve, with the log folded into the database to start again.
+        On a full disk the reserve is given up first, and the log is folded into the database.
         """
         if self._waiting is not None:
             self._waiting.append(write)
@@ -124,7 +124,7 @@ class RunWriter:
                 write(database)
 
     def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        with self._thread_lock, clearly(self.folder):
+        with self._thread_lock, explain_errors(self.folder):
             return self._connection.execute(query, values).fetchall()
 
     @contextmanager
@@ -133,7 +133,7 @@ class RunWriter:
 
         One that `is_synced` is on the disk then, and so is all that was committed before it.
         """
-        with self._thread_lock, clearly(self.folder):
+        with self._thread_lock, explain_errors(self.folder):
             self._connection.execute(f"PRAGMA synchronous = {'FULL' if is_synced else 'NORMAL'}")
             with transaction(self._connection) as database:
                 yield database

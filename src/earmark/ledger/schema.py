@@ -147,7 +147,7 @@ def connect(folder: Path, *, to_write: bool) -> sqlite3.Connection:
     path = folder / FILE
     if not to_write and not path.is_file():
         raise LedgerError(f"no run in {folder}: it has no {FILE}; give the folder of a run")
-    with clearly(folder):
+    with explain_errors(folder):
         if to_write:
             folder.mkdir(parents=True, exist_ok=True)
         connection = _open(path, to_write=to_write)
@@ -192,7 +192,7 @@ def has_tables(folder: Path) -> bool:
     """Whether `folder` holds a database that is more than begun, whosever it is."""
     if not (folder / FILE).is_file():
         return False
-    with clearly(folder), closing(_open(folder / FILE, to_write=False)) as connection:
+    with explain_errors(folder), closing(_open(folder / FILE, to_write=False)) as connection:
         return bool(connection.execute(_HAS_TABLES).fetchone()[0])
 
 
@@ -204,7 +204,7 @@ def version_of(folder: Path) -> int:
 
 def copy_run(folder: Path, into: Path) -> None:
     """Copy the database of the run in `folder` as it stands now, whoever is writing to it."""
-    with clearly(folder):
+    with explain_errors(folder):
         _move_to(into / FILE, connect(folder, to_write=False)).close()
 
 
@@ -220,7 +220,7 @@ def present_file(folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def clearly(folder: Path) -> Iterator[None]:
+def explain_errors(folder: Path) -> Iterator[None]:
     """Turn what SQLite and the file system say into one clear line about the run."""
     try:
         yield

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 from earmark.evidence.face_blur import FaceBlur
 from earmark.ledger.run_reader import Run
-from earmark.ledger.schema import FILE, clearly, copy_run
+from earmark.ledger.schema import FILE, copy_run, explain_errors
 from earmark.media.source import name_of
 from earmark.redaction import HIDDEN, map_texts, redact
 
@@ -53,7 +53,7 @@ def shareable_copy(
     with TemporaryDirectory() as scratch:
         copy = Path(scratch)
         copy_run(folder, copy)
-        with closing(sqlite3.connect(copy / FILE)) as database, clearly(folder), database:
+        with closing(sqlite3.connect(copy / FILE)) as database, explain_errors(folder), database:
             _make_shareable(database)
             if not voices:
                 database.execute("DELETE FROM evidence WHERE kind = 'said'")

@@ -76,14 +76,14 @@ def decode_runs(parts: Sequence[Part], track: int, meter: Meter) -> Generator[Ru
     `UnreadableFile` where a file cannot be read, its packets not decoded, or its sound not joined.
     """
     for number, part in enumerate(parts):
-        with mixing(part):
+        with explain_mixing_errors(part):
             for frame, begins in join_frames(_decode(part, track, meter), part.zero):
                 yield RunPiece(frame, number, begins)
 
 
 @contextmanager
-def mixing(part: Part) -> Iterator[None]:
-    """What libav raises in the block says that the sound of `part` is of a kind it cannot mix."""
+def explain_mixing_errors(part: Part) -> Iterator[None]:
+    """Turn an error of libav in the block into `UnreadableFile`: the sound cannot be mixed."""
     try:
         yield
     except av.error.FFmpegError as error:

@@ -20,7 +20,7 @@ from av.audio.frame import AudioFrame
 from av.filter import Graph
 from numpy.typing import NDArray
 
-from earmark.media.audio_decoder import RunPiece, mixing
+from earmark.media.audio_decoder import RunPiece, explain_mixing_errors
 from earmark.media.recording_part import Part
 from earmark.media.storage import Meter
 
@@ -50,7 +50,7 @@ Placed = tuple[int, Samples, range]
 """Where samples begin, the samples, and the places their file takes up; all counted in samples."""
 
 
-def lay_runs(
+def place_runs(
     pieces: Generator[RunPiece, None, None], parts: Sequence[Part], sample_rate: int, meter: Meter
 ) -> Generator[Sound, None, None]:
     """Decoded sound of the files of a recording, laid at its time: all of it, without a gap.
@@ -68,7 +68,7 @@ def _resample(pieces: Iterable[RunPiece], parts: Sequence[Part], rate: int) -> I
     for piece, following in pairwise(chain[RunPiece | None](pieces, [None])):
         assert piece is not None, "only the last one is followed by none"
         part = parts[piece.part]
-        with mixing(part):
+        with explain_mixing_errors(part):
             if piece.begins is not None:
                 graph = _open_resampler(piece.frame, rate)
                 place = round((piece.begins + part.shift) * rate)

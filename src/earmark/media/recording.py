@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from earmark.errors import MediaError, NoAudioStream, NoVideoIndex
 from earmark.media.audio_decoder import decode_runs
-from earmark.media.audio_timeline import Sound, lay_runs
+from earmark.media.audio_timeline import Sound, place_runs
 from earmark.media.frame import Frame
 from earmark.media.frame_reader import FrameReader, FrameStats
 from earmark.media.read_ahead import read_ahead
@@ -106,7 +106,7 @@ class Recording:
         is_apart = not is_short and is_worth_a_process(self.parts)
         decode = decode_apart if is_apart else decode_runs
         pieces = decode(self.parts, self.audio_track, meter)
-        blocks = lay_runs(pieces, self.parts, sample_rate, meter)
+        blocks = place_runs(pieces, self.parts, sample_rate, meter)
         return blocks if is_short or is_apart else read_ahead(blocks, _BLOCKS_AHEAD)
 
     def video_packets(self, *, meter: Meter | None = None) -> VideoPackets:

@@ -152,7 +152,7 @@ def _describe(file: MediaFile, uri: str, start: float) -> Part:
     if not extents:
         raise UnreadableFile(f"{place_of(uri)} holds no packets; copy the whole file again")
     begin, end = bounds(extents.values(), extents.get(pictures.index) if pictures else None)
-    zero = 0.0 if file.tracks.traks else zero_of(file, begin)
+    zero = 0.0 if file.tracks.traks else clock_zero(file, begin)
     duration, size = max(0.0, end - zero), file.storage.size_bytes
     if not end - zero <= min(_LONGEST, 60.0 + size / _LEAST_BYTES_A_SECOND[pictures is not None]):
         raise _damaged_clock(file, end - zero)
@@ -245,7 +245,7 @@ def measure(file: MediaFile, streams: list[Stream]) -> dict[int, Extent]:
     return _by_tail(file.container, streams) or _by_scan(file.container, streams)
 
 
-def zero_of(file: MediaFile, begin: float) -> float:
+def clock_zero(file: MediaFile, begin: float) -> float:
     """The container's time that is the recording's 0, where the first packet is shown at `begin`.
 
     An MP4's own 0, where it has an index, is shown first, whatever comes later. Elsewhere the

@@ -105,11 +105,11 @@ def _receive(line: Connection[Any, Any], memory: Any, meter: Meter) -> Iterator[
             memoryview(plane)[:] = slot[: plane.buffer_size]
             slot = slot[plane.buffer_size :]
         line.send_bytes(b"")
-        meter.become(counted)
+        meter.copy_from(counted)
         yield RunPiece(frame, part, begins)
     if isinstance(sent, EarmarkError):
         raise sent
-    meter.become(sent)
+    meter.copy_from(sent)
 
 
 def _send(

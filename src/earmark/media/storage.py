@@ -39,8 +39,8 @@ class Meter:
         self.bytes_read += len(data)
         return data
 
-    def become(self, other: Meter) -> None:
-        """Show what `other` shows, which went on where this one stood."""
+    def copy_from(self, other: Meter) -> None:
+        """Take over the counts of `other`."""
         for each in fields(self):
             setattr(self, each.name, getattr(other, each.name))
 

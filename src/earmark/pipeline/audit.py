@@ -39,7 +39,7 @@ from earmark.selection.audit_sample import (
     chance_of_activity,
     draw_evenly,
     estimate_whole,
-    foretell_width,
+    forecast_width,
 )
 from earmark.selection.pick import explain
 from earmark.timeline import FloatArray, IndexArray, Span
@@ -114,7 +114,9 @@ class Untouched:
     """How likely each is to be active, by its sound."""
 
 
-def foretell(folder: Path, calls: Sequence[int], *, confidence: float = 0.95) -> dict[int, float]:
+def forecast_widths(
+    folder: Path, calls: Sequence[int], *, confidence: float = 0.95
+) -> dict[int, float]:
     """About how wide the interval of an audit will be after so many calls each.
 
     More calls than there are windows to draw are told as these.
@@ -122,7 +124,7 @@ def foretell(folder: Path, calls: Sequence[int], *, confidence: float = 0.95) ->
     with Run(folder) as run:
         frame = _frame(run)
     fitting = (min(each, len(frame.chances)) for each in calls)  # no window is drawn twice
-    return {each: foretell_width(frame.chances, each, confidence=confidence) for each in fitting}
+    return {each: forecast_width(frame.chances, each, confidence=confidence) for each in fitting}
 
 
 def audit(

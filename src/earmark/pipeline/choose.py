@@ -24,7 +24,7 @@ from earmark.media import Recording
 from earmark.pipeline.backend import Backend
 from earmark.pipeline.run_plan import Plan
 from earmark.selection import Choice, allocate
-from earmark.selection.coverage_forecast import foretell, notes_on
+from earmark.selection.coverage_forecast import forecast_coverage, notes_on
 from earmark.selection.pick import explain
 from earmark.timeline import Span
 
@@ -82,7 +82,7 @@ def choose_tasks(
     plan, recordings = job.plan, job.recordings.values()
     tasks = Tasks(plan.question, job.model, job.ledger, job.recordings, lost=lost)
     tasks.error = plan.forecast_error
-    job.ledger.foretell_by(tasks.error)
+    job.ledger.keep_forecast_error(tasks.error)
     windows, paid = read_answers(job, lost)
     weights = [one.source.weight for one in recordings]
     spend = partial(allocate, plan.rule, budget=plan.budget, across=plan.across, weights=weights)
@@ -179,7 +179,9 @@ def _keep_choice(
     sounds = sounds_in(spans, level=heard.level, names=names, said=speech)
     said = Heard(recording, "", SILENCE, heard.level, heard.access, 0, 0.0, heard.warnings)
     actions = float(heard.rates.sum())
-    share, told = foretell(said, choice, tasks.error, actions=actions, duration=heard.duration)
+    share, told = forecast_coverage(
+        said, choice, tasks.error, actions=actions, duration=heard.duration
+    )
     tasks.ledger.choose(
         recording.key,
         choice.picks,

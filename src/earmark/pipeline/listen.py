@@ -146,7 +146,7 @@ def listen_and_store(
     key = plan.grid.key(plan.frontline, audio_track=plan.audio_track)
     known = ledger.known(sources, key=key) if plan.cache is not None else {}
     found: dict[Source, Recording] = {}
-    ledger.rate_by(plan.survival)
+    ledger.keep_survival(plan.survival)
     for source, one in listen_all(sources, plan, backend, known=known, progress=now):
         recording = one.heard.recording if isinstance(one, ScoredRecording) else one
         if isinstance(recording, EarmarkError) or recording.video is None:

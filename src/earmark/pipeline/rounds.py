@@ -55,7 +55,7 @@ def choose_in_round(job: RunJob, turn: Turn = WHOLE) -> Tasks:
             waiting = Tasks(plan.question, job.model, job.ledger, job.recordings, lost=turn.lost)
             for key in job.recordings:
                 waiting.open[key] = sum(not row.is_settled for row in run.picks(key))
-            job.ledger.foretell_by(plan.forecast_error)
+            job.ledger.keep_forecast_error(plan.forecast_error)
             return waiting
     is_priced = plan.budget.price is not None
     asking = Asking(Rounds.parse(plan.rounds), turn, is_priced=is_priced)

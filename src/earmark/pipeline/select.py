@@ -13,7 +13,7 @@ from earmark.pipeline.listen import listen_each
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
 from earmark.reporting.progress import Progress
 from earmark.selection import Choice, allocate
-from earmark.selection.coverage_forecast import foretell, notes_on
+from earmark.selection.coverage_forecast import forecast_coverage, notes_on
 from earmark.selection.omissions import left_out
 from earmark.selection.result import Chosen, Selection
 
@@ -56,7 +56,7 @@ def _chosen(plan: Plan, scored: ScoredRecording, choice: Choice, explain: int) -
     chaptered = len(recording.parts) > 1
     expected = float(windows.rates.sum())
     error, duration = plan.listening.frontline.error, windows.duration
-    share, told = foretell(heard, choice, error, actions=expected, duration=duration)
+    share, told = forecast_coverage(heard, choice, error, actions=expected, duration=duration)
     return Chosen(
         path=recording.source.path,
         duration=recording.duration,

@@ -28,7 +28,7 @@ from earmark.reporting.report_page import (
     write_page,
 )
 from earmark.reporting.run_overview import RecordingOverview, overview_of, total_lines
-from earmark.selection.coverage_forecast import as_measured
+from earmark.selection.coverage_forecast import measured_range
 from earmark.selection.coverage_ladder import ladder
 from earmark.version import VERSION
 
@@ -78,7 +78,7 @@ def curve(run: Run, error: ForecastError | None = None) -> list[tuple[float, ...
     if not total or math.isnan(reached[0]):
         return []
     actions = sum(float(windows.rates.sum()) for windows in many)
-    told = partial(as_measured, error=error, actions=actions, duration=run.totals().duration)
+    told = partial(measured_range, error=error, actions=actions, duration=run.totals().duration)
     points = [(0, 0.0), *zip(budgets, reached, strict=True)]
     drawn: list[tuple[float, ...]] = []
     for calls, share in points:

@@ -87,7 +87,7 @@ def write_page(
     for row, overview in sorted(told, key=lambda pair: not pair[1].has_something):
         links = ((link_to(file, beside=path.parent), start) for file, start in row.files)
         found = [each for each in links if each[0]] if files is None else files.get(row.id, ())
-        recordings.append(_plain_recording(run, row, overview, album) | {"files": tuple(found)})
+        recordings.append(_recording_json(run, row, overview, album) | {"files": tuple(found)})
     pictures = f"{quote(album.folder.name)}/" if album else ""
     data = heading | {"pictures": pictures, "recordings": recordings}
     save_page(path, "page", data, has_files=is_large)
@@ -105,7 +105,7 @@ def describe_run(run: Run, title: str | None = None) -> dict[str, Any]:
         "version": VERSION,
         "plan": run.plan(),
         "totals": asdict(totals),
-        "coverage": say_forecast(totals.coverage(error), totals.actions(error)),
+        "coverage": describe_forecast(totals.coverage(error), totals.actions(error)),
         "missed": [asdict(missed) for missed in run.failed_recordings()],
     }
 
@@ -163,7 +163,7 @@ def _part(name: str) -> str:
     return files("earmark.reporting").joinpath(name).read_text(encoding="utf-8")
 
 
-def _plain_recording(
+def _recording_json(
     run: Run, recording: RecordingRow, overview: RecordingOverview, album: PictureFiles | None
 ) -> dict[str, Any]:
     heard = run.heard(recording.id) or HeardRow(recording.id)
@@ -189,8 +189,8 @@ def _plain_recording(
         "coverage": forecast_of(run, recording, heard),
         "access": heard.access,
         "heard": heard.sound_bytes,
-        "picks": _plain_picks(run, list(run.picks(recording.id)), album),
-        "evidence": list(_plain_evidence(entries)) if entries else [],
+        "picks": _picks_json(run, list(run.picks(recording.id)), album),
+        "evidence": list(_evidence_json(entries)) if entries else [],
         "overview": list(overview.lines()),
     }
 
@@ -200,14 +200,14 @@ def forecast_of(run: Run, recording: RecordingRow, heard: HeardRow) -> dict[str,
     choice = run.choice(recording.id)
     own = Totals(duration=recording.duration, expected=float(heard.rates.sum()))
     actions = own.actions(run.forecast_error())
-    return say_forecast((choice.forecast, choice.forecast_range), actions)
+    return describe_forecast((choice.forecast, choice.forecast_range), actions)
 
 
-def say_forecast(
+def describe_forecast(
     coverage: tuple[float | None, ForecastRange | None],
     actions: tuple[float | None, ForecastRange | None],
 ) -> dict[str, Any]:
-    """A forecast as a page shows it: the share of how many actions, and how sure both are."""
+    """The forecast as a page shows it: coverage, its range, and the number of actions."""
     share, told = coverage
     return {
         "share": None if share is None else round(share, 4),
@@ -239,7 +239,7 @@ def link_to(path: str, *, beside: Path) -> str | None:
     return quote(f"./{relative.as_posix()}")
 
 
-def _plain_evidence(entries: Sequence[EvidenceEntry]) -> Iterator[list[Any]]:
+def _evidence_json(entries: Sequence[EvidenceEntry]) -> Iterator[list[Any]]:
     """The entries but for sounds of windows that a track over the whole recording has too."""
     tracked = {entry.text for entry in entries if entry.origin == SOUND_TRACK}
     for entry in entries:
@@ -249,14 +249,14 @@ def _plain_evidence(entries: Sequence[EvidenceEntry]) -> Iterator[list[Any]]:
             yield [start, end, entry.kind, text, sure, entry.origin]
 
 
-def _plain_picks(
+def _picks_json(
     run: Run, rows: Sequence[PickRow], album: PictureFiles | None
 ) -> list[dict[str, Any]]:
     """The picks, each with the place of the one it is folded into: its own where it is not."""
     leaders = fold_repeats([row.caption for row in rows])
     pictures = (run.thumbnail(row.recording, row.span) for row in rows)
     return [
-        _plain_pick(row)
+        _pick_json(row)
         | {
             "leader": leader,
             "picture": album.keep(picture) if album else base64.b64encode(picture).decode(),
@@ -265,7 +265,7 @@ def _plain_picks(
     ]
 
 
-def _plain_pick(row: PickRow) -> dict[str, Any]:
+def _pick_json(row: PickRow) -> dict[str, Any]:
     pick, answer = row.pick, row.answer
     return {
         "window": pick.window,

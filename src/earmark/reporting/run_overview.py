@@ -205,7 +205,7 @@ def _lasts(some: Iterable[RecordingOverview]) -> float:
 
 
 def _part_of(seconds: float, duration: float) -> str:
-    return f"{lasting(seconds)} of {lasting(duration)}"
+    return f"{format_length(seconds)} of {format_length(duration)}"
 
 
 def _recordings(some: Sequence[object]) -> str:
@@ -229,10 +229,10 @@ def _first(lines: Iterable[str], most: int, thing: str) -> tuple[str, ...]:
     return (*every[:most], counted(more, thing)) if more > 0 else every
 
 
-def lasting(seconds: float) -> str:
-    """How long, as a person says it.
+def format_length(seconds: float) -> str:
+    """A length of time in words.
 
-    >>> lasting(40), lasting(90), lasting(600), lasting(7_260)
+    >>> format_length(40), format_length(90), format_length(600), format_length(7_260)
     ('40 s', '1 min 30 s', '10 min', '2 h 1 min')
     """
     if seconds < 59.5:
@@ -244,10 +244,10 @@ def lasting(seconds: float) -> str:
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def glance(run: Run) -> str:
-    """What happened in a run, in a line that is cheap to come by: for a list of many.
+def summarise_run(run: Run) -> str:
+    """One line on a run for a list of runs, from a few quick queries.
 
-    What was looked for, which sounds were heard most often, what the first caption says.
+    What `find` looked for, the most frequent sounds, and the first caption.
     """
     said = []
     if question := run.plan().get("find"):

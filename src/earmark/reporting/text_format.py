@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
-def as_size(size_bytes: int) -> str:
-    """Bytes as a person reads them.
+def format_bytes(size_bytes: int) -> str:
+    """A size in bytes with a unit.
 
-    >>> as_size(1_500_000)
+    >>> format_bytes(1_500_000)
     '1.5 MB'
     """
     size = float(size_bytes)
@@ -19,21 +19,21 @@ def as_size(size_bytes: int) -> str:
     return f"{size:.1f} TB"
 
 
-def as_read(bytes_read: int, size_bytes: int) -> str:
-    """What was read of files, as a person reads it; what is read twice counts twice.
+def format_bytes_read(bytes_read: int, size_bytes: int) -> str:
+    """How many bytes of files were read; bytes that are read twice count twice.
 
-    >>> as_read(2_000_000, 47_000_000)
+    >>> format_bytes_read(2_000_000, 47_000_000)
     '2.0 MB of 47.0 MB read'
-    >>> as_read(50_000_000, 47_000_000)
+    >>> format_bytes_read(50_000_000, 47_000_000)
     '50.0 MB read, some of 47.0 MB more than once'
     """
     if bytes_read > size_bytes:
-        return f"{as_size(bytes_read)} read, some of {as_size(size_bytes)} more than once"
-    return f"{as_size(bytes_read)} of {as_size(size_bytes)} read"
+        return f"{format_bytes(bytes_read)} read, some of {format_bytes(size_bytes)} more than once"
+    return f"{format_bytes(bytes_read)} of {format_bytes(size_bytes)} read"
 
 
 def counted(number: int, thing: str) -> str:
-    """A number of things, as a person says it.
+    """A number and a noun, in the plural unless the number is 1.
 
     >>> counted(1, "recording"), counted(2, "recording")
     ('1 recording', '2 recordings')
@@ -41,10 +41,10 @@ def counted(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
-def noted(notes: Iterable[tuple[str, str]]) -> list[str]:
-    """A line a note on a path; one that is the same of many recordings is said once.
+def format_notes(notes: Iterable[tuple[str, str]]) -> list[str]:
+    """One line per note; a note that several recordings share is one line that counts them.
 
-    >>> noted([("a.mp4", "silent"), ("b.mp4", "silent"), ("b.mp4", "cut off")])
+    >>> format_notes([("a.mp4", "silent"), ("b.mp4", "silent"), ("b.mp4", "cut off")])
     ['2 recordings (a.mp4, …): silent', 'b.mp4: cut off']
     """
     paths: dict[str, list[str]] = {}

@@ -55,7 +55,7 @@ def allocate(
         paths = rule.solve_many(many, budget, across=across, weights=weights)
         for windows, path in zip(many, paths, strict=True):
             picks = rule.explain(windows, path)
-            blind = lay_blindly(rule, windows, len(picks))
+            blind = choose_without_evidence(rule, windows, len(picks))
             yield _choice(rule, windows, blind or picks, wanted, is_unread=blind is not None)
         return
 
@@ -68,11 +68,11 @@ def allocate(
         yield _choice(rule, windows, safe(windows, budget=calls), wanted, is_unread=is_unread)
 
 
-def lay_blindly(rule: Rule, windows: Windows, calls: int) -> list[Pick] | None:
-    """So many calls as `strata` lays them, where `rule` has nothing to go by.
+def choose_without_evidence(rule: Rule, windows: Windows, calls: int) -> list[Pick] | None:
+    """The picks of `strata` for so many calls, where the scores tell `rule` nothing.
 
-    None where it has, and where calls were paid that are none of these: then the rest is best laid
-    beside them.
+    None where they do tell it something, and where calls are already paid that `strata` would not
+    make: the rest is then better placed beside those.
     """
     if not calls or not _is_unreadable(rule, windows):
         return None

@@ -148,7 +148,7 @@ def bounds(found: float, count: float, confidence: float) -> tuple[float, float]
     return float(low), float(high)
 
 
-def foretell_width(chances: FloatArray, calls: int, *, confidence: float = 0.95) -> float:
+def forecast_width(chances: FloatArray, calls: int, *, confidence: float = 0.95) -> float:
     """About how wide the interval will be after so many calls, if the sound is right."""
     if not len(chances) or calls >= len(chances):
         return 0.0

@@ -10,7 +10,7 @@ from typing import Any
 from earmark.gate.forecast_error import ForecastError, ForecastRange, as_count
 from earmark.gate.listener import Failed
 from earmark.grid import Windows
-from earmark.selection.coverage_forecast import as_measured
+from earmark.selection.coverage_forecast import measured_range
 from earmark.selection.coverage_ladder import ladder
 from earmark.selection.notebook import (
     DataFrame,
@@ -169,7 +169,7 @@ def rungs_for(
     rungs = []
     for calls, reached in zip(budgets, ladder(many, budgets), strict=True):
         share = calls / windows if windows else math.nan
-        told = as_measured(reached, error, actions=actions, duration=duration)
+        told = measured_range(reached, error, actions=actions, duration=duration)
         coverage = told.expected if told else None if math.isnan(reached) else reached
         spent = (calls * cost.gpu_seconds / 3600, calls * cost.money)
         rungs.append(Rung(share, calls, coverage, *spent, share < screening.break_even, told))

@@ -1,4 +1,4 @@
-"""Coverage foretold: what picks are expected to touch, and what became of such forecasts."""
+"""Forecasts of coverage: what picks are expected to touch, and how far forecasts were off."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def notes_on(heard: Heard, choice: Choice) -> tuple[str, ...]:
     return heard.notes(UNPRICED if is_unpriced else choice.note)
 
 
-def foretell(
+def forecast_coverage(
     heard: Heard, choice: Choice, error: ForecastError | None, *, actions: float, duration: float
 ) -> tuple[float | None, ForecastRange | None]:
     """The share of the `actions` expected that the picks of `choice` are expected to touch.
 
-    None where no action is expected, and where nothing was heard that an expectation could rest on.
-    With it what such forecasts came to, where that was measured: of the rule `coverage` alone.
+    None where no action is expected, or nothing was heard to base a forecast on. With it comes the
+    range that such forecasts had on measured recordings, known for the rule `coverage` alone.
     """
     if choice.is_unread or not heard.is_heard or not actions:
         return None, None
@@ -37,12 +37,12 @@ def foretell(
     return share, error.range(share, actions=actions, duration=duration)
 
 
-def as_measured(
+def measured_range(
     share: float | None, error: ForecastError | None, *, actions: float, duration: float
 ) -> ForecastRange | None:
-    """What a forecast of `share` came to on recordings like this one, which holds `actions`.
+    """The range of coverage that forecasts of `share` had on measured recordings like this one.
 
-    None where there is no forecast, or nobody has measured what became of such ones.
+    None where there is no forecast, or no such measurement. `actions` are those expected in it.
     """
     if share is None or math.isnan(share) or error is None:
         return None

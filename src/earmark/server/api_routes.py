@@ -29,7 +29,7 @@ from earmark.redaction import redact
 from earmark.reporting.export_formats import EXPORTERS
 from earmark.reporting.export_formats import export as write_export
 from earmark.reporting.report_page import name_of
-from earmark.reporting.run_overview import glance
+from earmark.reporting.run_overview import summarise_run
 from earmark.search.archive_search import search_words
 from earmark.server.api_records import (
     AskedMoment,
@@ -403,7 +403,7 @@ def _chosen(service: Service, body: NewRun) -> list[Source]:
 def _entry(served: ServedRun) -> RunListing:
     try:
         opened, totals, told = served.remember(
-            "entry", lambda run: (run.opened(), run.totals(), glance(run))
+            "entry", lambda run: (run.opened(), run.totals(), summarise_run(run))
         )
     except LedgerError as error:
         return RunListing(served.key, served.name, "", False, Totals(), redact(str(error)))
