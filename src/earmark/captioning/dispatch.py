@@ -32,13 +32,14 @@ _Outcome = Answer | Failure | None
 
 
 class CallLog(Protocol):
-    """Notes what becomes of each call, the moment it is known, so that a crash loses nothing.
+    """Records the outcome of each call as soon as it is known, so that a crash loses nothing.
 
-    One method at a time, in the thread that made the call. An error raised here ends the run.
+    Methods are called one at a time, in the thread that made the call. An error raised here ends
+    the run.
     """
 
     def together(self) -> AbstractContextManager[None]:
-        """What is noted within may be written at once, and is when this ends."""
+        """Outcomes recorded within the block may be written together, when it ends."""
         ...
 
     def begin(self, request: Request) -> None:
@@ -46,19 +47,19 @@ class CallLog(Protocol):
         ...
 
     def withdraw(self, request: Request) -> None:
-        """An interruption came between two attempts: `request` is in doubt no longer."""
+        """An interruption came between two attempts: `request` is not being worked on."""
         ...
 
     def lost(self, request: Request) -> None:
-        """An attempt broke off with the server at work: it may be charged for."""
+        """An attempt broke off while the server was working: it may be charged for."""
         ...
 
     def answered(self, request: Request, answer: Answer) -> None:
-        """There is an answer."""
+        """`request` has this answer."""
         ...
 
     def failed(self, failure: Failure) -> None:
-        """There will be none."""
+        """The request will have no answer."""
         ...
 
 
@@ -195,9 +196,9 @@ class _Dispatcher:
             self.changed.wait_for(lambda: not self.held)
 
     def _stop(self, error: BaseException | None = None, *, at: Request | None = None) -> None:
-        """Send nothing more, and have the calling thread raise `error`; the queue was not begun.
+        """Stop sending, drop the queue, and have the calling thread raise `error`.
 
-        An error `at` a request says nothing about what became of it.
+        `at` is the request that the error came from: its outcome is unknown.
         """
         self.stopped.set()
         with self.changed:
@@ -232,7 +233,7 @@ class _Dispatcher:
                     return request
 
     def _ask(self, request: Request) -> _Outcome:
-        """Ask until there is an answer, or no hope of one."""
+        """Ask, with retries; None where the run is stopped in between."""
         attempt = 1
         while not self.stopped.is_set():
             try:

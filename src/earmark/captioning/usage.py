@@ -64,7 +64,7 @@ class Tally:
         return self.prompt_tokens + self.completion_tokens
 
     def fail(self, failure: Failure) -> None:
-        """Count a request that stays unanswered; never sent, it says nothing of the server."""
+        """Count a request without an answer; if never sent, the server did not fail."""
         self.calls += 1
         self.failed += 1
         self.failures_in_a_row += failure.attempts > 0
@@ -102,14 +102,14 @@ class UsageCounter:
         return None
 
     def _reserve(self, request: Request) -> tuple[int, int]:
-        """Tokens set aside; models count in ways of their own."""
+        """Tokens to set aside for `request`: its own estimate, or the most any call took so far."""
         taken, given = request.most_tokens
         return max(taken, self.most_taken), max(given, self.most_given)
 
     def count(self, request: Request, outcome: Answer | Failure | None) -> None:
-        """Count one outcome, or none of an attempt that broke off.
+        """Count an outcome; None is an attempt that broke off.
 
-        Where the server does not say what it took, its reserve.
+        Where the server reports no tokens, the tokens set aside for the request are counted.
         """
         tally, taken, given = self.tally, None, None
         if outcome is not None:

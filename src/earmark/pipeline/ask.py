@@ -27,8 +27,8 @@ def decode(
 ) -> Generator[Request | Failure, None, None]:
     """The requests with their frames, in order, decoded a few ahead.
 
-    A window that cannot be decoded is a failure in its place. `open_decoder` is this process'
-    own if not given.
+    A window that cannot be decoded yields a `Failure` instead. `open_decoder` makes the decoder of
+    each thread; by default it decodes in this process.
     """
     ahead, behind = tee(map(log.add, tasks))  # apart by no more than is decoded ahead
     wanted = (
@@ -46,7 +46,7 @@ def decode(
 
 
 def show(request: Request, found: DecodedFrames) -> tuple[PickFrames, Request]:
-    """What is kept of the frames of a window, and the request that shows them."""
+    """The record of the decoded frames with a thumbnail, and the request with the frames in it."""
     shown = request.showing(found.frames)
     thumbnail = shown.frames[len(shown.frames) // 2].thumbnail()
     taken = (found.frames_decoded, len(shown.frames), found.bytes_read)

@@ -117,9 +117,9 @@ class Untouched:
 def forecast_widths(
     folder: Path, calls: Sequence[int], *, confidence: float = 0.95
 ) -> dict[int, float]:
-    """About how wide the interval of an audit will be after so many calls each.
+    """The expected width of the interval of an audit, for each number of calls.
 
-    More calls than there are windows to draw are told as these.
+    A number above that of the windows to draw from is replaced by it.
     """
     with Run(folder) as run:
         frame = _frame(run)

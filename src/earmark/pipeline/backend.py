@@ -90,9 +90,9 @@ class InProcessBackend:
 
 
 def attempt(work: Callable[[Item], Value], item: Item) -> tuple[Item, Value | EarmarkError]:
-    """What becomes of `item`: the one boundary around a recording.
+    """`item` with the result of `work`, or with the error: the one boundary around a recording.
 
-    Any fault is its outcome; what is not an `EarmarkError` is a bug of ours, and says so.
+    An error that is no `EarmarkError` is a bug of earmark's, and its outcome says so.
     """
     try:
         return item, work(item)

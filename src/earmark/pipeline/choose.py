@@ -1,4 +1,4 @@
-"""Choosing: the budget spent on what the ledger has, and of the picks those without an answer.
+"""Choosing: spends the budget on the stored windows, and gives the picks that have no answer yet.
 
 stored windows ──▶ allocate ──▶ picks ──▶ sounds named ──▶ ledger ──▶ Tasks
 """
@@ -45,7 +45,7 @@ workers, which is done for each group anew, takes a small share of thousands of 
 
 @dataclass(frozen=True, slots=True)
 class RunJob:
-    """A run at work: by what plan, on what, where it is kept, and who does it."""
+    """A run in progress: its plan, its recordings, its ledger and its backend."""
 
     plan: Plan
     model: str
@@ -56,7 +56,7 @@ class RunJob:
     backend: Backend
 
     def ask(self, tasks: Tasks, captioner: Captioner, log: CallRecorder) -> None:
-        """Have `captioner` asked about all of `tasks`; `log` has what became of each."""
+        """Ask `captioner` about all of `tasks`; `log` records the outcome of each."""
         log.calls += len(tasks)
         log.count_calls(log.tally, log.calls)
         logger.info("%d calls to make to %s", len(tasks), captioner.model)
@@ -74,10 +74,10 @@ Steer = Callable[[Spend, Collection[Windows], Sequence[Sequence["Seen"]]], "Stee
 def choose_tasks(
     job: RunJob, *, lost: Collection[tuple[str, Span]] = (), steer: Steer | None = None
 ) -> Tasks:
-    """Spend the budget, and keep the picks of every recording; those the model has not answered.
+    """Spend the budget and store the picks of every recording; returns those without an answer.
 
-    Calls that are `lost`, by recording and span, are spent and not asked again. With `steer` the
-    answers so far say where the rest goes, and what part of it is asked now.
+    Calls in `lost`, by recording and span, count as spent and are not asked again. `steer` decides
+    by the answers so far where the rest of the budget goes, and which part of it is asked now.
     """
     plan, recordings = job.plan, job.recordings.values()
     tasks = Tasks(plan.question, job.model, job.ledger, job.recordings, lost=lost)
@@ -103,7 +103,7 @@ def choose_tasks(
 def _name_sounds(
     job: RunJob, chosen: Iterator[tuple[Recording, Choice]]
 ) -> Iterator[tuple[Recording, Choice, SoundNames]]:
-    """What was chosen with the names of its sounds; why there are none, in the choice's note."""
+    """Each choice with the names of the sounds in its picks; its note says why if none."""
     from earmark.evidence.sound_names import name_sounds
 
     while some := list(islice(chosen, NAMED_TOGETHER)):
@@ -116,7 +116,7 @@ def _name_sounds(
 def read_answers(
     job: RunJob, lost: Collection[tuple[str, Span]] = ()
 ) -> tuple[StoredWindows, list[list[Seen]]]:
-    """The windows of the recordings, and what is said of those that are paid."""
+    """The windows of all recordings, and the answers to those that are paid already."""
     paid = {key: _paid_windows(job, one, lost) for key, one in job.recordings.items()}
     owned = {key: tuple(one.window for one in some) for key, some in paid.items()}
     windows = StoredWindows(job.ledger.folder, job.plan.listening.survival, owned)
@@ -126,11 +126,11 @@ def read_answers(
 def _paid_windows(
     job: RunJob, recording: Recording, lost: Collection[tuple[str, Span]]
 ) -> list[Seen]:
-    """The windows of `recording` whose call is spent already, and what is said to be done there.
+    """The windows of `recording` that are paid already, each with the activity its answer names.
 
-    Those whose answer, to this very question, is kept: so a larger budget adds to what was bought
-    instead of choosing anew. And those whose call was lost in an earlier round of this run, or
-    went into a batch whose results are not in: they are written again, and no others for them.
+    They include windows with a stored answer to this same question, so that a larger budget adds
+    to what was bought instead of choosing anew. They also include windows whose call was lost in an
+    earlier round, or is in a batch whose results are not imported yet: those keep their place.
     """
     gone = [span for key, span in lost if key == recording.key]
     if job.backend.is_deferred:
@@ -171,7 +171,7 @@ def _keep_choice(
     tasks: Tasks,
     number: int | None,
 ) -> None:
-    """Keep the picks of one recording, and what is heard in each."""
+    """Store the picks of one recording with their sounds, and count those without an answer."""
     heard = run.heard(recording.key)
     assert heard is not None, "it was stored"
     speech = list(run.evidence(recording.key, kinds=("said",)))

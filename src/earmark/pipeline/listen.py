@@ -69,10 +69,10 @@ def listen(
 def listen_unless_known(
     source: Source, *, plan: ListenPlan, known: Known, progress: Progress | None
 ) -> ScoredRecording | Recording:
-    """What is heard, compact; or the description of a recording that is still the `known` one.
+    """The scored windows of a recording, or only its description if its content is the `known` one.
 
-    What a worker does: bound to its arguments it can travel. `progress` is told as it goes, where
-    the worker is this process.
+    The function that workers run; a partial of it can be pickled. `progress` is updated where the
+    worker is this process.
     """
     key, track = known.get(source, ("", 0))
     if key and content_key(source) == key:
@@ -90,9 +90,9 @@ def listen_all(
     known: Known | None = None,
     progress: Progress | None = None,
 ) -> Iterator[tuple[Source, Listened]]:
-    """What became of each source, once, in any order, as it becomes known.
+    """The outcome of every source, as each finishes, in any order.
 
-    A source whose content is still the `known` one is not listened to: its description is given.
+    A source whose content is still the `known` one is not listened to: only described.
     """
     now = progress or Progress()
     now.update(recordings=len(sources))
@@ -122,7 +122,7 @@ def listen_all(
 def listen_each(
     sources: Sequence[Source], plan: ListenPlan, backend: Backend, progress: Progress | None = None
 ) -> tuple[list[ScoredRecording], tuple[Failed, ...]]:
-    """Every recording heard, in order; those that could not be are rows."""
+    """Every recording that could be heard, in order, and the reasons why the others could not."""
     found = dict(listen_all(sources, plan, backend, progress=progress))
     results = [(source, found[source]) for source in sources]
     return (
@@ -136,10 +136,10 @@ def listen_each(
 def listen_and_store(
     sources: Sequence[Source], plan: ListenPlan, ledger: Ledger, backend: Backend, now: Progress
 ) -> tuple[dict[str, Recording], int]:
-    """Listen to what the ledger does not know yet, and keep what is heard as it comes in.
+    """Listen to the sources that the ledger does not know yet, and store each as it finishes.
 
-    The recordings by key, in the order of `sources`, and how many were missed: a copy is no other.
-    What is held of each is its description: an archive takes a few kilobytes a recording.
+    Returns the recordings by key, in the order of `sources`, and how many failed; copies of one
+    recording count once. Only descriptions stay in memory: a few kilobytes per recording.
     """
     from earmark.ledger.records import RecordingRow  # workers listen, and keep nothing
 
@@ -175,10 +175,10 @@ def listen_and_store(
 def keep_sounds(
     recordings: Iterable[Recording], listener: SoundListener, ledger: Ledger, backend: Backend
 ) -> None:
-    """Keep the sounds of `recordings` that `listener` names in the run as evidence.
+    """Store the named sounds of `recordings` as evidence.
 
-    What listening left in the cache is not heard again. A recording whose sounds cannot be named
-    goes without: choosing says why.
+    Sounds that the cache holds are not listened for again. A recording whose sounds cannot be named
+    has none; the reason appears when its windows are chosen.
     """
     from earmark.ledger.run_reader import Run  # as above
 
@@ -194,9 +194,9 @@ def keep_sounds(
 def keep_speech(
     recordings: Iterable[Recording], listener: SpeechListener, ledger: Ledger, backend: Backend
 ) -> None:
-    """Keep what `listener` hears anybody say in each recording; what is kept is not heard again.
+    """Store the transcript of each recording that has none by this transcriber yet.
 
-    A recording whose speech cannot be written down is a warning, and has none.
+    A recording that cannot be transcribed is logged as a warning and has no transcript.
     """
     from earmark.ledger.run_reader import Run  # as above
 
@@ -212,6 +212,6 @@ def keep_speech(
 
 
 def forget_speech(recordings: Iterable[Recording], ledger: Ledger) -> None:
-    """Delete what an earlier run kept of what is said in each recording."""
+    """Delete the transcripts that an earlier run stored."""
     for recording in recordings:
         ledger.keep_speech(recording.key, [], by="")

@@ -1,4 +1,4 @@
-"""Going on with a run: by its own choices, blurred as it is, and with what failed if that is asked.
+"""Resuming a run: with faces blurred as before, and only what failed where that is asked for.
 
 a folder ──▶ what its ledger says ──▶ the plan, or the question, that goes on with it
 """
@@ -20,16 +20,15 @@ from earmark.pipeline.run_plan import Plan
 
 
 def resume(plan: Plan, folder: str | Path, *, retry_failed: bool = False) -> Plan:
-    """The plan ready to go on with the run in `folder`, which there may not be yet.
+    """The plan with which to start or resume the run in `folder`.
 
-    Faces are blurred where the run has them blurred, and those are at hand who name sounds, texts
-    and objects. To retry what failed is to do its recordings alone: all of them where they share a
-    budget, whose price is found over all; and where none failed: they are answered, and nothing is
-    asked.
+    Faces are blurred where the run has them blurred, and the models that name sounds, texts and
+    objects are attached where they are installed. `retry_failed` limits the plan to recordings that
+    failed or had failed calls. It keeps all recordings where they share one budget, because the
+    price depends on all of them, and where none failed: then every answer is there already.
 
     Raises:
-        LedgerError: what failed is to be retried, and the run was made by other choices: its good
-            recordings would not be in it.
+        LedgerError: `retry_failed` is given, and the run was made with other choices.
     """
     if Path(folder, FILE).is_file():
         plan = blurred_like(plan, folder)
@@ -60,7 +59,7 @@ def blurred_like(plan: Plan, folder: str | Path) -> Plan:
 
 
 def question_of(run: Run, plan: Plan) -> Question:
-    """How `run` asks, with faces blurred where it does, or `plan` wants it.
+    """The question of `run`, with faces blurred where the run or `plan` says so.
 
     Raises:
         LedgerError: the run does not say how it asks.

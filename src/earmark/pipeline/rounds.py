@@ -1,4 +1,4 @@
-"""Rounds: part of the plan is asked, what is answered steers the rest, and so on to the end.
+"""Rounds: ask part of the plan, choose the rest by the answers, and repeat until it is spent.
 
 choose ──▶ ask ──▶ answers ──▶ choose anew ──▶ ask ──▶ …
                       └── what they saw, and what is probably missed
@@ -24,7 +24,7 @@ from earmark.selection.stopping import Asking, Sightings, sight
 
 
 def ask_in_rounds(job: RunJob, captioner: Captioner, log: CallRecorder) -> Sightings:
-    """Choose and ask, as often as the plan has rounds; what the answers have seen by then.
+    """Choose and ask once for each round of the plan; returns what the answers saw in all.
 
     A call that fails in one round is not asked again in the next. Rounds end early where calls
     stop, or where answers come later (a batch). What is asked next follows from the ledger alone,
@@ -42,7 +42,7 @@ def ask_in_rounds(job: RunJob, captioner: Captioner, log: CallRecorder) -> Sight
 
 
 def choose_in_round(job: RunJob, turn: Turn = WHOLE) -> Tasks:
-    """Spend the budget by the answers so far; the picks that are asked now.
+    """Spend the budget by the answers so far; returns the picks to ask about in this round.
 
     In a round that is not the last, a part of the plan alone: spread over it. What is kept then
     are the picks asked so far and now, and the rest is planned again when there are answers.
@@ -69,18 +69,18 @@ def choose_in_round(job: RunJob, turn: Turn = WHOLE) -> Tasks:
 
 
 def _ending(job: RunJob) -> str:
-    """The name of the note that this very job is over: its plan, on these recordings."""
+    """The name of the note that marks this plan on these recordings as finished."""
     told = json.dumps([job.plan.run_json(job.model), sorted(job.recordings)], sort_keys=True)
     return f"ended {hashlib.sha256(told.encode()).hexdigest()}"
 
 
 def _count_sightings(job: RunJob) -> Sightings:
-    """What the answers saw that was new, and what the sound lets expect besides, over all."""
+    """What the answers saw that was new, and what the sound suggests is still unseen, in all."""
     windows, paid = read_answers(job)
     agree = _compare(job.plan, paid)
     return sum((sight(*pair, agree) for pair in zip(windows, paid, strict=True)), Sightings())
 
 
 def _compare(plan: Plan, paid: Sequence[Sequence[Seen]]) -> Callable[[str, str], bool]:
-    """Says whether two answers tell of the same activity."""
+    """A function that says whether two answers describe the same activity."""
     return compare_activities(plan.store, (one.activity for some in paid for one in some))
