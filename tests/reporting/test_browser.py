@@ -390,6 +390,8 @@ WORDS = [
     "rins",
     "exit",
     "rinse hand",
+    "room",
+    "noise rins",
     "5",
     '"nail',
     "x",

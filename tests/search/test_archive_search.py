@@ -50,7 +50,11 @@ def test_words_find_captions_and_every_kind_of_evidence(run):
     }
     assert texts(search(run, "spanners")) == {("said", "Hand me the spanner, please.")}
     assert texts(search(run, "volt")) == {("read", "DANGER high voltage")}
-    assert texts(search(run, "water")) == {("caption", "A hand drills a board.")}  # by its tags
+    assert texts(search(run, "water")) == {("tags", "water, hiss")}, (
+        "its caption says nothing of it"
+    )
+    (split,) = search(run, "board hiss")  # one word in each
+    assert (split.kinds, split.hit.told) == (("caption",), "A hand drills a board.")
 
 
 def test_all_words_must_stand_in_one_place_and_none_find_nothing(run):
@@ -78,7 +82,8 @@ def test_what_tells_of_one_moment_is_one_result_that_says_what_agrees(tmp_path):
     assert (second.span, second.kinds) == (Span(15.5, 17.0), ("heard",))
     assert [hit.kind for hit in second.hits] == ["heard", "tags"]
     (lone,) = search(tmp_path, "loud")
-    assert (lone.span, lone.kinds) == (Span(4.0, 8.0), ("caption",))  # the window's, by its tags
+    assert (lone.span, lone.kinds) == (Span(4.0, 8.0), ("tags",))  # the window's
+    assert lone.to_json()["caption"] == "A hand drills a board."
     plain = second.to_json()
     assert (plain["start"], plain["window"], len(plain["entries"])) == (15.5, 3, 2)
     said = CliRunner().invoke(app, ["search", str(tmp_path), "drilling"]).stdout

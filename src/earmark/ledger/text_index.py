@@ -38,6 +38,14 @@ WHERE r.number = ?1
 """
 
 
+_CAPTION_HOLDING = """
+SELECT id FROM calls JOIN answers ON call = id
+WHERE recording = ?1 AND "start" = ?2 AND "end" = ?3 AND kind = 'caption'
+    AND EXISTS (SELECT 1 FROM words WHERE rowid = id AND words MATCH ?5)
+ORDER BY id = ?4 DESC, at DESC LIMIT 1
+"""
+
+
 _EVIDENCE = """
 SELECT r.id, r.path, e."start", e."end", e.kind, e.text, e.confidence, e.origin, f.thumbnail
 FROM evidence e JOIN present r ON r.number = e.recording
@@ -80,7 +88,7 @@ class SearchHit:
     model: str
     thumbnail: bytes
     kind: str = "caption"
-    """`caption` or `tags`, of a window; else the kind of evidence."""
+    """`caption` or `tags` of a window, by which of the two it was found; else that of evidence."""
     text: str = ""
     """The words themselves, of evidence."""
     confidence: float | None = None
@@ -91,7 +99,7 @@ class SearchHit:
     @property
     def told(self) -> str:
         """What was found: the words of evidence, the caption of a window, or its tags."""
-        return self.text or self.caption or ", ".join(self.tags)
+        return ", ".join(self.tags) if self.kind == "tags" else self.text or self.caption
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +129,9 @@ class TextIndex:
         query = _as_query(words)
         if not query:
             return []
-        hits = [*self._windows_with(query, most), *self._evidence_with(query, most)]
+        any_of_it = f"caption : ({_as_query(words, ' OR ')})"
+        windows = self._windows_with(query, most, in_caption=any_of_it)
+        hits = [*windows, *self._evidence_with(query, most)]
         return sorted(hits, key=lambda hit: hit.rank)[:most]
 
     def recordings_with(self, words: str) -> set[str]:
@@ -147,7 +157,7 @@ class TextIndex:
         )
         return [(name, count) for name, count in rows]
 
-    def _windows_with(self, query: str, most: int) -> Iterator[SearchHit]:
+    def _windows_with(self, query: str, most: int, *, in_caption: str) -> Iterator[SearchHit]:
         found: set[tuple[Any, ...]] = set()
         places = "SELECT rowid, rank FROM words WHERE words MATCH ? ORDER BY rank, rowid DESC"
         for place, rank in self._read(places, query):
@@ -155,7 +165,8 @@ class TextIndex:
             if row is None or row in found:
                 continue  # of a recording that was replaced, or found already
             found.add(row)
-            yield self._hit(row, place, rank)
+            holding = self._row(_CAPTION_HOLDING, *row, place, in_caption)
+            yield self._hit(row, holding[0] if holding else -1, rank)
             if len(found) == most:
                 break
 
@@ -192,18 +203,18 @@ class TextIndex:
         return SearchHit(*place, kind, words, confidence, rank)
 
     def _hit(self, found: tuple[Any, ...], place: int, rank: float) -> SearchHit:
-        """A span as found; one found by its tags alone shows its latest caption, if any."""
+        """A span with the caption at `place`, or, if that is negative, as found by its tags."""
         row = self._row(_HIT, *found, place, self._plan)
         assert row is not None
         name, path, window, words, heard, caption, model, picture = row
         said = (caption or "", split_tags(words, heard), model or "", picture or b"")
-        kind = "caption" if caption else "tags"
+        kind = "caption" if place > 0 else "tags"
         return SearchHit(name, path, window, Span(*found[1:]), *said, kind, rank=rank)
 
     def _row(self, query: str, *values: object) -> tuple[Any, ...] | None:
         return next(self._read(query, *values), None)
 
 
-def _as_query(words: str) -> str:
+def _as_query(words: str, between: str = " ") -> str:
     """The words as full-text search takes them: all of them, each the beginning of a word."""
-    return " ".join(f'"{word}"*' for word in words.replace('"', " ").split())
+    return between.join(f'"{word}"*' for word in words.replace('"', " ").split())

@@ -65,7 +65,8 @@ function findHits(recording, query) {
   const entries = recording.evidence.filter((entry) => holdsAll(query, [(entry.words ??= wordsOf(entry[3]))]));
   const windows = recording.picks.filter((pick) => holdsWords(pick, query));
   return [...entries.map((entry) => ({ start: entry[0], end: entry[1], kind: entry[2], text: entry[3], sure: entry[4], entry })),
-    ...windows.map(({ start, end, caption, tags }) => ({ start, end, kind: caption ? "caption" : "tags", text: caption || tags.join(", ") }))];
+    ...windows.map(({ start, end, caption, tags, words }) => query.some((phrase) => isIn(phrase, words.slice(0, 1)))
+      ? { start, end, kind: "caption", text: caption } : { start, end, kind: "tags", text: tags.join(", ") })];
 }
 
 /** The hits as moments: tags of a window tell nothing where something else is found there. */
