@@ -24,6 +24,7 @@ every request is answered like `then`.
 | `hold`        | an answer once it is released; nothing if the caller is gone by then |
 | `nousage`     | an answer that does not say what it cost                             |
 | `warm`        | status 400 to a `temperature`, an answer without                     |
+| `misshapen`   | status 500, as llama.cpp says that an answer was cut off             |
 | `trickle`     | an answer of a byte every 0.1 s, headers and all, that never ends    |
 | `endless`     | an answer that never ends                                            |
 | `json:TEXT`   | status 200, TEXT as the body; `$KEY` in it is the key it was sent    |
@@ -214,7 +215,8 @@ class Handler(BaseHTTPRequestHandler):
             return 400, "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
         if name == "warm" and "temperature" in body:
             return 400, "Unsupported value: 'temperature' does not support 0 with this model."
-        return None
+        misshapen = "The model produced output that does not match the expected native format"
+        return (500, misshapen) if name == "misshapen" else None
 
     def answer(self, name: str, detail: str, body: dict[str, Any]) -> str:
         """The body of a reply with status 200."""

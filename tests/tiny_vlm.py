@@ -2,11 +2,14 @@
 
 `write_gguf` makes the pair of files llama.cpp wants (a Qwen3-VL of two layers and its picture
 encoder), `write_checkpoint` the folder transformers wants. Both speak bytes: one token a byte and
-a few special ones, which they never write. The same seed gives the same weights.
+a few special ones, which they never write. The same seed gives the same weights. One that `says` a
+word writes that wherever a grammar lets it write any, and so comes to an end.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -58,16 +61,24 @@ def vocabulary() -> list[str]:
     return [*byte_tokens(), "th", *SPECIAL]
 
 
-def write_gguf(folder: Path, *, seed: int = 0) -> tuple[Path, Path]:
-    """A language model and its picture encoder in `folder`, about 1 MB together."""
+def write_gguf(folder: Path, *, seed: int = 0, says: str = "") -> tuple[Path, Path]:
+    """A language model and its picture encoder in `folder`, about 1 MB together.
+
+    `says` is a word of letters that differ from each other, not "t".
+    """
     rng = np.random.default_rng(seed)
     model, encoder = folder / "tiny.gguf", folder / "tiny-mmproj.gguf"
-    _write_language(model, rng)
+    quoted = f'"{says}"'
+    follows = [*pairwise(quoted), ":t", "[{", "}]"] if says else []
+    _write_language(model, rng, [(first, then) for first, then in follows])
     _write_encoder(encoder, rng)
     return model, encoder
 
 
-def _write_language(path: Path, rng: np.random.Generator) -> None:
+def _write_language(
+    path: Path, rng: np.random.Generator, follows: Sequence[tuple[str, str]] = ()
+) -> None:
+    """`follows` are pairs of signs of which it writes the second after the first, if it may."""
     import gguf
 
     words = vocabulary()
@@ -112,7 +123,8 @@ def _write_language(path: Path, rng: np.random.Generator) -> None:
             f"blk.{layer}.ffn_up.weight": (2 * WIDTH, WIDTH),
             f"blk.{layer}.ffn_down.weight": (WIDTH, 2 * WIDTH),
         }
-    _finish(writer, tensors, rng)
+    pairs = [(words.index(first), words.index(then)) for first, then in follows]
+    _finish(writer, tensors, rng, pairs)
 
 
 def _write_encoder(path: Path, rng: np.random.Generator) -> None:
@@ -169,12 +181,22 @@ def _dense(name: str, outputs: int, inputs: int) -> dict[str, tuple[int, ...]]:
     return {f"{name}.weight": (outputs, inputs), f"{name}.bias": (outputs,)}
 
 
-def _finish(writer: Any, tensors: dict[str, tuple[int, ...]], rng: np.random.Generator) -> None:
+def _finish(
+    writer: Any,
+    tensors: dict[str, tuple[int, ...]],
+    rng: np.random.Generator,
+    follows: Sequence[tuple[int, int]] = (),
+) -> None:
     for name, shape in tensors.items():
         spread = rng.normal(scale=0.3, size=shape).astype(np.float32)
         is_scale = name.endswith(("norm.weight", "ln.weight", "ln1.weight", "ln2.weight"))
         if name == "output.weight":
             spread[-len(SPECIAL) :] = 0.0  # never the likeliest: an answer is never empty
+        for channel, (first, then) in enumerate(follows):  # one for each pair, louder than the rest
+            if name == "token_embd.weight":
+                spread[first, channel] += 400.0
+            if name == "output.weight":
+                spread[then, channel] += 3.0
         writer.add_tensor(name, spread + 1 if is_scale else spread)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()

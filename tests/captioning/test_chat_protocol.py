@@ -9,9 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from earmark.captioning.chat_protocol import DEEPEST, MOST_CHARACTERS, Usage, read_json, read_reply
+from earmark.captioning import activity
+from earmark.captioning.chat_protocol import (
+    DEEPEST,
+    MOST_CHARACTERS,
+    Usage,
+    read_json,
+    read_reply,
+    response_format,
+)
 from earmark.captioning.request import Answer
 from earmark.errors import UnreadableAnswer
+from earmark.pipeline import find
+from earmark.search import cited_answer
 from fault_server import completion
 from stills import ask_about
 
@@ -191,3 +201,28 @@ def test_an_answer_is_cut_only_past_the_longest():
     longer = read({"choices": [{"message": {"content": "a" * (MOST_CHARACTERS + 1)}}]})
     assert (len(longer.text), longer.finish) == (MOST_CHARACTERS, "length")
     assert "cut at" in longer.note
+
+
+LOOSE = {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": False}
+CLOSED = LOOSE | {"required": ["a"]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "is_strict"),
+    [
+        (CLOSED, True),
+        (LOOSE, False),
+        ({"type": "object", "properties": {"a": {}}, "required": ["a"]}, False),
+        (CLOSED | {"properties": {"a": {"type": "array", "items": CLOSED}}}, True),
+        (CLOSED | {"properties": {"a": {"type": "array", "items": LOOSE}}}, False),
+        (CLOSED | {"properties": {"a": {"anyOf": [CLOSED, LOOSE]}}}, False),
+        ({"type": "string"}, True),
+        (activity.SCHEMA, True),
+        (cited_answer.SCHEMA, True),
+        (find.SCHEMA, False),
+    ],
+)
+def test_a_schema_is_strict_only_where_openai_takes_it_so(schema, is_strict):
+    """Which asks that every object names all it holds, and holds all it names."""
+    asked = response_format(schema)["json_schema"]
+    assert (asked["strict"], asked["schema"]) == (is_strict, schema)

@@ -38,6 +38,7 @@ def ask(url, *, model="scripted", timeout=60.0, form="auto", **options):
         ("drop", CallTimeout, "cannot be reached"),
         ("malformed", UnreadableAnswer, "other than JSON"),
         ("html", UnreadableAnswer, "other than JSON: '<html>busy"),
+        ("misshapen", UnreadableAnswer, "cannot read its model's answer.*--answer-tokens"),
         ("empty", UnreadableAnswer, "the model answered nothing"),
         ("warm", CallRejected, r"'temperature' does not support 0.*--temperature server"),
         ("400", CallRejected, r"rejects the request \(400\): scripted"),

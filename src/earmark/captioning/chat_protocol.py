@@ -53,11 +53,32 @@ def body(request: Request, *, form: Form) -> dict[str, Any]:
     if request.temperature is not None:
         asked["temperature"] = request.temperature
     if request.schema is not None:
-        wanted = {"name": "answer", "strict": True, "schema": dict(request.schema)}
-        asked["response_format"] = {"type": "json_schema", "json_schema": wanted}
+        asked["response_format"] = response_format(request.schema)
     if form == "video":
         asked |= video_fields(request.pictures, request.span)
     return asked
+
+
+def response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The field that holds an answer to `schema`.
+
+    OpenAI's own servers refuse `strict` where an object may hold more, or fewer, than it names.
+    """
+    wanted = {"name": "answer", "strict": _is_strict(schema), "schema": dict(schema)}
+    return {"type": "json_schema", "json_schema": wanted}
+
+
+def _is_strict(schema: Any) -> bool:
+    if isinstance(schema, list):
+        return all(map(_is_strict, schema))
+    if not isinstance(schema, Mapping):
+        return True
+    names, required = schema.get("properties"), schema.get("required")
+    if isinstance(names, Mapping):
+        needs_all = isinstance(required, list) and all(name in required for name in names)
+        if not needs_all or schema.get("additionalProperties") is not False:
+            return False
+    return all(map(_is_strict, schema.values()))
 
 
 def image_parts(pictures: Sequence[Picture]) -> list[dict[str, Any]]:
@@ -184,7 +205,7 @@ def read_reply(
     """
     usage = Usage.of(reply)
     try:
-        words, finish, cut = _words_of(reply)
+        words, finish, cut = words_of(reply)
         text, data = read_text(words, request, finish=finish)
     except UnreadableAnswer as error:
         error.prompt_tokens = usage.prompt_tokens
@@ -204,8 +225,12 @@ def read_reply(
     )
 
 
-def _words_of(reply: Mapping[str, Any]) -> tuple[str, str, str]:
-    """The words of the first choice, why they end, and a note where they were cut here."""
+def words_of(reply: Mapping[str, Any]) -> tuple[str, str, str]:
+    """The words of the first choice, why they end, and a note where they were cut here.
+
+    Raises:
+        UnreadableAnswer: it holds none.
+    """
     words: str | None = None
     choice: dict[Any, Any] = {}
     match reply.get("choices"):
@@ -243,7 +268,7 @@ def read_text(text: str, request: Request, *, finish: str = "stop") -> tuple[str
     if request.schema is None:
         return words, None
     try:
-        data = json.loads(_unfenced(words))
+        data = read_data(words, request.schema)
     except (ValueError, RecursionError) as error:  # not JSON, or a number of thousands of digits
         if request.schema.get("title") == TITLE:  # asked for, and not in this server's power
             data = read_activity(words)
@@ -251,13 +276,18 @@ def read_text(text: str, request: Request, *, finish: str = "stop") -> tuple[str
         raise UnreadableAnswer(
             f"the answer is not JSON, as the schema asks{_cut(finish)}: {words[:60]!r}"
         ) from error
-    _check_shape(data, request)
     caption = data.get("caption") if request.schema.get("title") == TITLE else None
     return caption.strip() or words if isinstance(caption, str) else words, data
 
 
-def _check_shape(data: Any, request: Request) -> None:
-    schema = request.schema or {}
+def read_data(words: str, schema: Mapping[str, Any]) -> Any:
+    """The JSON in `words`, maybe in a fence of backquotes.
+
+    Raises:
+        ValueError, RecursionError: It is not JSON.
+        UnreadableAnswer: It is no object, or lacks a name, where the schema asks for them.
+    """
+    data = json.loads(_unfenced(words))
     if schema.get("type", "object") == "object" and not isinstance(data, dict):
         raise UnreadableAnswer("the answer is JSON but not an object")
     if _depth(data) > DEEPEST:
@@ -266,6 +296,7 @@ def _check_shape(data: Any, request: Request) -> None:
     missing = [name for name in names if name not in data]
     if missing:
         raise UnreadableAnswer(f"the answer lacks {', '.join(missing)}")
+    return data
 
 
 def _depth(value: Any) -> int:

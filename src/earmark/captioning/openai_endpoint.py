@@ -33,6 +33,10 @@ PICTURE = re.compile(r"image|picture|vision|multi-?modal|mmproj", re.IGNORECASE)
 REFUSAL = re.compile(r"\bnot\b|n't\b|\bonly\b|unsupported|missing|at most 0", re.IGNORECASE)
 """Words that together mean a model takes no pictures, as servers put it."""
 
+MISSHAPEN = "produced output that does not match the expected"
+"""What llama.cpp says, with status 500, of an answer that was cut off or that it cannot read: asked
+again, the model would answer the same."""
+
 HERE = frozenset({"localhost", "127.0.0.1", "::1"})
 """Names of this machine."""
 
@@ -197,8 +201,7 @@ class Endpoint:
         if code == "insufficient_quota":
             return CallRejected(f"{self.address} says the account is used up: {words}")
         if status in BUSY or status >= 500:
-            wait = retry_after(response.headers.get("retry-after"), now=self._now())
-            return CallTimeout(f"{self.address} answered {status}: {words}", retry_after=wait)
+            return self._explain_fault(response, words)
         if status in (401, 403):
             return CallRejected(f"{self.address} refuses the key ({status}): {words}")
         if status == 404:
@@ -207,6 +210,17 @@ class Endpoint:
             "; leave it to the server with --temperature server" if "temperature" in words else ""
         )
         return CallRejected(f"{self.address} rejects the request ({status}): {words}{cure}")
+
+    def _explain_fault(self, response: httpx.Response, words: str) -> CallError:
+        """What a server says that is busy or in trouble; some of it does not pass."""
+        if MISSHAPEN in words:
+            return UnreadableAnswer(
+                f"{self.address} cannot read its model's answer, which was probably cut off; allow "
+                f"a longer one with --answer-tokens ({words})"
+            )
+        wait = retry_after(response.headers.get("retry-after"), now=self._now())
+        status = response.status_code
+        return CallTimeout(f"{self.address} answered {status}: {words}", retry_after=wait)
 
     def _explain_missing(self, model: str, error: _NoSuchPage) -> CallRejected:
         try:

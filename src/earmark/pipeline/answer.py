@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from earmark.captioning.chat_protocol import Usage, read_data, response_format, words_of
 from earmark.captioning.model_choice import ModelChoice
 from earmark.captioning.openai_endpoint import Endpoint
 from earmark.captioning.question import Question
@@ -111,22 +111,21 @@ def _chat(
     model = choice.model or next(iter(endpoint.models()), "")
     if not model:
         raise CallRejected(f"{endpoint.address} serves no model; name one with --model")
-    wanted = {"name": "answer", "strict": True, "schema": dict(SCHEMA)}
     body = {
         "model": model,
         "messages": messages,
         "max_tokens": ANSWER_TOKENS,
         "temperature": 0.0,
-        "response_format": {"type": "json_schema", "json_schema": wanted},
+        "response_format": response_format(SCHEMA),
     }
     reply = endpoint.chat(body, timeout=TIMEOUT)
+    words, finish, _ = words_of(reply)
     try:
-        text = str(reply["choices"][0]["message"]["content"]).strip()
-        data = json.loads(text.removeprefix("```json").removeprefix("```").removesuffix("```"))
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise UnreadableAnswer("the answer is not the JSON that was asked for") from error
-    if not isinstance(data, dict):
-        raise UnreadableAnswer("the answer is JSON but not an object")
-    used = reply.get("usage")
-    tokens = used.get("total_tokens") if isinstance(used, dict) else None
-    return data, tokens if isinstance(tokens, int) else 0
+        data = read_data(words.strip(), {"type": "object"})
+    except (ValueError, RecursionError) as error:
+        why = "the answer is not the JSON that was asked for"
+        if finish == "length":
+            why = f"the answer was cut off after {ANSWER_TOKENS} tokens; ask about less at a time"
+        raise UnreadableAnswer(f"{why}: {words[:60]!r}") from error
+    used = Usage.of(reply)
+    return data, (used.prompt_tokens or 0) + (used.completion_tokens or 0)

@@ -65,15 +65,18 @@ SCHEMA: Mapping[str, Any] = {
                                 "quote": {"type": "string"},
                             },
                             "required": ["entry", "quote"],
+                            "additionalProperties": False,
                         },
                     },
                 },
                 "required": ["text", "sources"],
+                "additionalProperties": False,
             },
         },
         "unknown": {"type": "string"},
     },
     "required": ["sentences", "unknown"],
+    "additionalProperties": False,
 }
 
 
