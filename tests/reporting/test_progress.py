@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import socket
 import urllib.error
 import urllib.request
 
 import pytest
+from rich.console import Console
 
 from earmark.captioning.usage import Tally
 from earmark.errors import BackendError
 from earmark.reporting.progress import Progress
-from earmark.reporting.progress_display import exposition, serve_metrics
+from earmark.reporting.progress_display import bars, exposition, serve_metrics
 
 
 def counted() -> Progress:
@@ -34,6 +36,21 @@ def test_counts_and_stages():
     progress.asked = progress.began - 2.0
     assert progress.rate == pytest.approx(2.0, rel=0.2)
     assert progress.seconds_left == pytest.approx(3.0, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("has_model", "stage", "said"),
+    [(True, "asking", "4 of 10 calls"), (False, "looking", "4 of 10 windows")],
+)
+def test_where_no_model_is_asked_nothing_is_said_to_be(has_model, stage, said):
+    progress, screen = counted(), io.StringIO()
+    progress.has_model = has_model
+    with bars(Console(file=screen, force_terminal=True, width=100)) as show:
+        show(progress)
+    assert (progress.stage, progress.to_json()["stage"]) == (stage, stage)
+    drawn = screen.getvalue()
+    assert stage in drawn and said in drawn
+    assert ("asking" in drawn, "calls" in drawn) == (has_model, has_model)
 
 
 def test_prometheus_reads_what_is_served():

@@ -170,7 +170,7 @@ def test_without_a_server_what_may_tell_is_listed(run):
 def test_without_a_server_what_has_nothing_to_do_with_it_is_not_listed(run):
     said = CliRunner().invoke(app, ["ask", str(run), "Was there a zeppelin?"])
     assert said.exit_code == 0, said.output
-    assert said.stdout.splitlines()[0] == "The run does not tell."
+    assert said.stdout.splitlines()[0] == "The run does not say."
     assert "drill" not in said.stdout.lower()
 
 

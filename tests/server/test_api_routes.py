@@ -20,6 +20,7 @@ from earmark.evaluation.annotations.readers import read_annotations
 from earmark.ledger.run_reader import Run
 from earmark.pipeline.run_plan import make_plan
 from earmark.server.application import make_app
+from earmark.server.archive_view import read_rows
 from earmark.server.recording_view import describe, find_recording
 from earmark.server.run_library import RunLibrary
 from earmark.server.service import Service
@@ -92,6 +93,15 @@ def test_an_archive_is_filtered_by_sound_date_and_words(
 ):
     page = served.client.get(f"{served.archive}/recordings", params=query).json()
     assert [one["row"]["name"] for one in page["rows"]] == names
+
+
+def test_of_a_recording_that_nothing_was_heard_of_no_actions_are_told(tmp_path: Path):
+    with open_run(tmp_path) as ledger, Run(tmp_path) as run:
+        (heard,) = read_rows(run)
+        ledger.choose("a", [each.pick for each in run.picks("a")], rule="strata")
+        (unheard,) = read_rows(run)
+    assert heard.activity and heard.doubt is not None
+    assert (unheard.activity, unheard.doubt, unheard.picks) == (None, None, 2)
 
 
 @pytest.mark.parametrize("name", ["activity", "doubt", "score"])

@@ -88,7 +88,7 @@ def show(found: FindResult) -> None:
     missed = found.missed
     out.print(
         f"{counted(moments, 'moment')} found with {counted(found.calls, 'call')} of "
-        f"{found.windows} windows; about {missed.expected:.1f} more are expected "
+        f"{found.windows:,} windows; probably missed: about {missed.expected:.1f} "
         f"({missed.low:.0f} to {missed.high:.0f})"
     )
     out.print(f"report: {found.page}")

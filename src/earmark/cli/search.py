@@ -101,7 +101,8 @@ def show(found: FoundMoment) -> None:
 
 def _said(hit: SearchHit) -> str:
     """What one entry says; of evidence also how sure it is, and by which model."""
-    return f"{hit.text} ({hit.confidence:.2f}, {hit.model})" if hit.text else hit.told
+    model = hit.model.removesuffix(" track")  # of all the sound, and not of a window
+    return f"{hit.text} ({hit.confidence:.2f}, {model})" if hit.text else hit.told
 
 
 def _write_pictures(found: list[FoundMoment], folder: Path) -> dict[int, Path]:
@@ -180,7 +181,7 @@ def show_answer(told: RunAnswer) -> None:
         for each in sentence.citations:
             out.print(f"  {each.entry.place}, {each.entry.kind}: “{each.quote}”")
     if not answer.sentences:
-        out.print("The run does not tell.")
+        out.print("The run does not say.")
     if answer.unknown:
         out.print(f"Not known: {answer.unknown}")
     if answer.left_out:

@@ -19,7 +19,7 @@ from earmark.pipeline.sounds import sounds as list_sounds
 from earmark.reporting.console import emit, emit_json, err, out, print_table, warn
 from earmark.reporting.csv_rows import write_csv
 from earmark.reporting.progress_display import show_progress
-from earmark.reporting.text_format import counted
+from earmark.reporting.text_format import counted, format_length
 from earmark.timeline import format_clock
 
 SoundsAs = Literal["table", "json", "csv", "labels"]
@@ -118,8 +118,9 @@ def show(found: SoundListing, format: SoundsAs) -> None:
 
 def show_table(one: RecordingSounds, found: SoundListing) -> None:
     """One recording and its sounds."""
-    what = counted(len(one.events), "sound")
-    out.print(f"{place_of(one.path)}: {what} in {format_clock(one.duration)}", style="bold")
+    none = "no such sound" if found.words else "no sound with a name"
+    what = counted(len(one.events), "sound") if one.events else none
+    out.print(f"{place_of(one.path)}: {what} in {format_length(one.duration)}", style="bold")
     if not one.events:
         return
     columns = ("start", "end", "sound", "confidence", *(("found as",) if found.words else ()))

@@ -26,6 +26,7 @@ SELECT r.id, r.path, r.duration, r.size_bytes, r.frame_rate, r.frame_count, r.na
     coalesce(f.decoded, 0) AS frames_decoded, coalesce(f.sent, 0) AS frames_sent,
     coalesce(f.faces, 0) AS faces_blurred,
     coalesce(f.bytes, 0) + coalesce(h.sound_bytes, 0) AS bytes_read, max(p.score) AS best_score,
+    h.recording IS NOT NULL AND (o.plan IS NULL OR o.forecast IS NOT NULL) AS has_forecast,
     (SELECT count(*) FROM evidence WHERE recording = r.number AND kind = 'said') AS said,
     (SELECT count(*) FROM evidence WHERE recording = r.number AND kind = 'heard') AS sounds,
     (SELECT count(*) FROM corrections WHERE recording = r.number AND withdrawn IS NULL)
@@ -65,6 +66,8 @@ class RecordingSummary:
     """Calls, tokens and spend are those of the answers its picks are shown with."""
     best_score: float | None = None
     """Of its picks; None where there are none."""
+    has_forecast: bool = True
+    """Whether anything was heard by which actions are expected of it."""
     said: int = 0
     """Stretches of speech with a transcript."""
     sounds: int = 0
@@ -79,7 +82,9 @@ def read_summaries(run: Run) -> Iterator[RecordingSummary]:
     for row in run.rows(_SUMMARIES, run.plan_number):
         recording, values = read_recording(row), dict(row)
         recording = replace(recording, folder=folders.get(recording.path, ""))
-        facts = {name: values[name] for name in ("best_score", "said", "sounds", "corrections")}
+        names = ("best_score", "said", "sounds", "corrections")
+        facts = {name: values[name] for name in names}
+        facts["has_forecast"] = bool(values["has_forecast"])
         totals = {name: values[name] for name in values.keys() & Totals.__slots__}
         asked = values["answered"] + values["failed"]
         yield RecordingSummary(recording, Totals(recordings=1, asked=asked, **totals), **facts)

@@ -46,11 +46,15 @@ class Progress:
     began: float = field(default_factory=time.monotonic)
     asked: float | None = None
     """When asking began; on the same clock."""
+    has_model: bool = True
+    """Whether a model is asked; without one the picked windows are only looked at."""
 
     @property
     def stage(self) -> str:
-        """`hearing` or `asking`."""
-        return "hearing" if self.asked is None else "asking"
+        """`hearing`, then `asking`, or `looking` where no model is asked."""
+        if self.asked is None:
+            return "hearing"
+        return "asking" if self.has_model else "looking"
 
     @property
     def rate(self) -> float:

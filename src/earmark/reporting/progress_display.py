@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from typing import Literal
 
+from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
@@ -84,7 +85,7 @@ def json_lines(progress: Progress) -> Iterator[Callable[[Progress], None]]:
 
 
 @contextmanager
-def bars() -> Iterator[Callable[[Progress], None]]:
+def bars(console: Console = err) -> Iterator[Callable[[Progress], None]]:
     """Seconds and recordings heard, and calls made, where a person is looking."""
     columns = (
         TextColumn("{task.fields[verb]}"),
@@ -92,7 +93,7 @@ def bars() -> Iterator[Callable[[Progress], None]]:
         TextColumn("{task.completed:.0f} of {task.total:.0f} {task.description}"),
         TimeRemainingColumn(),
     )
-    with Bars(*columns, console=err, transient=True) as bar:
+    with Bars(*columns, console=console, transient=True) as bar:
         hearing = bar.add_task("recordings", total=0, visible=False, verb="listening")
         current = bar.add_task("s", total=0, visible=False, verb="listening")
         asking = bar.add_task("calls", total=0, visible=False, verb="asking")
@@ -100,10 +101,12 @@ def bars() -> Iterator[Callable[[Progress], None]]:
         def show(now: Progress) -> None:
             failed = f", {now.missed} failed" if now.missed else ""
             (done, of), heard = now.at_seconds, now.heard + now.missed
+            verb, thing = ("asking", "calls") if now.has_model else ("looking", "windows")
+            bar.update(asking, verb=verb)
             for task, completed, total, words, visible in (
                 (hearing, heard, now.recordings, f"recordings{failed}", now.recordings > 1),
                 (current, done, of, f"s of {now.at_work}", now.at_work and now.asked is None),
-                (asking, now.done, now.calls, f"calls{_spent(now)}", now.calls > 0),
+                (asking, now.done, now.calls, f"{thing}{_spent(now)}", now.calls > 0),
             ):
                 bar.update(
                     task,

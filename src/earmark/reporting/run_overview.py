@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -14,17 +14,17 @@ import numpy as np
 from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
 from earmark.evidence.sound_ontology import family_of, narrower
 from earmark.evidence.word_stems import stems
+from earmark.gate.listener import SILENT_DB
 from earmark.ledger.records import HeardRow, PickRow, RecordingRow
 from earmark.ledger.run_reader import Run
-from earmark.reporting.text_format import counted
+from earmark.reporting.text_format import counted, format_length
 from earmark.timeline import Span, Track, format_clock, merge
 
 LOUDER_DB = 12.0
 """A window this far above the quiet of its recording (its lowest tenth) stands out."""
 
-LOUDER = f"{LOUDER_DB:.0f} dB above the quiet, or with a name"
-
-EXPECTED = "expected by the sound"
+MOSTLY = 0.9
+"""Share of a recording that has to have sound; where less does, the rest is said to be silent."""
 
 FINEST = 0.5
 """Seconds, about, of the steps by which it is told how long actions are expected to go on."""
@@ -59,7 +59,7 @@ FEWEST = 3
 COMPARED = 10_000
 """Characters of an answer that are compared; a server may send megabytes."""
 
-UNHEARD = "not listened to: it has no sound, or what chose its windows hears none"
+UNHEARD = "not listened to: it has no sound, or its windows were chosen without listening"
 
 SOUNDS_MEANT = "sounds meant by "
 """Begins the name of the note that lists the sounds a question means, before the question."""
@@ -71,14 +71,14 @@ class SoundTally:
 
     name: str
     kinds: tuple[str, ...]
-    """What was heard, where that is not the name alone."""
+    """What was heard, where that is not the name alone; the most often heard first."""
     spans: tuple[Span, ...]
 
     def __str__(self) -> str:
         times = ", ".join(clock(span.start) for span in self.spans[:MOST_TIMES])
         more = ", …" if len(self.spans) > MOST_TIMES else ""
-        kinds = f" ({', '.join(self.kinds)})" if self.kinds else ""
-        return f"{self.name}{kinds} {len(self.spans)}× at {times}{more}"
+        kinds = f" ({', '.join(map(short_name, self.kinds))})" if self.kinds else ""
+        return f"{short_name(self.name)}{kinds} {len(self.spans)}× at {times}{more}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +123,8 @@ class RecordingOverview:
     active: float | None
     """Seconds in which an action is expected to be going on, by the rates of its sound: as many as
     are expected, each as long as actions last; None where nothing was heard to tell it by."""
+    sounding: Span | None = None
+    """From when until when it has sound, where that is much less than all of it."""
     louder: float | None = None
     """Seconds that stand out by their level alone, or by having a name; None where nothing was
     listened to."""
@@ -139,6 +141,11 @@ class RecordingOverview:
     """What was looked for in it, if anything was."""
 
     @property
+    def heard_for(self) -> float:
+        """Seconds that have sound."""
+        return self.sounding.duration if self.sounding else self.duration
+
+    @property
     def has_something(self) -> bool:
         """Whether there is anything to tell."""
         is_seen = self.sought is not None and bool(self.sought.seen)
@@ -149,23 +156,31 @@ class RecordingOverview:
         if self.sought is not None:
             yield "Found", (str(self.sought),)
         if self.active is not None:
-            yield "Active", (f"about {_part_of(self.active, self.duration)}, {EXPECTED}",)
-        if self.sounds:
-            yield "Heard", _first(map(str, self.sounds), MOST_SOUNDS, "other sound")
-        elif self.louder is not None and not self.speech:
-            unnamed = "sounds have no names here: `earmark models get yamnet`"
-            yield "Heard", ("nothing that has a name" if self.is_named else unnamed,)
-        elif self.louder is None:
-            yield "Heard", (UNHEARD,)
+            yield "Active", (_say_active(self.active, self.heard_for),)
+        if self.sounding:
+            yield "Silent", _say_silent(self.sounding, self.duration)
+        if heard := self._heard_lines():
+            yield "Heard", heard
         if self.speech:
-            yield "Speech", _first(map(_from_to, self.speech), MOST_TIMES, "more time")
+            yield "Speech", _first(map(_from_to, self.speech), MOST_TIMES, "other time")
         if self.busiest:
             yield "Busiest", tuple(map(_from_to, self.busiest))
         if self.louder is not None:
-            yield "Louder", (f"{_part_of(self.louder, self.duration)}: {LOUDER}",)
+            yield "Louder", (_say_louder(self.louder, self.heard_for),)
         if self.activities:
             told = map(str, self.activities)
             yield "Activities", _first(told, MOST_ACTIVITIES, "later caption")
+
+    def _heard_lines(self) -> tuple[str, ...]:
+        """The named sounds, or why there are none; empty where there is only speech."""
+        if self.sounds:
+            return _first(map(str, self.sounds), MOST_SOUNDS, "other sound")
+        if self.louder is None:
+            return (UNHEARD,)
+        if self.speech:
+            return ()
+        unnamed = "sounds have no names here: `earmark models get yamnet`"
+        return ("nothing that has a name" if self.is_named else unnamed,)
 
 
 def total_lines(every: Sequence[RecordingOverview]) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -174,20 +189,23 @@ def total_lines(every: Sequence[RecordingOverview]) -> Iterator[tuple[str, tuple
         yield "Found", (_in_all(sought),)
     if heard := [one for one in every if one.active is not None]:
         active = sum(one.active or 0.0 for one in heard)
-        yield "Active", (f"about {_part_of(active, _lasts(heard))}, {EXPECTED}",)
+        yield "Active", (_say_active(active, _lasts(heard)),)
     times: dict[str, list[int]] = defaultdict(list)
     for one in every:
         for tally in one.sounds:
             times[tally.name].append(len(tally.spans))
     if times:
         often = sorted(times, key=lambda name: (-len(times[name]), -sum(times[name]), name))
-        told = (f"{name} {sum(times[name])}× in {_recordings(times[name])}" for name in often)
+        told = (
+            f"{short_name(name)} {sum(times[name])}× in {_recordings(times[name])}"
+            for name in often
+        )
         yield "Heard", _first(told, MOST_SOUNDS, "other sound")
     if spoken := [one for one in every if one.speech]:
         yield "Speech", (f"in {_recordings(spoken)}",)
     if listened := [one for one in every if one.louder is not None]:
         louder = sum(one.louder or 0.0 for one in listened)
-        yield "Louder", (f"{_part_of(louder, _lasts(listened))}: {LOUDER}",)
+        yield "Louder", (_say_louder(louder, _lasts(listened)),)
 
 
 def _in_all(sought: Sequence[SoughtThing]) -> str:
@@ -201,15 +219,35 @@ def _in_all(sought: Sequence[SoughtThing]) -> str:
 
 
 def _lasts(some: Iterable[RecordingOverview]) -> float:
-    return sum(one.duration for one in some)
+    return sum(one.heard_for for one in some)
 
 
-def _part_of(seconds: float, duration: float) -> str:
-    return f"{format_length(seconds)} of {format_length(duration)}"
+def _say_active(active: float, duration: float) -> str:
+    return f"about {format_length(active)} of {format_length(duration)}, estimated from the sound"
+
+
+def _say_silent(sounding: Span, duration: float) -> tuple[str, ...]:
+    """The time before and after it has sound: what goes on then nobody can say."""
+    parts = Span(0.0, sounding.start), Span(sounding.end, max(sounding.end, duration))
+    return tuple(f"{_from_to(part)}: no sound to tell by" for part in parts if part.duration >= 1)
+
+
+def _say_louder(louder: float, duration: float) -> str:
+    why = f"{LOUDER_DB:.0f} dB above the quiet, or a sound with a name"
+    return f"{format_length(louder)} of {format_length(duration)} ({why})"
 
 
 def _recordings(some: Sequence[object]) -> str:
     return counted(len(some), "recording")
+
+
+def short_name(sound: str) -> str:
+    """The first of the names that a sound goes by.
+
+    >>> short_name("Dishes, pots, and pans")
+    'Dishes'
+    """
+    return sound.partition(",")[0]
 
 
 def clock(seconds: float) -> str:
@@ -226,22 +264,7 @@ def _first(lines: Iterable[str], most: int, thing: str) -> tuple[str, ...]:
     """No more than `most` of the lines, and how many more of such a `thing` there are."""
     every = tuple(lines)
     more = len(every) - most
-    return (*every[:most], counted(more, thing)) if more > 0 else every
-
-
-def format_length(seconds: float) -> str:
-    """A length of time in words.
-
-    >>> format_length(40), format_length(90), format_length(600), format_length(7_260)
-    ('40 s', '1 min 30 s', '10 min', '2 h 1 min')
-    """
-    if seconds < 59.5:
-        return f"{seconds:.0f} s"
-    if seconds < 599.5:
-        minutes, rest = divmod(round(seconds), 60)
-        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+    return (*every[:most], f"and {counted(more, thing)}") if more > 0 else every
 
 
 def summarise_run(run: Run) -> str:
@@ -253,7 +276,7 @@ def summarise_run(run: Run) -> str:
     if question := run.plan().get("find"):
         said.append(f"Looked for “{question}”")
     if sounds := run.common_sounds(most=MOST_GLANCED, origin=SOUND_TRACK):
-        said.append(f"Heard {'; '.join(sounds)}")
+        said.append(f"Heard {'; '.join(map(short_name, sounds))}")
     start, caption = (0.0, "") if question else run.first_caption()
     if caption:
         said.append(f"Seen first, at {clock(start)}: {first_sentence(caption, most=80)}")
@@ -286,6 +309,7 @@ def overview_of(run: Run, recording: RecordingRow) -> RecordingOverview:
         name=recording.title,
         duration=recording.duration,
         active=going.hop * float(going.values.sum()) if going else None,
+        sounding=_sounding(heard.level, recording.duration),
         louder=min(recording.duration, loud * heard.window) if has_listened else None,
         sounds=tuple(_tally(named)) if named else (),
         speech=tuple(merge(spoken, gap=PAUSE * min(1.0, recording.duration / 3600)))
@@ -357,16 +381,25 @@ def _expected_activity(run: Run, heard: HeardRow) -> Track | None:
     return Track(1 - np.exp(-going[: round(heard.duration / step)]), hop=step)
 
 
+def _sounding(level: Track | None, duration: float) -> Span | None:
+    """From when until when there is sound, where that is much less than `duration`."""
+    heard = np.flatnonzero(level.values > SILENT_DB) if level else np.empty(0)
+    if not level or not len(heard):
+        return None
+    sounding = Span(float(heard[0] * level.hop), float((heard[-1] + 1) * level.hop))
+    return sounding if sounding.duration < MOSTLY * duration else None
+
+
 def _louder_windows(heard: HeardRow, spans: Iterable[Span]) -> int:
     """How many windows are louder than the quiet of their recording, or hold something named."""
     louder = np.zeros(len(heard.scores), dtype=np.bool_)
     if not heard.window:
         return 0
     level = heard.level.values if heard.level else np.empty(0)
-    finite = level[np.isfinite(level)]
-    if heard.level and len(finite):
+    sounding = level[np.isfinite(level) & (level > SILENT_DB)]
+    if heard.level and len(sounding):
         times = np.arange(len(level)) * heard.level.hop
-        loud = times[level >= np.quantile(finite, 0.1) + LOUDER_DB]
+        loud = times[level >= np.quantile(sounding, 0.1) + LOUDER_DB]
         places = (loud / heard.window).astype(int)
         louder[places[places < len(louder)]] = True
     for span in spans:
@@ -380,10 +413,11 @@ def _tally(every: Sequence[EvidenceEntry]) -> list[SoundTally]:
     present = {entry.text for entry in every}
     families: dict[str, list[EvidenceEntry]] = defaultdict(list)
     for entry in every:
-        families[family_of(entry.text, present)].append(entry)
+        families[_widest_family(entry.text, present)].append(entry)
     tallies = []
     for name, own in families.items():
-        kinds = tuple(sorted({entry.text for entry in own} - {name}))
+        often = Counter(entry.text for entry in own if entry.text != name)
+        kinds = tuple(sorted(often, key=lambda kind: (-often[kind], kind)))
         tallies.append(SoundTally(name, kinds, tuple(merge((e.span for e in own), gap=TOGETHER))))
 
     def place(one: SoundTally) -> tuple[int, float, str]:
@@ -392,12 +426,20 @@ def _tally(every: Sequence[EvidenceEntry]) -> list[SoundTally]:
     return sorted(tallies, key=place)
 
 
+def _widest_family(name: str, present: Collection[str]) -> str:
+    """A caw is a crow's, and a crow an animal: all of one family where an animal was heard."""
+    wider = family_of(name, present)
+    return wider if wider == name or wider not in present else _widest_family(wider, present)
+
+
 def _busiest(going: Track, window: float, duration: float) -> list[Span]:
     """The three stretches with most going on, by time; none where one would be most of it all.
 
-    What is told holds a window's worth of it at least.
+    Together they are no longer than what goes on in all. What is told holds a window's worth of it
+    at least.
     """
-    stretch = window * int(min(STRETCH, duration / 12) / window)
+    active = going.hop * float(going.values.sum())
+    stretch = window * int(min(STRETCH, duration / 12, active / 3) / window)
     if stretch < 2 * window:
         return []
     size = round(stretch / going.hop)

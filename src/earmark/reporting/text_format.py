@@ -41,6 +41,23 @@ def counted(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
+def format_length(seconds: float) -> str:
+    """A length of time in words.
+
+    >>> [format_length(seconds) for seconds in (40, 90, 600, 7_200, 7_260)]
+    ['40 s', '1 min 30 s', '10 min', '2 h', '2 h 1 min']
+    """
+    if seconds < 59.5:
+        return f"{seconds:.0f} s"
+    if seconds < 599.5:
+        minutes, rest = divmod(round(seconds), 60)
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min" if minutes % 60 else f"{minutes // 60} h"
+
+
 def format_notes(notes: Iterable[tuple[str, str]]) -> list[str]:
     """One line per note; a note that several recordings share is one line that counts them.
 

@@ -68,12 +68,13 @@ function drawLive(place, run, now, canContinue) {
   const parts = [];
   if (now.is_at_work) {
     const p = job?.progress || {}, t = now.totals;
-    const [done, all] = p.stage === "hearing" ? [p.heard, p.recordings] : [t.answered + t.failed, t.picks];
+    const [verb, done, all] = p.stage === "hearing" ? ["listening", p.heard, p.recordings]
+      : p.stage === "looking" ? ["looking", p.done, p.calls] : ["asking", t.answered + t.failed, t.picks];
     const bar = make("progress", "progress");
     bar.max = all || 1;
     bar.value = done || 0;
     bar.setAttribute("aria-label", "How far the run has come");
-    parts.push(make("span", "pill", p.stage === "hearing" ? "listening" : "asking"), bar, make("span", "", `${whole(done || 0)} of ${whole(all || 0)}`),
+    parts.push(make("span", "pill", verb), bar, make("span", "", `${whole(done || 0)} of ${whole(all || 0)}`),
       p.seconds_left ? make("span", "quiet", `${lasting(p.seconds_left)} left`) : null, job ? act("stop", "Stop") : make("span", "quiet", "started elsewhere"));
   } else {
     if (job?.state === "failed") parts.push(make("span", "bad", job.failure));

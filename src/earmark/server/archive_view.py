@@ -48,9 +48,9 @@ class ArchiveRow:
     answered: int
     failed: int
     activity: float | None
-    """Actions expected an hour; None before it was heard."""
+    """Actions expected an hour; None where nothing was heard that tells."""
     doubt: float | None
-    """Actions expected that no pick touches; None before it was heard."""
+    """Actions expected that no pick touches; None where nothing was heard that tells."""
     score: float | None
     """Of the best pick."""
     said: int
@@ -209,7 +209,7 @@ def shrink(values: FloatArray, most: int) -> FloatArray:
 
 def _row(summary: RecordingSummary) -> ArchiveRow:
     row, totals, score = summary.recording, summary.totals, summary.best_score
-    is_heard = totals.windows > 0 and row.duration > 0
+    is_heard = summary.has_forecast and totals.windows > 0 and row.duration > 0
     return ArchiveRow(
         id=row.id,
         name=row.title,
