@@ -328,7 +328,16 @@ def test_a_cap_on_tokens_is_never_passed(concurrency):
     limits = Limits(concurrency=concurrency, max_tokens=500)
     _, tally, count = run(count=10, limits=limits, latency=0.02)
     assert count == 4 and tally.tokens == 440
-    assert tally.stopped == "the cap of 500 tokens is reached: 440 are spent"
+    assert (
+        tally.stopped == "the cap of 500 tokens is reached: 440 are spent, and a call may take 144"
+    )
+
+
+@pytest.mark.parametrize("cap", ["max_calls", "max_tokens", "max_spend"])
+@pytest.mark.parametrize("value", [-1, float("nan")])
+def test_a_cap_that_caps_nothing_is_refused(cap, value):
+    with pytest.raises(ValueError, match="a cap on calls, tokens or money is 0 or more"):
+        Limits(**{cap: value}, input_price=1.0)
 
 
 def test_a_cap_on_money_is_never_passed():
@@ -336,7 +345,10 @@ def test_a_cap_on_money_is_never_passed():
     limits = Limits(concurrency=8, max_spend=7.0, **prices)
     _, tally, count = run(count=10, limits=limits)
     assert tally.spend == pytest.approx(2.0 * count) and tally.spend <= 7.0 and count == 3
-    assert tally.stopped == f"the cap of 7 {CURRENCY} is reached: 6.0000 is spent"
+    assert (
+        tally.stopped
+        == f"the cap of 7 {CURRENCY} is reached: 6.0000 is spent, and a call may cost 2.3400"
+    )
 
 
 def test_what_one_call_took_is_set_aside_for_the_next():
@@ -360,9 +372,8 @@ def test_what_the_run_has_spent_before_counts_for_the_caps_alone():
         outcome.of(requests(9), OpenAICaptioner(server.url, "scripted"), limits, tally=tally)
         assert server.count() == 1
     assert tally.spend == pytest.approx(2.0)
-    assert (
-        tally.stopped == "the cap of 7 (in the currency of your prices) is reached: 6.0000 is spent"
-    )
+    said = "is reached: 6.0000 is spent, and a call may cost 2.3400"
+    assert tally.stopped == f"the cap of 7 {CURRENCY} {said}"
     tokens = Outcome().of(
         requests(9),
         Scripted(lambda _: Answer("Stirs.", "m", prompt_tokens=100, completion_tokens=10)),
@@ -370,7 +381,9 @@ def test_what_the_run_has_spent_before_counts_for_the_caps_alone():
         tally=Tally(tokens_before=300),
     )
     assert (tokens.calls, tokens.tokens) == (1, 110)
-    assert tokens.stopped == "the cap of 500 tokens is reached: 410 are spent"
+    assert (
+        tokens.stopped == "the cap of 500 tokens is reached: 410 are spent, and a call may take 144"
+    )
 
 
 @pytest.mark.parametrize("said", [(None, None), (-100, 10), (100, None), (100, -(10**9))])
@@ -472,7 +485,9 @@ def test_a_cap_holds_over_attempts_that_break_off():
     assert "(not asked again: the cap of 400 tokens is reached" in outcome.failures[0.0]
     _, tally, count = run(then="drop", count=5, limits=limits)
     assert (count, tally.tokens) == (2, 288)
-    assert tally.stopped == "the cap of 400 tokens is reached: 288 are spent"
+    assert (
+        tally.stopped == "the cap of 400 tokens is reached: 288 are spent, and a call may take 144"
+    )
 
 
 @pytest.mark.parametrize("said", ["malformed", "html", "json:[]", "json:null", "json:{}"])

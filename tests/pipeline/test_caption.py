@@ -670,8 +670,11 @@ def test_a_model_that_a_cap_kept_from_being_asked_is_not_advised(video, tmp_path
         done = subprocess.run(
             [*words, "--max-calls", "0"], capture_output=True, text=True, check=False
         )
-    assert "the cap on calls, 0, is reached; the same command goes on" in done.stderr
+    assert (
+        "the cap on calls, 0, is reached; the same command goes on with a higher cap" in done.stderr
+    )
     assert "--gguf" not in done.stdout
+    assert "expected coverage once all" in done.stdout
 
 
 def test_without_a_model_the_last_line_says_how_to_add_one(video, tmp_path):

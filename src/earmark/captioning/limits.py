@@ -46,6 +46,9 @@ class Limits:
             raise ValueError("concurrency is 1 or more, a time-out above 0, and retries 0 or more")
         if min(self.input_price, self.output_price) < 0:
             raise ValueError("a price cannot be negative")
+        caps = (self.max_calls, self.max_tokens, self.max_spend)
+        if not all(cap is None or cap >= 0 for cap in caps):
+            raise ValueError("a cap on calls, tokens or money is 0 or more")
         if self.max_spend is not None and not self.input_price + self.output_price > 0:
             raise ValueError("a cap on money needs prices: what a million tokens cost in and out")
 

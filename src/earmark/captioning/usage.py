@@ -96,9 +96,15 @@ class UsageCounter:
         taken, given = (sum(counts) for counts in zip(*reserves, strict=True))
         tokens, spend = tally.tokens_before + tally.tokens, tally.spend_before + tally.spend
         if limits.max_tokens is not None and tokens + taken + given > limits.max_tokens:
-            return f"the cap of {limits.max_tokens} tokens is reached: {tokens} are spent"
+            return (
+                f"the cap of {limits.max_tokens} tokens is reached: {tokens} are spent, "
+                f"and a call may take {sum(reserves[-1])}"
+            )
         if limits.max_spend is not None and spend + limits.price(taken, given) > limits.max_spend:
-            return f"the cap of {limits.max_spend:g} {CURRENCY} is reached: {spend:.4f} is spent"
+            return (
+                f"the cap of {limits.max_spend:g} {CURRENCY} is reached: {spend:.4f} is spent, "
+                f"and a call may cost {limits.price(*reserves[-1]):.4f}"
+            )
         return None
 
     def _reserve(self, request: Request) -> tuple[int, int]:

@@ -188,7 +188,8 @@ def tell_totals(done: CaptionResult) -> None:
     if totals.faces_blurred:
         out.print(f"{counted(totals.faces_blurred, 'face')} blurred in what was sent")
     if totals.expected:
-        waits = 0 < totals.answered + done.tally.written < totals.picks or done.tally.written
+        is_asked = totals.answered or totals.failed or done.tally.stopped or done.tally.written
+        waits = is_asked and totals.answered < totals.picks
         once = f" once all {totals.picks} are answered" if waits else ""
         out.print(f"expected coverage{once} {as_range(*done.coverage)}; {as_count(*done.actions)}")
     if totals.prompt_tokens:
@@ -232,8 +233,8 @@ def tell_trouble(done: CaptionResult) -> None:
     if tally.failed:
         warn(f"{counted(tally.failed, 'call')} failed, the last: {tally.last_reason}")
     if tally.stopped:
-        # What was spent stays spent: only a cap on tokens or spend counts earlier commands.
-        again = " with a higher cap" if tally.stopped.startswith("the cap of") else ""
+        # What was spent stays spent: caps count what earlier commands of the run have taken.
+        again = " with a higher cap" if tally.stopped.startswith("the cap o") else ""
         warn(f"stopped: {tally.stopped}; the same command goes on{again}")
     if tally.guessed:
         warn(
