@@ -120,7 +120,7 @@ def test_where_there_is_no_sound_nothing_is_made_of_it(tmp_path, drawn, silent):
     rates[200:205] = 1.0
     with Ledger(tmp_path, {"model": "m"}) as ledger:
         ledger.add(RecordingRow("a", "/cams/a.mp4", HOUR, 1000))
-        ledger.rate_by(SHORT)
+        ledger.keep_survival(SHORT)
         ledger.hear("a", Windows(4.0, HOUR, rates, rates, rates, SHORT), key="k", level=level)
         with Run(tmp_path) as run:
             (told,) = overview(run)
