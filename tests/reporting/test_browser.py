@@ -493,7 +493,7 @@ def test_a_card_tells_what_is_known_where_no_model_was_asked(driver, tmp_path):
     first, second = driver.find_elements(By.CSS_SELECTOR, ".card")
     lines = first.find_element(By.CSS_SELECTOR, ".evidence").text.splitlines()
     assert lines == [
-        *("heard", "Hammer 91 % yamnet track"),
+        *("heard", "Hammer 91 % yamnet"),
         *("said", f"{hostile} 80 % whisper-base"),
         *("read", "EXIT 42 98 % pp-ocr"),
         *("seen", "cup 70 % efficientdet-lite0"),
@@ -501,3 +501,35 @@ def test_a_card_tells_what_is_known_where_no_model_was_asked(driver, tmp_path):
     assert "Caption not asked" not in first.text and "Caption not asked" in second.text
     shown = first.find_elements(By.CSS_SELECTOR, ".tags li")
     assert [tag.text for tag in shown] == ["loud"], "a sound is told once"
+
+
+def test_a_run_without_a_model_is_found_by_what_its_cards_tell(driver, tmp_path):
+    """
+    0   4   8   12  16  20
+    ·   ├ 1 ┤   ├ 3 ┤           picked
+          ├─┤         ├┤        a saw is heard, a drill for less than a second
+    """
+    entries = [
+        EvidenceEntry(Span(6.0, 8.0), "heard", "Sawing", 0.91, "yamnet track"),
+        EvidenceEntry(Span(18.1, 18.9), "heard", "Drill", 0.6, "yamnet track"),
+    ]
+    with open_run(tmp_path) as ledger:
+        ledger.keep_evidence("a", entries, kinds=["heard"])
+        picks = [row.pick for row in Run(ledger.folder).picks("a")]
+    with Ledger(tmp_path, PLAN | {"model": "tags"}) as ledger, Run(ledger.folder) as run:
+        ledger.choose("a", picks)
+        run.refresh()
+        page = write_page(run, tmp_path / "report.html")
+    see(driver, page)
+    tiles = driver.find_element(By.ID, "totals").text
+    assert "Windows picked" in tiles and "no model asked" in tiles
+    assert "Calls answered" not in tiles and "Tokens" not in tiles
+    for typed, found, moment in (
+        ("saw", 1, "0:06 – 0:08\nheard: Sawing (91 %)"),
+        ("drill", 0, "0:18\nheard: Drill (60 %)"),  # in no picked window
+    ):
+        driver.find_element(By.ID, "search").send_keys(typed)
+        assert len(cards(driver)) == found
+        (told,) = driver.find_elements(By.CSS_SELECTOR, ".moments li")
+        assert told.text == moment
+        driver.find_element(By.ID, "search").send_keys(Keys.ESCAPE)

@@ -19,13 +19,14 @@ function drawOverview() {
 
 // ---- lanes: a row a sound over the whole time ---------------------------------------------------
 
+const fromTo = (start, end) => (clock(start) === clock(end) ? clock(start) : `${clock(start)} – ${clock(end)}`);
 const MOST_LANES = 8;
 const LANE_NAMES = { said: "Speech in words", read: "Text in the picture", seen: "Objects" };
 
 function makeLanes(recording) {
   const lanes = new Map();
   for (const entry of recording.evidence) {
-    const name = entry[2] === "heard" ? entry[3] : LANE_NAMES[entry[2]];
+    const name = entry[2] === "heard" ? entry[3].split(",")[0] : LANE_NAMES[entry[2]];
     if (!lanes.has(name)) lanes.set(name, []);
     lanes.get(name).push(entry);
   }
@@ -43,7 +44,7 @@ function makeLane(recording, name, entries) {
     const [start, end, , text, sure] = entry, bar = make("button");
     bar.type = "button";
     bar.tabIndex = -1; // the list of moments is for the keyboard
-    bar.title = `${clock(start)} – ${clock(end)} ${text} (${sure})`;
+    bar.title = `${fromTo(start, end)} ${text} (${Math.round(100 * sure)} %)`;
     bar.style.left = `${(100 * start) / recording.duration}%`;
     bar.style.width = `${(100 * (end - start)) / recording.duration}%`;
     bar.addEventListener("click", () => play(recording, start));
@@ -90,11 +91,32 @@ function asMoments(hits) {
   });
 }
 
+/** Stretches in order, what overlaps joined. */
+function union(spans) {
+  const joined = [];
+  for (const [start, end] of [...spans].sort((a, b) => a[0] - b[0])) {
+    if (joined.length && start < joined.at(-1)[1]) joined.at(-1)[1] = Math.max(end, joined.at(-1)[1]);
+    else joined.push([start, end]);
+  }
+  return joined;
+}
+
+/** Whether a window shares time with any of the stretches of a union. */
+function touches(spans, { start, end }) {
+  let low = 0, high = spans.length; // the first that ends after the window begins
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (spans[middle][1] <= start) low = middle + 1; else high = middle;
+  }
+  return low < spans.length && spans[low][0] < end;
+}
+
 /** Those of a recording; none where nothing is looked for. Cards tell of moments that no evidence tells of. */
 function findMoments(recording, query) {
   const hits = query.length ? findHits(recording, query) : [];
   recording.moments = asMoments(hits);
   recording.entries = hits.map(({ entry }) => entry).filter(Boolean);
+  recording.told = union(recording.entries);
   const found = new Set(recording.entries);
   for (const entry of recording.evidence) entry.bar?.classList.toggle("found", found.has(entry));
   const listed = recording.moments.filter(({ telling }) => telling.some(({ entry }) => entry));
@@ -102,14 +124,14 @@ function findMoments(recording, query) {
 }
 
 function makeMoment(recording, { start, end, telling, kinds }, query) {
-  const button = make("button", "", make("b", "", `${clock(start)} – ${clock(end)}`));
+  const button = make("button", "", make("b", "", fromTo(start, end)));
   for (const kind of kinds) {
     const own = new Map(telling.filter((hit) => hit.kind === kind).map((hit) => [hit.text, hit]));
     const line = make("span", "line", `${kind}: `);
     for (const [place, { text, sure }] of [...own.values()].slice(0, MOST_SAID).entries()) {
       const said = make("span");
       highlight(said, text, query);
-      line.append(place ? "; " : "", said, sure === undefined ? "" : ` (${sure})`);
+      line.append(place ? "; " : "", said, sure === undefined ? "" : ` (${Math.round(100 * sure)} %)`);
     }
     if (own.size > MOST_SAID) line.append(`; … and ${own.size - MOST_SAID} more`);
     button.append(line);

@@ -13,12 +13,14 @@ function drawHead() {
   $("title").textContent = run.title;
   $("subtitle").textContent = [plural(sums.recordings, "recording"), lasting(sums.duration),
     !run.plan.model ? null : run.plan.model !== "tags" ? `model ${run.plan.model}` : sums.asked ? null : "no model asked", run.opened.slice(0, 10).replaceAll("-", "\u2011")].filter(Boolean).join(" · ");
-  const waiting = sums.picks - sums.answered - sums.failed;
+  const isAsked = run.plan.model !== "tags" || sums.asked > 0, waiting = sums.picks - sums.answered - sums.failed;
   const state = [sums.failed ? `${whole(sums.failed)} failed` : null, waiting ? `${whole(waiting)} without answer` : null];
   $("totals").append(
-    figure("Calls answered", whole(sums.answered),
+    isAsked ? figure("Calls answered", whole(sums.answered),
       [`of ${whole(sums.windows)} possible, ${percent(sums.answered, sums.windows)}`, ...state].filter(Boolean).join(" · "),
-      share(sums.answered, sums.windows)),
+      share(sums.answered, sums.windows))
+      : figure("Windows picked", whole(sums.picks), `of ${whole(sums.windows)}, ${percent(sums.picks, sums.windows)} · no model asked`,
+        share(sums.picks, sums.windows)),
     foretold(run.coverage),
     figure("Bytes read", size(sums.bytes_read), sums.bytes_read > sums.size_bytes ? `some of ${size(sums.size_bytes)} more than once`
       : `of ${size(sums.size_bytes)}, ${percent(sums.bytes_read, sums.size_bytes)}`,
@@ -28,7 +30,7 @@ function drawHead() {
         : `of ${whole(sums.frame_count)}, ${percent(sums.frames_decoded, sums.frame_count)}`,
         `${whole(sums.frames_sent)} kept`, run.plan.ask?.blur ? `${plural(sums.faces_blurred, "face")} blurred` : null]
         .filter(Boolean).join(" · "), share(sums.frames_decoded, sums.frame_count)),
-    drawSpend(sums));
+    isAsked ? drawSpend(sums) : "");
   if (sums.interrupted) {
     $("totals").append(make("p", "warn",
       `${plural(sums.interrupted, "call")} in flight when a process died may have been asked twice.`));
@@ -441,7 +443,7 @@ function mark(pick) {
 
 function isFound(pick) {
   if (!words.length) return true;
-  return holdsWords(pick, words) || pick.recording.entries.some(([start, end]) => start === pick.start && end === pick.end);
+  return holdsWords(pick, words) || touches(pick.recording.told, pick); // what its card tells
 }
 
 function search() {
