@@ -44,6 +44,23 @@ def test_a_plan_written_down_and_read_is_the_same(choices):
     assert again == plan
 
 
+@pytest.mark.parametrize("one", ["a.mp4", Path("a.mp4"), Source(("a.mp4",))])
+def test_one_path_is_taken_as_it_is_and_not_letter_by_letter(one):
+    assert make_plan(one).paths == (one,)
+    assert [source.path for source in make_plan(one).sources()] == ["a.mp4"]
+
+
+@pytest.mark.parametrize("odd", [5, b"a.mp4", ["a.mp4", None]])
+def test_what_is_no_path_is_refused(odd):
+    with pytest.raises(ValueError, match="is no path"):
+        make_plan(odd)
+
+
+def test_marks_are_no_length_of_actions():
+    with pytest.raises(ValueError, match=r"not 'marks\.csv'; `read_action_length`"):
+        make_plan(action_length="marks.csv")
+
+
 def test_options_of_a_rule_are_kept():
     plan = make_plan(rule=RULES["separated"](separation=5))
     assert Plan.from_json(plan.to_json()).rule == plan.rule

@@ -6,7 +6,7 @@ names and numbers ──▶ make_plan ──▶ Plan ──▶ select, forecast,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from earmark.selection.cost_forecast import Forecast
     from earmark.selection.round_schedule import Rounds
 
-Paths = Sequence[str | Path | Source]
+Paths = str | Path | Source | Sequence[str | Path | Source]
 """Files, folders, globs, addresses and manifests."""
 
 
@@ -133,7 +133,7 @@ class Plan:
     """Who does the work."""
     shard: Shard | None = None
     """The part of the recordings to work on; all of them if not given."""
-    paths: Paths = ()
+    paths: Sequence[str | Path | Source] = ()
     """What to work on."""
     forecast: Forecast | None = field(default=None, compare=False)
     """What budgets are expected to reach, where `earmark.plan` was asked."""
@@ -292,7 +292,7 @@ def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Pl
     """A plan from names and numbers, or `plan` with other `paths` and `choices`.
 
     Args:
-        paths: Files, folders, globs, addresses and manifests.
+        paths: Files, folders, globs, addresses and manifests, or one of them.
         plan: Where to begin; the defaults if not given.
         choices: The fields of `Plan` by name, and in place of its parts what these are made of:
             `frontline`, `window`, `placement`, `audio_track`, `action_length`, `cache` (of
@@ -305,7 +305,7 @@ def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Pl
     Raises:
         ValueError: a name is unknown or a number out of range; the message lists what there is.
     """
-    chosen = {**choices, **({"paths": tuple(paths)} if paths else {})}
+    chosen = {**choices, **({"paths": _listed(paths)} if paths else {})}
     rule = chosen["rule"] = rule_named(chosen.get("rule", plan.rule if plan else DEFAULT_RULE))
     budget = Budget.parse(chosen.get("budget", plan.budget if plan else DEFAULT_BUDGET))
     budget = replace(budget, rounding=chosen.pop("rounding", None) or budget.rounding)
@@ -347,6 +347,19 @@ def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Pl
     return replace(made, question=replace(question, blur=blur))
 
 
+def _listed(paths: Paths) -> tuple[str | Path | Source, ...]:
+    """The paths one by one; a single one is no sequence of letters."""
+    if isinstance(paths, str | Path | Source):
+        return (paths,)
+    given: Any = paths
+    is_many = isinstance(given, Iterable) and not isinstance(given, bytes)
+    every = tuple(given) if is_many else (given,)
+    for one in every:
+        if not isinstance(one, str | Path | Source):
+            raise ValueError(f"{one!r} is no path: give text, a Path, a Source or a list of them")
+    return every
+
+
 def _read_rounds(said: str | int | Rounds | None) -> Rounds | Literal[1]:
     """The rounds that were said; 1, however it is written, is to ask once and no matter of rounds.
 
@@ -370,6 +383,11 @@ def _check(plan: Plan) -> None:
         )
     if plan.backend.engine == "batch" and plan.model_choice == ModelChoice() and not plan.captioner:
         raise ValueError("--engine batch needs to know whom to ask: give --vlm URL --model NAME")
+    if isinstance(length := plan.listening.action_length, str | Path):
+        raise ValueError(
+            f"action_length is seconds, not {str(length)!r}; `read_action_length` of "
+            "earmark.evaluation.annotations.readers makes it of a file of marks"
+        )
     _ = plan.listening.survival  # says what is wrong with a length of actions
     speech = plan.speech_plan
     if speech.speech and not speech.voices:
