@@ -83,10 +83,10 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
     """
 
     def add(self, recording: RecordingRow) -> None:
-        """Know a recording, or know it better; a failure noted for it earlier is cleared.
+        """Add a recording, or update it; an earlier failure of it is cleared.
 
-        Another recording at the same path is replaced: its answers are kept, and it is no longer
-        part of what the run tells.
+        Another recording at the same path is marked as replaced: its answers stay in the database,
+        and the run no longer lists it.
         """
         chapters = [(as_place(path), start) for path, start in recording.chapters]
         values = asdict(recording) | {
@@ -104,17 +104,17 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
             database.execute(ADD_RECORDING, values)
 
     def fail_recording(self, recording: str, path: str, reason: str, *, name: str = "") -> None:
-        """Note a recording that could not be listened to or looked at, and why."""
+        """Store a recording that could not be processed, with the reason."""
         texts = (redact(as_text(text)) for text in (name, reason))
         with self._transaction() as database:
             place = (redact_url(as_text(recording)), as_place(path))
             database.execute(FAIL_RECORDING, (*place, *texts))
 
     def drop_past_failures(self, listed: Iterable[str]) -> None:
-        """Let go of what failed before and no longer matters.
+        """Hide earlier failures that no longer matter.
 
-        Folders that could not be read, where recordings in them are; and files that are neither
-        `listed` any more nor there.
+        These are folders that could not be read and whose recordings are here now, and files that
+        are neither `listed` any more nor on the disk.
         """
         kept = set(map(as_place, listed))
         with self._transaction() as database:
@@ -124,7 +124,7 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
             database.executemany(GONE, ((path,) for path in gone))
 
     def note(self, name: str, value: str) -> None:
-        """Keep `value` under `name`, in place of what was there."""
+        """Store `value` under `name`, replacing an earlier value."""
         with self._transaction() as database:
             database.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, value))
 
@@ -169,7 +169,7 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
             )
 
     def known(self, sources: Iterable[Source], *, key: str) -> dict[Source, tuple[str, int]]:
-        """The ids of those of `sources` that were heard under `key`, and the track that was."""
+        """The id and the audio track of each of `sources` whose windows are stored under `key`."""
         query = (
             "SELECT path, id, audio_track FROM present JOIN heard ON number = recording"
             " WHERE key = ?"
@@ -226,7 +226,7 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
                 )
 
     def add_pick(self, recording: str, pick: Pick, tags: Sequence[str] = ()) -> None:
-        """Keep one more pick under the present plan; one that is there already stays."""
+        """Add a pick to the present plan, unless it is there already."""
         with self._transaction() as database:
             number = number_of(database, recording)
             tagged = keep_tags(database, number, pick.span, tags) if tags else None
@@ -236,7 +236,7 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
             )
 
     def keep_frames(self, recording: str, frames: PickFrames) -> None:
-        """Keep the thumbnail of a pick and what decoding it took."""
+        """Store the thumbnail of a pick and the cost of decoding it."""
         span, *taken = astuple(frames)
         with self._transaction() as database:
             database.execute(
@@ -253,17 +253,17 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
         origin: str = "",
         within: Span | None = None,
     ) -> None:
-        """Keep what is known of a recording, in place of what it had of the same sort.
+        """Store evidence of a recording, replacing what it had of the same kinds.
 
-        That is of these `kinds`, said by the model `origin` (by any where it is empty) of what lies
-        `within` (anywhere where that is None). Entries are read while they are written.
+        Replaced is evidence of these `kinds` by the model `origin` (by any if that is empty) that
+        lies `within` a span (anywhere if that is None). Entries are read while they are written.
         """
         with self._transaction() as database:
             number = number_of(database, recording)
             replace_evidence(database, number, entries, kinds=kinds, origin=origin, within=within)
 
     def keep_speech(self, recording: str, entries: Iterable[EvidenceEntry], *, by: str) -> None:
-        """Keep all that the model `by` heard anybody say, be it nothing: it need not hear again."""
+        """Store the transcript by the model `by`, also an empty one: it is not made again."""
         mark = "UPDATE recordings SET transcribed_by = ? WHERE number = ?"
         with self._transaction() as database:
             number = number_of(database, recording)
@@ -271,10 +271,10 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
             database.execute(mark, (by, number))
 
     def unanswered(self, wanted: Iterable[Call]) -> list[Call]:
-        """Those of `wanted` no answer is kept for, in order; failed ones are among them.
+        """The calls of `wanted` that have no stored answer, in order; failed ones are among them.
 
-        Each call becomes the one its pick is shown with, whether it was answered just now, under
-        an earlier plan, or not yet.
+        Each of `wanted` becomes the call that its pick is shown with, answered or not, whichever
+        plan it was answered under.
         """
         every = [(call.identity, call) for call in wanted]
         with self._transaction() as database:
@@ -292,9 +292,9 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
         return [CallRow(key, recording, Span(*times), model) for key, *times, model in rows]
 
     def said(self, recording: str) -> dict[str, str | None]:
-        """What models said is being done in `recording`, by the identity of the call.
+        """The activity that each answer about `recording` names, by the identity of its call.
 
-        Empty where nothing is, None where an answer does not say.
+        Empty where nothing is being done, None where the answer does not say.
         """
         rows = self._rows(
             "SELECT identity, data FROM calls JOIN recordings ON number = recording"
@@ -304,18 +304,19 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
         return {identity: activity_of(json.loads(data or "null")) for identity, data in rows}
 
     def spent(self) -> Tally:
-        """A tally that begins with what the calls of this run have taken, under any plan.
+        """A tally that starts with what all calls of this run have cost, under any plan.
 
-        In whichever process, repeats counted; where nobody said what one took, the most it can.
+        It counts calls of every process, and repeated ones each time. A call whose cost is unknown
+        counts as the most it can have cost.
         """
         calls, tokens, spend, _ = self._rows(SPENT)[0]
         return Tally(calls_before=calls, tokens_before=tokens, spend_before=spend)
 
     def begin(self, call: Call, *, reserve: tuple[int, float] = (0, 0.0)) -> None:
-        """Note that `call` is about to be sent; only then may it be.
+        """Record that `call` is about to be sent; it must not be sent before.
 
-        The `reserve` is the most tokens and money it can take: counted where nobody says what it
-        took. A `LedgerError` says that there is no room to keep its answer.
+        The `reserve` is the most tokens and money it can cost, which is counted if the server does
+        not report the cost. A `LedgerError` says that there is no room to store its answer.
         """
         if self._is_full:
             raise LedgerError(
@@ -332,7 +333,7 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
                 database.execute(begin, (*reserve, identity))
 
     def withdraw(self, call: Call) -> None:
-        """Note that a call began and was not sent after all."""
+        """Record that a call which began was not sent after all."""
         withdraw = (
             "UPDATE calls SET state = 'waiting', asked = asked - 1"
             " WHERE identity = ? AND state = 'in flight'"
@@ -340,11 +341,11 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
         self._write_durably(lambda database: database.execute(withdraw, (call.identity,)))
 
     def keep(self, call: Call, answer: Answer, *, spend: float = 0.0) -> None:
-        """Keep the answer to `call` and what it cost; it is never asked again.
+        """Store the answer to `call` and its cost; the call is never made again.
 
-        Odd counts and amounts (NaN, negative, endless) are as if nobody had said them: it cost the
-        most it can have. When the disk is full the reserve makes room for the answers still in
-        flight, and `begin` refuses new calls. An answer that is kept already stays.
+        Impossible counts and amounts (NaN, negative, infinite) are treated as unknown: the most it
+        can have cost is counted. When the disk is full, the reserve makes room for answers still in
+        flight, and `begin` refuses new calls. An answer that is stored already stays.
         """
         counts = (answer.prompt_tokens, answer.completion_tokens)
         is_odd = any(count is not None and as_count(count) is None for count in counts)
@@ -383,11 +384,11 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
         tokens: tuple[int, int] = (0, 0),
         spend: float = 0.0,
     ) -> None:
-        """Note that `call` is not answered, and why in a line; it may be asked again.
+        """Record that `call` failed, with the reason in one line; it may be made again.
 
-        `was_sent` is False where it never left, so that it does not count as asked, and None where
-        it is still in flight, so that only the cost of an attempt is noted. Tokens in and out, and
-        what they cost, are those of an answer that could not be used and is paid for all the same.
+        `was_sent` is False if it was never sent, so that it does not count as asked, and None if it
+        is still in flight, so that only the cost of one attempt is recorded. `tokens` in and out
+        and `spend` are the cost of an answer that could not be used and is paid for all the same.
         """
         paid = (*(as_count(n) or 0 for n in tokens), as_amount(spend) or 0)
 
@@ -409,10 +410,10 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
     def _register(
         self, database: sqlite3.Connection, calls: Sequence[tuple[str, Call]]
     ) -> set[str]:
-        """Make each call, which comes with its identity, that of its pick under the present plan.
+        """Link each call, given with its identity, to its pick of the present plan.
 
-        Returns the identities of those answered. Tags take no caption's place: a pick that a model
-        has answered keeps the last answer.
+        Returns the identities of the calls that are answered. Tags never replace a caption: a pick
+        that a model has answered keeps its last answer.
         """
         names = {call.recording for _, call in calls}
         numbers = {name: number_of(database, name) for name in names}

@@ -67,7 +67,7 @@ class RecordingRow:
 
     @property
     def title(self) -> str:
-        """What to call it: as its user does, or by its file; with its folder where it must be."""
+        """Its name in the manifest, or its file name, with folders where names are the same."""
         return self.name or "/".join(filter(None, (self.folder, parts_of(self.path)[-1])))
 
     @property
@@ -140,7 +140,7 @@ Call = CallRow | Request
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
-    """An answer, and what is known of it beside."""
+    """An answer with its cost and time."""
 
     answer: Answer
     spend: float
@@ -164,7 +164,7 @@ class PickFrames:
 
 @dataclass(frozen=True, slots=True)
 class PickRow:
-    """A pick, with what became of it."""
+    """A pick with its tags and its answer or failure."""
 
     recording: str
     pick: Pick
@@ -190,7 +190,7 @@ class PickRow:
 
     @property
     def caption(self) -> str | None:
-        """That in words."""
+        """The text of that answer."""
         return self.kept.answer.text if self.kept else None
 
     @property
@@ -200,11 +200,11 @@ class PickRow:
 
     @property
     def span(self) -> Span:
-        """When it is; with its recording, what the run knows it by."""
+        """The time of the window, which identifies the pick within its recording."""
         return self.pick.span
 
     def sounds(self, level: Track | None, said: Sequence[EvidenceEntry] = ()) -> WindowSounds:
-        """What is heard in it, as it was when it was picked: a question must stay the same."""
+        """What is heard in it, as it was when it was picked, so that the question is the same."""
         words = level_words(level, self.span) if level else ()
         names = self.heard[: len(self.heard) - len(words)]
         return WindowSounds(names, words, said_in(self.span, said))
@@ -255,7 +255,7 @@ class HeardRow:
     """Which was listened to, from 0."""
 
     def windows(self, survival: Survival, *, owned: tuple[int, ...] = ()) -> Windows:
-        """The windows to choose from; how long actions last, and which are paid, is not kept."""
+        """The windows to choose from; the survival curve and the paid windows are not stored."""
         measured = (self.scores, self.instants, self.rates)
         return Windows(self.window, self.duration, *measured, survival, owned, self.per_call)
 
@@ -294,7 +294,7 @@ class Totals:
     """Actions the picks are expected to touch."""
 
     def coverage(self, error: ForecastError | None) -> tuple[float | None, ForecastRange | None]:
-        """The share of actions that the picks are to touch, and between what it is to lie."""
+        """The expected share of actions that the picks touch, and its range."""
         if not self.expected:
             return None, None
         share = self.touched / self.expected
@@ -304,9 +304,9 @@ class Totals:
         return told.expected, told
 
     def actions(self, error: ForecastError | None) -> tuple[float | None, ForecastRange | None]:
-        """The number of actions expected, and between what it is to lie.
+        """The expected number of actions, and its range.
 
-        None where none are expected, and where nobody has measured how far such numbers are off.
+        None where none are expected; without a range where the error was never measured.
         """
         if not self.expected:
             return None, None

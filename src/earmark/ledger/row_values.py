@@ -33,7 +33,7 @@ Little-endian on any machine."""
 
 
 def remember_plan(database: sqlite3.Connection, plan: Mapping[str, Any]) -> int:
-    """The number of `plan` in this run, made the present one; and note who holds the run."""
+    """Make `plan` the present one, and store which process holds the run; returns its number."""
     text = json.dumps(map_texts(plan), sort_keys=True, ensure_ascii=False)
     database.execute("INSERT OR IGNORE INTO plans (plan, opened) VALUES (?, ?)", (text, now()))
     number = database.execute("SELECT id FROM plans WHERE plan = ?", (text,)).fetchone()[0]
@@ -43,16 +43,16 @@ def remember_plan(database: sqlite3.Connection, plan: Mapping[str, Any]) -> int:
 
 
 def differences(plan: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
-    """What two plans have different, by name."""
+    """The names of the choices in which two plans differ."""
     names = sorted({*plan, *other})
     return (name for name in names if plan.get(name) != other.get(name))
 
 
 def count_interrupted(database: sqlite3.Connection) -> int:
-    """How many calls a dead process left without an outcome; they count as interrupted from here.
+    """Mark the calls that a dead process left without an outcome as interrupted; returns how many.
 
-    Those in flight, and those that are answered and have no answer: only damage from outside can
-    leave any, and they are asked again.
+    These are calls in flight, and calls marked as answered that have no answer, which only damage
+    from outside can cause; they are asked again.
     """
     lose = "UPDATE calls SET state = 'interrupted', interrupted = interrupted + 1 WHERE state = "
     broken = 0
@@ -117,7 +117,7 @@ GONE = "UPDATE recordings SET is_replaced = 1 WHERE failure IS NOT NULL AND path
 
 
 def number_of(database: sqlite3.Connection, recording: str) -> int:
-    """What a recording is called within the database."""
+    """The row number of a recording in the database."""
     row = database.execute("SELECT number FROM recordings WHERE id = ?", (recording,)).fetchone()
     if row is None:
         raise ValueError(f"the run does not know the recording {recording!r}; add it first")
@@ -125,7 +125,7 @@ def number_of(database: sqlite3.Connection, recording: str) -> int:
 
 
 def call_number(database: sqlite3.Connection, call: Call) -> int:
-    """What a call is called within the database."""
+    """The row number of a call in the database."""
     row = database.execute("SELECT id FROM calls WHERE identity = ?", (call.identity,)).fetchone()
     if row is None:
         raise ValueError(f"the call {call.identity!r} was not begun")
@@ -234,7 +234,7 @@ unpack: Callable[[bytes], FloatArray] = partial(np.frombuffer, dtype=EXACT)
 
 
 def as_count(value: int | None) -> int | None:
-    """A count of tokens; None for what is none, however a server came to say it."""
+    """A count of tokens; None if a server reported something that is no possible count."""
     return value if isinstance(value, int) and 0 <= value < MOST_TOKENS else None
 
 

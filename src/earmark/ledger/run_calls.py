@@ -24,7 +24,7 @@ from earmark.timeline import Span
 
 @dataclass(frozen=True, slots=True)
 class StoredWindows(Collection[Windows]):
-    """Windows that are in a run and not in memory, as often as they are gone over."""
+    """The windows of all recordings of a run, read from its database on every iteration."""
 
     folder: Path
     """Of the run."""
@@ -48,7 +48,7 @@ class StoredWindows(Collection[Windows]):
 
 @dataclass(slots=True, eq=False)
 class Tasks:
-    """The picks without an answer; read from the ledger as they are come to, as often as asked."""
+    """The picks without an answer, read from the ledger on every iteration."""
 
     question: Question
     model: str
@@ -92,7 +92,7 @@ def requests_about(
 
 @dataclass(slots=True, eq=False)
 class CallRecorder:
-    """Keeps in the ledger what becomes of each call, and tells how far it has come."""
+    """Records the outcome of each call in the ledger, and reports progress."""
 
     limits: Limits
     ledger: Ledger
@@ -108,11 +108,11 @@ class CallRecorder:
     """Calls that failed, by recording and span."""
 
     def together(self) -> AbstractContextManager[None]:
-        """What is noted within is committed once, when this ends."""
+        """Outcomes recorded within the block are committed together, when it ends."""
         return self.ledger.together()
 
     def add(self, task: Task) -> Task:
-        """A task is under way: it is known here until it has an outcome."""
+        """Remember a task until it has an outcome."""
         self.tasks[task.request.identity] = task
         return task
 

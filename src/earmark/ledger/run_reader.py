@@ -111,7 +111,7 @@ class Run(AbstractContextManager["Run"]):
     """Reads one run; another process may be writing it. What is asked for is the present plan's."""
 
     def __init__(self, folder: Path, *, blur: FaceBlur | None = None) -> None:
-        """The run in `folder`; `blur` is done to pictures that it keeps without.
+        """Open the run in `folder`; `blur` is applied to pictures that are stored without it.
 
         A `LedgerError` says that no run is there, or that it is damaged or of another version.
         """
@@ -166,16 +166,16 @@ class Run(AbstractContextManager["Run"]):
         return row and replace(row, folder=self.folders(row.path)[row.path])
 
     def folders(self, path: str = "") -> dict[str, str]:
-        """What tells each recording from others whose file has its name, by path.
+        """The folders that tell recordings with the same file name apart, by path.
 
-        Of all of them, or of those alone whose file has the name of that at `path`.
+        Of all recordings, or only of those whose file has the same name as the one at `path`.
         """
         name = parts_of(path)[-1]
         query = "SELECT path FROM present WHERE substr(path, length(path) - ? + 1) = ?"
         return folders_apart(path for (path,) in self.rows(query, len(name), name))
 
     def survival(self) -> Survival | None:
-        """How long actions last, as the recordings were rated by; None in older runs."""
+        """How long actions last, as the rates assume; None in older runs."""
         kept = self.note("survival")
         return _read_survival(kept) if kept else None
 
@@ -310,7 +310,7 @@ class Run(AbstractContextManager["Run"]):
         return float(start), str(text)
 
     def recordings_with_evidence(self, kind: str, *, origin: str) -> set[str]:
-        """The recordings of which `origin` has told something of `kind`."""
+        """The recordings that have evidence of `kind` by the model `origin`."""
         return self._set(
             "SELECT DISTINCT recordings.id FROM evidence JOIN recordings ON number = recording"
             " WHERE kind = ? AND origin = ?",
@@ -319,7 +319,7 @@ class Run(AbstractContextManager["Run"]):
         )
 
     def transcribed(self, transcriber: str) -> set[str]:
-        """The recordings whose speech `transcriber` wrote down, be it that nobody speaks."""
+        """The recordings that `transcriber` has transcribed, also where nobody speaks."""
         return self._set("SELECT id FROM recordings WHERE transcribed_by = ?", transcriber)
 
     def last_model(self) -> str:
@@ -349,7 +349,7 @@ class Run(AbstractContextManager["Run"]):
         return {value for (value,) in self.rows(query, *values)}
 
     def rows(self, query: str, *values: object) -> Iterator[Any]:
-        """The rows of a query, read as they are come to: for those who read a part of a run."""
+        """The rows of a query, read lazily; for modules that read one part of a run."""
         with explain_errors(self.folder):
             found = self._connection.execute(query, values)
             # A cursor itself would be closed where reading is given up, maybe after its database.
@@ -358,7 +358,7 @@ class Run(AbstractContextManager["Run"]):
 
 @lru_cache(maxsize=8)
 def _read_survival(kept: str) -> Survival:
-    """As the ledger keeps it; every recording of an archive is told by the same."""
+    """Parsed once: every recording of an archive uses the same curve."""
     return Survival(*map(tuple, json.loads(kept)))
 
 

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from earmark.gate.forecast_error import CONFIDENCE, ForecastError, as_range
 from earmark.grid import Windows
-from earmark.ledger.records import HeardRow
+from earmark.ledger.records import HeardRow, parts_of
 from earmark.ledger.run_reader import Run
 from earmark.ledger.run_summaries import RecordingSummary, read_summaries
 from earmark.media.atomic_file import replacing
@@ -23,7 +23,6 @@ from earmark.reporting.report_page import (
     PAGES,
     describe_run,
     forecast_of,
-    name_of,
     save_page,
     write_page,
 )
@@ -94,7 +93,7 @@ MEASURED = f"The range around the line held {CONFIDENCE:.0%} of the recordings i
 
 def page_name(summary: RecordingSummary) -> str:
     """The file of a recording's page: its name, and enough of its id to tell namesakes apart."""
-    stem = name_of(summary.recording.path).rpartition(".")[0] or "recording"
+    stem = parts_of(summary.recording.path)[-1].rpartition(".")[0] or "recording"
     safe = "".join(sign if sign.isalnum() or sign in "-_." else "-" for sign in stem)
     return f"{safe[:40]}-{summary.recording.id[:10]}.html"
 

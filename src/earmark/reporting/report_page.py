@@ -309,8 +309,3 @@ def scale_curve(values: FloatArray) -> list[int]:
     scaled = (values - low) / (high - low) if high > low else np.zeros(len(values))
     whole: list[int] = np.round(100 * np.clip(np.nan_to_num(scaled), 0, 1)).astype(int).tolist()
     return whole
-
-
-def name_of(path: str) -> str:
-    """The last part of a path or address."""
-    return path.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]

@@ -18,7 +18,7 @@ from starlette.concurrency import run_in_threadpool
 
 from earmark.errors import LedgerError
 from earmark.ledger.corrections import Agreement, Correction, correct, read_corrections, withdraw
-from earmark.ledger.records import Totals
+from earmark.ledger.records import Totals, parts_of
 from earmark.ledger.run_lock import is_at_work
 from earmark.ledger.run_reader import Run
 from earmark.media import Source
@@ -28,7 +28,6 @@ from earmark.pipeline.run_plan import make_plan
 from earmark.redaction import redact
 from earmark.reporting.export_formats import EXPORTERS
 from earmark.reporting.export_formats import export as write_export
-from earmark.reporting.report_page import name_of
 from earmark.reporting.run_overview import summarise_run
 from earmark.search.archive_search import search_words
 from earmark.server.api_records import (
@@ -280,7 +279,7 @@ def search(
     return [
         HitView(
             recording=one.hit.recording,
-            name="/".join(filter(None, (folders.get(one.hit.path), name_of(one.hit.path)))),
+            name="/".join(filter(None, (folders.get(one.hit.path), parts_of(one.hit.path)[-1]))),
             start=one.span.start,
             end=one.span.end,
             caption=one.hit.caption or one.hit.text,
