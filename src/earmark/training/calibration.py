@@ -16,6 +16,8 @@ from scipy.optimize import least_squares
 from earmark.errors import AnnotationError
 from earmark.evaluation.benchmark import BUDGETS, Case, count_picks, run_case
 from earmark.evaluation.metrics.coverage_counts import ForecastCounts, count_starts
+from earmark.evaluation.paper import operating_points
+from earmark.evaluation.paper.operating_points import MEDIANS, OFF_SHARES, SHAPED_AT
 from earmark.gate.episodes import Episodes, OperatingPoints, bill
 from earmark.gate.forecast_error import (
     ForecastError,
@@ -67,7 +69,7 @@ are dense, and would say for the sparse ones how those lean."""
 LEANING = 0.1
 """How much a forecast that leans costs, beside errors of coverage; holds few recordings back."""
 
-TARGETS = (0.99, 0.97, 0.95, 0.93, 0.90, 0.87)
+TARGETS = operating_points.TARGETS
 """Development recalls an operating point is kept for; the paper's."""
 
 Scores = Mapping[str, FloatArray]
@@ -343,10 +345,10 @@ def choose_points(scores: Scores, material: Material) -> tuple[OperatingPoints, 
     opening thresholds are the highest that reach each target.
     """
     few, found = _candidates(scores, 12), []
-    for off_share, median in product((1.0, 0.7, 0.4), (1, 5, 13)):
+    for off_share, median in product(OFF_SHARES, MEDIANS):
         points = OperatingPoints((), off_share, median)
         recalls = _recalls(measure_misses(scores, material, points, few), material)
-        calls = _calls(scores, material, points.episodes(highest(few, recalls, 0.93)))
+        calls = _calls(scores, material, points.episodes(highest(few, recalls, SHAPED_AT)))
         found.append((calls, -off_share, median, points))
     points = min(found, key=lambda each: each[:3])[3]
     misses = measure_misses(scores, material, points, _candidates(scores, 100))
