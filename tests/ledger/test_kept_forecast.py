@@ -40,8 +40,9 @@ def test_an_error_comes_back_as_it_was(tmp_path: Path):
 
 def test_the_coverage_of_a_run_is_what_its_picks_touch():
     totals = Totals(expected=8.0, touched=2.0, duration=100.0)
-    assert totals.coverage(None) == (0.25, None)
-    assert Totals().coverage(ERROR) == (None, None)
-    share, told = totals.coverage(ERROR)
+    assert totals.forecast(None) == ((0.25, None), (8.0, None))
+    assert Totals().forecast(ERROR) == ((None, None), (None, None))
+    (share, told), actions = totals.forecast(ERROR)
+    assert actions == (8.0, ERROR.count(8.0, 100.0))
     assert told == ERROR.range(0.25, actions=8.0, duration=100.0)
     assert share == told.expected != 0.25

@@ -260,6 +260,10 @@ class HeardRow:
         return Windows(self.window, self.duration, *measured, survival, owned, self.per_call)
 
 
+Expected = tuple[float | None, ForecastRange | None]
+"""What is expected, and its range; None where no action is, and where no range was measured."""
+
+
 @dataclass(frozen=True, slots=True)
 class Totals:
     """What a run has come to under its present plan; counts, never shares."""
@@ -293,21 +297,15 @@ class Totals:
     touched: float = 0.0
     """Actions the picks are expected to touch."""
 
-    def coverage(self, error: ForecastError | None) -> tuple[float | None, ForecastRange | None]:
-        """The expected share of actions that the picks touch, and its range."""
-        if not self.expected:
-            return None, None
-        share = self.touched / self.expected
-        if error is None:
-            return share, None
-        told = error.range(share, actions=self.expected, duration=self.duration)
-        return told.expected, told
+    def forecast(self, error: ForecastError | None) -> tuple[Expected, Expected]:
+        """The share of actions that the picks are expected to touch, and the number of actions.
 
-    def actions(self, error: ForecastError | None) -> tuple[float | None, ForecastRange | None]:
-        """The expected number of actions, and its range.
-
-        None where none are expected; without a range where the error was never measured.
+        `error` is how far forecasts may be off; without it there are no ranges.
         """
         if not self.expected:
-            return None, None
-        return self.expected, error.count(self.expected, self.duration) if error else None
+            return (None, None), (None, None)
+        share = self.touched / self.expected
+        if error is None:
+            return (share, None), (self.expected, None)
+        told = error.range(share, actions=self.expected, duration=self.duration)
+        return (told.expected, told), (self.expected, error.count(self.expected, self.duration))

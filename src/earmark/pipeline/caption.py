@@ -89,7 +89,7 @@ def caption(
         tally = log.tally
         logger.info("%d answered, %d failed; writing the report", tally.answered, tally.failed)
         page, totals = publish(ledger)
-    told = totals.coverage(error), totals.actions(error)
+    told = totals.forecast(error)
     return CaptionResult(Path(run), page, totals, tally, missed, ledger.interrupted, *told, seen)
 
 

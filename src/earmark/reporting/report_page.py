@@ -23,9 +23,9 @@ from urllib.parse import quote, urlsplit
 import numpy as np
 
 from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
-from earmark.gate.forecast_error import ForecastRange, as_count, as_range, how_sure
+from earmark.gate.forecast_error import as_count, as_range, how_sure
 from earmark.grid import Grid
-from earmark.ledger.records import HeardRow, PickRow, RecordingRow, Totals
+from earmark.ledger.records import Expected, HeardRow, PickRow, RecordingRow
 from earmark.ledger.run_reader import Run
 from earmark.media.atomic_file import replacing
 from earmark.redaction import is_redacted
@@ -105,7 +105,7 @@ def describe_run(run: Run, title: str | None = None) -> dict[str, Any]:
         "version": VERSION,
         "plan": run.plan(),
         "totals": asdict(totals),
-        "coverage": describe_forecast(totals.coverage(error), totals.actions(error)),
+        "coverage": describe_forecast(*totals.forecast(error)),
         "missed": [asdict(missed) for missed in run.failed_recordings()],
     }
 
@@ -198,15 +198,12 @@ def _recording_json(
 def forecast_of(run: Run, recording: RecordingRow, heard: HeardRow) -> dict[str, Any]:
     """The forecast of one recording of `run`, as a page shows it."""
     choice = run.choice(recording.id)
-    own = Totals(duration=recording.duration, expected=float(heard.rates.sum()))
-    actions = own.actions(run.forecast_error())
-    return describe_forecast((choice.forecast, choice.forecast_range), actions)
+    error, actions = run.forecast_error(), float(heard.rates.sum())
+    told = error.count(actions, recording.duration) if error and actions else None
+    return describe_forecast((choice.forecast, choice.forecast_range), (actions or None, told))
 
 
-def describe_forecast(
-    coverage: tuple[float | None, ForecastRange | None],
-    actions: tuple[float | None, ForecastRange | None],
-) -> dict[str, Any]:
+def describe_forecast(coverage: Expected, actions: Expected) -> dict[str, Any]:
     """The forecast as a page shows it: coverage, its range, and the number of actions."""
     share, told = coverage
     return {

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from earmark.captioning.usage import Tally
-from earmark.gate.forecast_error import ForecastRange, as_range
-from earmark.ledger.records import RecordingRow, Totals
+from earmark.gate.forecast_error import as_range
+from earmark.ledger.records import Expected, RecordingRow, Totals
 from earmark.ledger.run_reader import Run
 from earmark.reporting.html_document import embed_image
 from earmark.selection.notebook import (
@@ -40,11 +40,10 @@ class CaptionResult:
     """Recordings that could not be worked on."""
     interrupted: int
     """Calls an earlier process left in flight; these may have been asked twice."""
-    coverage: tuple[float | None, ForecastRange | None] = (None, None)
-    """Share of the actions that the picks are to touch, and between what it is to lie: None where
-    none are expected, and where nobody has measured how sure that is."""
-    actions: tuple[float | None, ForecastRange | None] = (None, None)
-    """Actions expected in all recordings, and between what that number is to lie."""
+    coverage: Expected = (None, None)
+    """Share of the actions that the picks are expected to touch, and its range."""
+    actions: Expected = (None, None)
+    """Actions expected in all recordings, and the range of that number."""
     sightings: Sightings | None = None
     """What answers in rounds saw that was new, and what is probably missed; None without rounds."""
 
