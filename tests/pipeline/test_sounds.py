@@ -72,7 +72,7 @@ def test_the_command_lists_and_writes_every_format(shift, cache):
     starts = [float(start) for start, _, label in labels if label == "Drill"]
     assert starts == pytest.approx([span.start for span in drillings], abs=2.0)
     table = CliRunner().invoke(app, command[:-1])
-    assert "Drill" in table.stdout and "named so" in table.stdout
+    assert "Drill" in table.stdout and "its name" in table.stdout
     assert "takes in drill" in table.stderr
 
 

@@ -138,7 +138,7 @@ def test_the_command_shows_quotes_and_what_is_not_known(run):
     assert "swordfish" not in said.stdout
     assert "Not known: who did it" in lines
     assert "1 sentence left out that quoted nothing in the run" in lines
-    assert "`--calls 20` looks at 20 of them" in lines[-1]
+    assert "No model has looked at 4 windows: --vlm URL --calls 4 looks at 4 of them" in lines[-1]
     assert asked["model"] == MODEL
 
 

@@ -6,10 +6,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from drawing import SHORT
 from earmark.grid import Windows
-from earmark.search.target_windows import TargetWindows, estimate_missed, lifts, next_windows
+from earmark.search.target_windows import (
+    TargetWindows,
+    _negative_binomial,
+    estimate_missed,
+    lifts,
+    next_windows,
+)
 from earmark.timeline import Span
 
 LIKELY = {".": 0.0, "d": 0.4, "D": 0.9}
@@ -110,3 +117,12 @@ def test_the_estimate_falls_as_answers_come_in_and_holds_its_range():
     denied = {f"w{place}": False for place in range(18)}
     assert estimate_missed([target("..DDD......DD.....", **denied)]).high == pytest.approx(0)
     assert estimate_missed([]).high == 0
+
+
+@pytest.mark.parametrize("shape", [0.1, 0.3, 1.0, 7.5, 200.0])
+@pytest.mark.parametrize("chance", [0.001, 0.05, 0.5, 0.95])
+def test_how_many_were_missed_follows_the_distribution_of_scipy(shape, chance):
+    reference = stats.nbinom(shape, chance)
+    likely = _negative_binomial(shape, chance)
+    assert likely == pytest.approx(reference.pmf(np.arange(len(likely))), rel=1e-6, abs=1e-12)
+    assert abs(len(likely) - 1 - reference.ppf(0.9999)) <= 1

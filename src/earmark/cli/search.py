@@ -29,6 +29,9 @@ from earmark.search.archive_search import FoundMoment
 from earmark.search.archive_search import search as find_moments
 from earmark.timeline import format_clock
 
+MORE_CALLS = 20
+"""Offered, where the run does not tell."""
+
 MOST_SAID = 4
 """Texts of one kind that are shown of a moment."""
 
@@ -188,7 +191,8 @@ def show_answer(told: RunAnswer) -> None:
         left = counted(answer.left_out, "sentence")
         out.print(f"{left} left out that quoted nothing in the run")
     if told.unasked and (answer.unknown or not answer.sentences):
+        calls = min(MORE_CALLS, told.unasked)
         out.print(
-            f"No model has looked at {counted(told.unasked, 'window')}: `--calls 20` looks at 20 "
-            f"of them, for at most {20 * told.tokens_a_call:,} tokens"
+            f"No model has looked at {counted(told.unasked, 'window')}: --vlm URL --calls {calls} "
+            f"looks at {calls} of them, for at most {calls * told.tokens_a_call:,} tokens"
         )

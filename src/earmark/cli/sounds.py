@@ -123,10 +123,10 @@ def show_table(one: RecordingSounds, found: SoundListing) -> None:
     out.print(f"{place_of(one.path)}: {what} in {format_length(one.duration)}", style="bold")
     if not one.events:
         return
-    columns = ("start", "end", "sound", "confidence", *(("found as",) if found.words else ()))
+    columns = ("start", "end", "sound", "confidence", *(("why",) if found.words else ()))
     rows = []
     for event in one.events:
-        reason = (found.matches[event.name].reason or "named so",) if found.words else ()
+        reason = (found.matches[event.name].reason or "its name",) if found.words else ()
         times = format_clock(event.span.start), format_clock(event.span.end)
         rows.append((*times, event.name, f"{event.confidence:.2f}", *reason))
-    print_table(columns, rows, words=("sound", "found as"))
+    print_table(columns, rows, words=("sound", "why"))

@@ -100,7 +100,7 @@ def ask(
     return RunAnswer(answer, bought, unasked, most, likeliest)
 
 
-_NOTHING: Mapping[str, Any] = {"sentences": [], "unknown": "the run holds nothing to answer from"}
+_NOTHING: Mapping[str, Any] = {"sentences": [], "unknown": "nothing in the run tells of it"}
 
 
 def _chat(

@@ -389,7 +389,8 @@ function makeRecording(recording, place) {
   const facts = [lasting(recording.duration), plural(recording.windows, "window"), `${whole(recording.picks.length)} picked`,
     recording.rule ? `by ${recording.rule}` : null,
     recording.heard ? `heard by reading ${size(recording.heard)} of ${size(recording.size)}` : null,
-    recording.coverage.share === null ? null : `expected coverage of actions ${recording.coverage.words}`, recording.coverage.actions];
+    ...(run.recordings.length === 1 ? [] // a tile says it
+      : [recording.coverage.share === null ? null : `expected coverage of actions ${recording.coverage.words}`, recording.coverage.actions])];
   const section = make("section", "recording", make("h2", "", recording.name),
     make("p", "quiet", facts.filter(Boolean).join(" · ")),
     ...recording.notes.map((note) => make("p", "note", note)), ...makeStrip(recording));

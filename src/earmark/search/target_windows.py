@@ -61,6 +61,10 @@ ANSWER = 0.25
 """How much an answer says of windows that were not asked: they were chosen for being other."""
 
 
+ALL = 0.9999
+"""Of a distribution without an end, what is taken for all of it."""
+
+
 @dataclass(slots=True, eq=False)
 class TargetWindows:
     """The windows of one recording, and what is known of each."""
@@ -242,8 +246,6 @@ def estimate_missed(many: Sequence[TargetWindows]) -> MissedEstimate:
     by the answers; the moments in the rest are then negative binomial, and their sum is that of
     both sorts.
     """
-    from scipy.stats import nbinom
-
     if not many:
         return MissedEstimate(0.0, 0.0, 0.0)
     found = [span for one in many for span in one.settled()]
@@ -257,12 +259,29 @@ def estimate_missed(many: Sequence[TargetWindows]) -> MissedEstimate:
         answers = [each for one in many for each in _answers(one, is_telling)]
         shape = SHAPES[sort] + ANSWER * sum(seen for _, seen in answers)
         rate = RATES[sort] + ANSWER * sum(chance for chance, _ in answers)
-        moments = nbinom(shape, rate / (rate + left))
         expected += shape / rate * left
-        likely = moments.pmf(np.arange(int(moments.ppf(0.9999)) + 1))
-        sums = np.convolve(sums, likely)
+        sums = np.convolve(sums, _negative_binomial(shape, rate / (rate + left)))
     low, high = np.searchsorted(np.cumsum(sums) / sums.sum(), [0.05, 0.95])
     return MissedEstimate(round(expected, 2), float(low), float(high))
+
+
+def _negative_binomial(shape: float, chance: float) -> FloatArray:
+    """How likely 0, 1, 2, … are, as far as all of it but one in 10,000.
+
+    >>> _negative_binomial(1.0, 0.9).round(4).tolist()  # one in ten goes on, each time
+    [0.9, 0.09, 0.009, 0.0009]
+    """
+    from scipy.special import gammaln  # scipy.stats takes a second to import
+
+    size = 64
+    while True:
+        counts = np.arange(size)
+        ways = gammaln(counts + shape) - gammaln(shape) - gammaln(counts + 1)
+        likely = np.exp(ways + shape * np.log(chance) + counts * np.log1p(-chance))
+        within = np.cumsum(likely)
+        if within[-1] >= ALL:
+            return np.asarray(likely[: int(np.searchsorted(within, ALL)) + 1])
+        size *= 2
 
 
 def _of_sort(chances: FloatArray, is_telling: bool) -> FloatArray:
