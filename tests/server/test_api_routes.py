@@ -172,6 +172,14 @@ def test_a_stretch_of_a_recording_has_its_lanes(served: SimpleNamespace):
     assert {hit["recording"] for hit in hits} == {"one"}
 
 
+@pytest.mark.parametrize(
+    ("name", "file"), [("csv", "run.csv"), ("labelstudio", "run.json"), ("edl", "run.edl")]
+)
+def test_a_file_to_keep_ends_as_its_format_does(served, name, file):
+    exported = served.client.get(f"{served.scene}/export", params={"format": name})
+    assert exported.headers["content-disposition"] == f'attachment; filename="{file}"'
+
+
 def test_what_people_say_is_kept_counted_exported_and_taken_back(
     served: SimpleNamespace, tmp_path: Path
 ):

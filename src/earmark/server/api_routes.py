@@ -298,7 +298,8 @@ def export_run(served: Served, format: Annotated[str, Query(max_length=40)]) -> 
     with served.open() as run, tempfile.TemporaryDirectory() as scratch:
         (path,) = write_export(run, Path(scratch) / f"run.{format}", format=format)
         content = path.read_bytes()
-    file = "corrections.jsonl" if format == "corrections" else f"run.{format}"
+    ending = EXPORTERS[format].suffix or format
+    file = "corrections.jsonl" if format == "corrections" else f"run.{ending}"
     return _attachment(content, "application/octet-stream", file, "no-store")
 
 
