@@ -18,9 +18,9 @@ from earmark.captioning.activity import same_activity
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.selection import Budget, Coverage, allocate
-from earmark.selection.answer_evidence import Seen
+from earmark.selection.answer_evidence import ObservedActivity
 from earmark.selection.round_schedule import Rounds, Turn
-from earmark.selection.stopping import Asking, as_answered
+from earmark.selection.stopping import RoundOptions, revise_by_answers
 
 SAID = ("chop onion", "wash pan", "", "stir soup", "", "cut bread")
 
@@ -36,7 +36,10 @@ def main() -> None:
     budget = Budget(share=0.1)
     first = list(allocate(Coverage(), many, budget, across=True))
     seen = [
-        [Seen(pick.window, SAID[int(rng.integers(len(SAID)))]) for pick in choice.picks[::2]]
+        [
+            ObservedActivity(pick.window, SAID[int(rng.integers(len(SAID)))])
+            for pick in choice.picks[::2]
+        ]
         for choice in first
     ]
     known = [
@@ -44,8 +47,8 @@ def main() -> None:
         for windows, some in zip(many, seen, strict=True)
     ]
     began = time.process_time()
-    asking = Asking(Rounds(3), Turn(2, 0.75))
-    rated, _ = as_answered(known, seen, agree=same_activity, asking=asking)
+    round_options = RoundOptions(Rounds(3), Turn(2, 0.75))
+    rated, _ = revise_by_answers(known, seen, agree=same_activity, options=round_options)
     read = time.process_time()
     list(allocate(Coverage(), rated, budget, across=True))
     done = time.process_time()

@@ -29,7 +29,7 @@ from earmark.selection.audit_sample import (
 )
 from earmark.selection.budget import Budget
 from earmark.selection.pick import Pick
-from earmark.selection.round_schedule import FIRST_SHARE, Rounds, calls_now, spread
+from earmark.selection.round_schedule import FIRST_SHARE, Rounds, calls_now, spread_evenly
 from earmark.selection.rules.coverage import Coverage
 
 ANSWERS = ("perfect", "noisy")
@@ -136,7 +136,7 @@ def bounds_table(materials: Sequence[BenchMaterial]) -> Table:
             calls = [Budget(share=share).calls(len(case.windows)) for case in cases]
             plans = _plan_once(cases, calls)
             once = coverages(cases, plans)
-            asked = [spread(picks, calls_now(len(picks), 0, FIRST_SHARE)) for picks in plans]
+            asked = [spread_evenly(picks, calls_now(len(picks), 0, FIRST_SHARE)) for picks in plans]
             known = [_owning(*pair) for pair in zip(cases, asked, strict=True)]
             counted = [_counted(*pair) for pair in zip(cases, known, strict=True)]
             told = coverages(cases, Coverage().each(counted, budgets=calls))

@@ -10,12 +10,18 @@ import pytest
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.selection import Budget, Coverage, allocate
-from earmark.selection.answer_evidence import NOTHING, Gap, RevisedWindows, Seen, find_gaps
-from earmark.selection.gap_factors import GapFactors, Trials, fit_factors
-from earmark.selection.hidden_activity import KINDS, KnownActivities, likely_kinds
+from earmark.selection.answer_evidence import (
+    NO_ACTIVITY,
+    Gap,
+    ObservedActivity,
+    RevisedWindows,
+    find_gaps,
+)
+from earmark.selection.gap_factors import GapFactors, HeldOutAnswers, fit_factors
+from earmark.selection.hidden_activity import KINDS, ActivitySequence, infer_kinds
 from earmark.selection.pick import gains
 from earmark.selection.round_schedule import Rounds, Turn
-from earmark.selection.stopping import Asking, as_answered, sight
+from earmark.selection.stopping import RoundOptions, count_new_activities, revise_by_answers
 from earmark.timeline import FloatArray
 
 FACTORS = GapFactors(
@@ -41,10 +47,14 @@ def equal(first: str, last: str) -> bool:
     return first == last
 
 
-def seen(drawing: str) -> list[Seen]:
+def seen(drawing: str) -> list[ObservedActivity]:
     """A letter is an activity, `-` nothing, `?` an answer that does not say, `.` not asked."""
-    said = {"-": NOTHING, "?": None}
-    return [Seen(place, said.get(sign, sign)) for place, sign in enumerate(drawing) if sign != "."]
+    said = {"-": NO_ACTIVITY, "?": None}
+    return [
+        ObservedActivity(place, said.get(sign, sign))
+        for place, sign in enumerate(drawing)
+        if sign != "."
+    ]
 
 
 def revised(*drawings: str) -> RevisedWindows:
@@ -67,7 +77,7 @@ def test_as_much_is_expected_between_answers_as_before():
     """Of what neither end touches: g weighs what starts just before an answer."""
     many = revised("a....a....b....-....-", "a.........a")
     before = sum(gap.expected for row in many.gaps for gap in row)
-    after = sum(gap.expected * gap.factor * many.level for row in many.gaps for gap in row)
+    after = sum(gap.expected * gap.factor * many.normaliser for row in many.gaps for gap in row)
     assert after == pytest.approx(before)
 
 
@@ -75,7 +85,7 @@ def test_as_much_is_expected_between_answers_as_before():
 def test_answers_that_are_all_alike_change_next_to_nothing(drawing):
     many = revised(drawing)
     (found,) = many
-    assert not many.tells
+    assert not many.is_informative
     assert found.rates == pytest.approx(np.full(len(drawing), 0.5), rel=0.1)
 
 
@@ -86,22 +96,25 @@ def test_beside_an_answer_that_does_not_say_nothing_is_known():
 
 
 @pytest.mark.parametrize(
-    ("drawing", "tells"),
+    ("drawing", "is_informative"),
     [
         ("a....b....c....d....e....e....f....g....h....i....j....k", False),
         ("....".join("aaaab------ccccdeeeef------gggghiiiij------kkkkl"), True),
         ("a....a....b", False),
     ],
 )
-def test_auto_goes_by_the_sound_where_answers_tell_little(drawing, tells):
+def test_auto_goes_by_the_sound_where_answers_tell_little(drawing, is_informative):
     many = revised(drawing)
-    assert many.tells is tells
+    assert many.is_informative is is_informative
     plain, turn = list(many.many), Turn(2, 0.75)
-    asking = Asking(Rounds(None), turn)
-    (rated,), left = as_answered(plain, [seen(drawing)], agree=equal, asking=asking)
-    assert (np.ptp(rated.rates) > 0, left) == (tells, turn if tells else Turn(2, 1.0))
-    asking = Asking(Rounds(3), turn)
-    (rated,), left = as_answered(plain, [seen(drawing)], agree=equal, asking=asking)
+    options = RoundOptions(Rounds(None), turn)
+    (rated,), left = revise_by_answers(plain, [seen(drawing)], agree=equal, options=options)
+    assert (np.ptp(rated.rates) > 0, left) == (
+        is_informative,
+        turn if is_informative else Turn(2, 1.0),
+    )
+    options = RoundOptions(Rounds(3), turn)
+    (rated,), left = revise_by_answers(plain, [seen(drawing)], agree=equal, options=options)
     assert np.ptp(rated.rates) > 0
     assert left == turn
 
@@ -111,9 +124,9 @@ def test_the_rest_of_the_calls_goes_where_answers_differ():
     (choice,) = allocate(Coverage(), many, Budget(count=6))
     new = [pick.window for pick in choice.picks if pick.window not in (0, 9, 18, 27)]
     assert all(18 < window < 27 for window in new)
-    assert many.why(0, 4.0 * new[0]) == "between answers that differ"
-    assert many.why(0, 16.0) == "between answers that agree"
-    assert many.why(0, 36.0) == ""
+    assert many.gap_reason(0, 4.0 * new[0]) == "between answers that differ"
+    assert many.gap_reason(0, 16.0) == "between answers that agree"
+    assert many.gap_reason(0, 36.0) == ""
 
 
 def test_a_recording_of_nothing_loses_calls_to_one_where_answers_differ():
@@ -128,13 +141,17 @@ def test_windows_that_lie_on_no_grid_are_told_apart_too():
     steps, rates = np.arange(100) + 0.5, np.full(100, 0.1)
     owned = (3, 43, 83)
     free = Windows(4.0, 100.0, np.zeros(100), steps, rates, survival, owned, per_call=4)
-    answers = [Seen(3, "a"), Seen(43, "a", 40.0), Seen(83, "b", 80.0)]
+    answers = [
+        ObservedActivity(3, "a"),
+        ObservedActivity(43, "a", 40.0),
+        ObservedActivity(83, "b", 80.0),
+    ]
     many = RevisedWindows([free], [answers], agree=equal, factors=FACTORS)
     (choice,) = allocate(Coverage(), many, Budget(count=6))
     new = [pick for pick in choice.picks if pick.start not in (0.0, 40.0, 80.0)]
     assert len(new) == 3
     assert all(pick.start >= 44 and pick.end <= 80 for pick in new if pick.start < 84)
-    assert many.why(0, new[0].start) == "between answers that differ"
+    assert many.gap_reason(0, new[0].start) == "between answers that differ"
 
 
 def test_factors_are_above_nothing_and_one_a_length():
@@ -154,7 +171,9 @@ def test_a_factor_lies_between_those_of_the_lengths_around_it():
     assert doubtful == pytest.approx([1.0, 0.6])
 
 
-def gaps_of(many: Windows, answers: list[Seen], factors: GapFactors = FACTORS) -> list[Gap]:
+def gaps_of(
+    many: Windows, answers: list[ObservedActivity], factors: GapFactors = FACTORS
+) -> list[Gap]:
     (found,), *_ = find_gaps([many], [answers], equal, factors)
     return found
 
@@ -174,9 +193,11 @@ def test_a_gap_between_windows_on_no_grid_is_where_a_window_may_begin():
     survival = Survival.lognormal(median=4.0, sigma=0.5)
     rates = np.full(60, 0.1)
     free = Windows(4.0, 60.0, rates, np.arange(60) + 0.5, rates, survival, per_call=4)
-    (gap,) = gaps_of(free, [Seen(43, "b"), Seen(3, "a")])
+    (gap,) = gaps_of(free, [ObservedActivity(43, "b"), ObservedActivity(3, "a")])
     assert (gap.first, gap.stop, gap.start, gap.end) == (4, 43, 4.0, 40.0)
-    beside = [gaps_of(free, [Seen(3, "a"), Seen(place, "a")]) for place in (7, 8)]
+    beside = [
+        gaps_of(free, [ObservedActivity(3, "a"), ObservedActivity(place, "a")]) for place in (7, 8)
+    ]
     assert [len(found) for found in beside] == [0, 1]
 
 
@@ -193,7 +214,7 @@ def test_rates_far_below_one_are_told_apart_too():
     drawing = "a....a....a....b....-....-....-....-....c....c....c....d....e....e"
     faint = windows(len(drawing), rate=0.001, heard=True)
     many = RevisedWindows([faint], [seen(drawing)], agree=equal, factors=FACTORS)
-    assert many.tells
+    assert many.is_informative
     assert faint not in many, "those it has are made anew"
     assert revised("a").level == 1
 
@@ -201,22 +222,24 @@ def test_rates_far_below_one_are_told_apart_too():
 def test_where_nothing_is_heard_answers_must_tell_more():
     drawing = "a....a....a....b....-....-....-....-....c....c....c....d....e....e"
 
-    def tells(drawing: str, *, heard: bool) -> bool:
+    def is_informative(drawing: str, *, heard: bool) -> bool:
         many = [windows(len(drawing), heard=heard)]
-        return RevisedWindows(many, [seen(drawing)], agree=equal, factors=FACTORS).tells
+        return RevisedWindows(many, [seen(drawing)], agree=equal, factors=FACTORS).is_informative
 
-    assert tells(drawing, heard=True)
-    assert not tells(drawing, heard=False)
-    assert tells("....".join([drawing] * 3), heard=False), "of many answers little is chance"
+    assert is_informative(drawing, heard=True)
+    assert not is_informative(drawing, heard=False)
+    assert is_informative("....".join([drawing] * 3), heard=False), (
+        "of many answers little is chance"
+    )
 
 
 def test_of_few_answers_where_nothing_is_heard_the_factors_must_spread_by_more():
     drawing = "a....a....a....b....-....-....-....-....c....c....c....d....e....e"
     many = RevisedWindows([windows(len(drawing))], [seen(drawing)], agree=equal, factors=FACTORS)
     many.evidence = 100.0  # that things go on from one answer to the next is beyond doubt
-    assert not many.tells
+    assert not many.is_informative
     many.is_heard = True
-    assert many.tells
+    assert many.is_informative
 
 
 def scales(*drawings: str, factors: GapFactors = FACTORS) -> dict[str, float]:
@@ -227,18 +250,18 @@ def scales(*drawings: str, factors: GapFactors = FACTORS) -> dict[str, float]:
 def fitted(*drawings: str, factors: GapFactors = FACTORS) -> tuple[GapFactors, FloatArray]:
     """The factors in a run of these recordings, and how far they hold in each."""
     said = [known(drawing) for drawing in drawings]
-    habits = likely_kinds(said)[2]
-    trials = [
-        trial
+    statistics = infer_kinds(said)[2]
+    held_out = [
+        half
         for number, (drawing, one) in enumerate(zip(drawings, said, strict=True))
-        for trial in Trials.pair(number, windows(len(drawing)), one)
+        for half in HeldOutAnswers.split(number, windows(len(drawing)), one)
     ]
-    return fit_factors(factors, trials, habits)
+    return fit_factors(factors, held_out, statistics)
 
 
-def known(drawing: str) -> KnownActivities:
+def known(drawing: str) -> ActivitySequence:
     told = [(one.window, one.activity or "") for one in seen(drawing)]
-    return KnownActivities.of(windows(len(drawing)), *zip(*told, strict=True), equal)
+    return ActivitySequence.build(windows(len(drawing)), *zip(*told, strict=True), equal)
 
 
 def test_what_ends_tell_is_learnt_from_the_answers_between_them():
@@ -251,7 +274,7 @@ def test_what_ends_tell_is_learnt_from_the_answers_between_them():
 
 
 def test_few_answers_leave_the_factors_as_they_were_fitted():
-    assert fit_factors(FACTORS, [], likely_kinds([])[2])[0] is FACTORS
+    assert fit_factors(FACTORS, [], infer_kinds([])[2])[0] is FACTORS
     assert fitted("a....b")[0] is FACTORS
     assert all(0.8 < scale < 1.25 for scale in scales("a....b....-").values())
 
@@ -263,9 +286,9 @@ TAKES_TURNS = "....".join("abbabaabbabaababbabaabbaabbabaabb")
 
 def test_where_two_kinds_of_work_take_turns_ends_that_agree_tell_nothing():
     """Left-out answers are as often new between two of a kind as between others."""
-    _, holds = fitted(*[GOES_ON, TAKES_TURNS] * 8)
-    assert (holds[::2] > 0.8).all()
-    assert (holds[1::2] < 0.2).all()
+    _, weights = fitted(*[GOES_ON, TAKES_TURNS] * 8)
+    assert (weights[::2] > 0.8).all()
+    assert (weights[1::2] < 0.2).all()
     many = revised(*[GOES_ON, TAKES_TURNS] * 8)
     factors = [[gap.factor for gap in row] for row in many.gaps[:2]]
     assert max(factors[0]) > 1.5 * min(factors[0])
@@ -294,7 +317,7 @@ def test_what_is_new_by_mistake_makes_no_kind_of_ends_like_the_others():
 
 def test_what_holds_less_keeps_its_mean():
     many = revised(*[GOES_ON, TAKES_TURNS] * 8)
-    after = sum(gap.expected * gap.factor * many.level for row in many.gaps for gap in row)
+    after = sum(gap.expected * gap.factor * many.normaliser for row in many.gaps for gap in row)
     assert after == pytest.approx(sum(gap.expected for row in many.gaps for gap in row))
     own = [np.mean([gap.factor for gap in row]) for row in many.gaps[:2]]
     assert own[1] < 1, "as if the factors held, though they are all alike"
@@ -302,11 +325,11 @@ def test_what_holds_less_keeps_its_mean():
 
 def test_something_new_may_bear_the_name_of_an_end():
     """Of seven answers four say a: between two of them three of seven new ones are told apart."""
-    one, other = Trials.pair(0, windows(36), known("a....b....a....c....a....b....a....-"))
-    assert one.told_apart == pytest.approx([3 / 7, 3 / 7, 3 / 7])
-    assert other.told_apart == pytest.approx([4 / 7, 4 / 7, 5 / 7])
-    only, _ = Trials.pair(0, windows(11), known("a....a....a"))
-    assert only.told_apart == pytest.approx([0.02])
+    one, other = HeldOutAnswers.split(0, windows(36), known("a....b....a....c....a....b....a....-"))
+    assert one.distinct_name == pytest.approx([3 / 7, 3 / 7, 3 / 7])
+    assert other.distinct_name == pytest.approx([4 / 7, 4 / 7, 5 / 7])
+    only, _ = HeldOutAnswers.split(0, windows(11), known("a....a....a"))
+    assert only.distinct_name == pytest.approx([0.02])
 
 
 def test_nothing_tells_one_end_of_a_silent_recording_from_the_other():
@@ -325,10 +348,10 @@ def test_nothing_tells_one_end_of_a_silent_recording_from_the_other():
 def test_an_answer_is_tried_against_those_on_either_side_of_it():
     """Of five answers the second and fourth lie between the others; the fourth alone is new."""
     drawing = "a....a....a....b....c"
-    one, other = Trials.pair(0, windows(len(drawing)), known(drawing))
-    assert one.ends.places.tolist() == [0, 10, 20]
+    one, other = HeldOutAnswers.split(0, windows(len(drawing)), known(drawing))
+    assert one.neighbours.positions.tolist() == [0, 10, 20]
     assert one.is_new.tolist() == [0.0, 1.0]
-    assert one.apart == pytest.approx([10 / known(drawing).length] * 2)
+    assert one.distance == pytest.approx([10 / known(drawing).mean_steps] * 2)
     alone, among = (windows(21, owned=owned) for owned in ((0, 10), (0, 5, 10)))
     more = gains(among, np.array([0, 5, 10])).sum() - gains(alone, np.array([0, 10])).sum()
     assert one.expected[0] == pytest.approx(1 - np.exp(-more))
@@ -338,7 +361,7 @@ def test_an_answer_is_tried_against_those_on_either_side_of_it():
 def test_factors_that_hardly_differ_are_not_planned_by():
     """However sure they are: calls that lie unevenly lose more than that can gain."""
     pauses = "....".join(["-....a....-....b....-....c....-....d....-....e....-....f"] * 9)
-    assert not RevisedWindows([windows(len(pauses))], [seen(pauses)], agree=equal).tells
+    assert not RevisedWindows([windows(len(pauses))], [seen(pauses)], agree=equal).is_informative
 
 
 @pytest.mark.parametrize("rounds", [Rounds(3), Rounds(None)])
@@ -347,12 +370,12 @@ def test_where_a_call_has_a_price_it_counts_how_busy_a_recording_is(rounds):
     plain = windows(len(drawing))
     rated = {}
     for is_priced in (True, False):
-        asking = Asking(rounds, Turn(1, 0.5), is_priced)
-        many, turn = as_answered([plain], [seen(drawing)], agree=equal, asking=asking)
+        options = RoundOptions(rounds, Turn(1, 0.5), is_priced)
+        many, turn = revise_by_answers([plain], [seen(drawing)], agree=equal, options=options)
         (rated[is_priced],) = many
         assert turn == Turn(1, 0.5), "after the first round there is more to tell"
     assert rated[False].rates == pytest.approx(plain.rates, rel=0.05)
-    busy = sight(plain, seen(drawing), equal).busyness
+    busy = count_new_activities(plain, seen(drawing), equal).busyness
     assert busy < 0.8
     assert rated[True].rates == pytest.approx(busy * rated[False].rates)
 
@@ -361,6 +384,8 @@ def test_where_a_call_has_a_price_no_round_is_left_out():
     """Though the answers tell nothing of where things lie, each round tells how busy it is."""
     plain = windows(16)
     for is_priced, share in ((True, 0.75), (False, 1.0)):
-        asking = Asking(Rounds(None), Turn(2, 0.75), is_priced)
-        _, turn = as_answered([plain], [seen("-....-....-....-")], agree=equal, asking=asking)
+        options = RoundOptions(Rounds(None), Turn(2, 0.75), is_priced)
+        _, turn = revise_by_answers(
+            [plain], [seen("-....-....-....-")], agree=equal, options=options
+        )
         assert turn.share == share

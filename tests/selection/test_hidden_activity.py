@@ -12,11 +12,11 @@ from earmark.grid import Windows
 from earmark.selection import hidden_activity
 from earmark.selection.hidden_activity import (
     KINDS,
-    USUAL,
-    VOCABULARY,
-    KnownActivities,
-    likely_kinds,
-    name_activities,
+    MIN_VOCABULARY,
+    PRIOR_ERRORS,
+    ActivitySequence,
+    infer_kinds,
+    label_activities,
 )
 
 
@@ -24,7 +24,7 @@ def equal(first: str, last: str) -> bool:
     return first == last
 
 
-def known(drawing: str, *, median: float = 20.0) -> KnownActivities:
+def known(drawing: str, *, median: float = 20.0) -> ActivitySequence:
     """A letter is an activity, `-` nothing, `.` not asked; windows of 4 s."""
     survival = Survival.lognormal(median=median, sigma=0.5)
     count = len(drawing)
@@ -32,33 +32,33 @@ def known(drawing: str, *, median: float = 20.0) -> KnownActivities:
     windows = Windows(4.0, count * 4.0, rates, middles, rates, survival)
     places = [place for place, sign in enumerate(drawing) if sign != "."]
     said = [drawing[place].strip("-") for place in places]
-    return KnownActivities.of(windows, places, said, equal)
+    return ActivitySequence.build(windows, places, said, equal)
 
 
 def kinds(drawing: str, **choices: float) -> list[str]:
     """The likeliest of each stretch."""
-    (found,), *_ = likely_kinds([known(drawing, **choices)])
+    (found,), *_ = infer_kinds([known(drawing, **choices)])
     return [KINDS[place] for place in found.argmax(axis=1)]
 
 
-def every_course(one: KnownActivities) -> np.ndarray:
+def every_course(one: ActivitySequence) -> np.ndarray:
     """The chances of kinds by adding up all courses that things can take: the slow way."""
-    told = int(one.names.max()) + 1
-    words = max(VOCABULARY, told + 1)
+    told = int(one.labels.max()) + 1
+    words = max(MIN_VOCABULARY, told + 1)
     first = [0.5 / words] * told + [0.5 * (1 - told / words), 0.5]
-    idle, leaves = told + 1, 0.5 / (one.length * 0.5)
+    idle, leaves = told + 1, 0.5 / (one.mean_steps * 0.5)
     total = np.zeros((len(one) - 1, len(KINDS)))
     # A course says of each answer what is done, and between answers whether that goes on.
     for states in product(range(told + 2), repeat=len(one)):
         chance = first[states[0]]
-        for state, name in zip(states, one.names.tolist(), strict=True):
+        for state, name in zip(states, one.labels.tolist(), strict=True):
             chance *= emission(state, name, idle, words)
         for goes_on in product((True, False), repeat=len(one) - 1):
             own, steps = chance, []
             for place, stays in enumerate(goes_on):
                 here, there = states[place : place + 2]
-                apart = one.places[place + 1] - one.places[place]
-                stay = np.exp(-leaves * apart) if here == idle else one.goes_on[place]
+                apart = one.positions[place + 1] - one.positions[place]
+                stay = np.exp(-leaves * apart) if here == idle else one.continues[place]
                 own *= (stay * (here == there)) if stays else (1 - stay) * first[there]
                 active = (here != idle) + (there != idle)
                 is_same = here == there and active and (stays or here < told)
@@ -70,17 +70,17 @@ def every_course(one: KnownActivities) -> np.ndarray:
 
 def emission(state: int, name: int, idle: int, words: int) -> float:
     if name < 0:
-        return 1 - USUAL.invented if state == idle else USUAL.missed
+        return 1 - PRIOR_ERRORS.invented if state == idle else PRIOR_ERRORS.missed
     if state == idle:
-        return USUAL.invented
-    own = words * (1 - USUAL.renamed) if state == name else 0.0
-    return (1 - USUAL.missed) * (own + USUAL.renamed)
+        return PRIOR_ERRORS.invented
+    own = words * (1 - PRIOR_ERRORS.renamed) if state == name else 0.0
+    return (1 - PRIOR_ERRORS.missed) * (own + PRIOR_ERRORS.renamed)
 
 
 @pytest.mark.parametrize("drawing", ["a..a.b", "a.-.a", "a..b..-.b", "-.-..a", "a....b"])
 def test_chances_are_those_of_all_courses_added_up(drawing, monkeypatch):
-    monkeypatch.setattr(hidden_activity, "PASSES", 1)
-    (found,), *_ = likely_kinds([known(drawing)])
+    monkeypatch.setattr(hidden_activity, "EM_ITERATIONS", 1)
+    (found,), *_ = infer_kinds([known(drawing)])
     assert found == pytest.approx(every_course(known(drawing)))
 
 
@@ -108,24 +108,24 @@ def test_what_is_short_may_have_ended_between_two_answers():
 
 def test_faults_are_learnt_from_the_answers_of_all_recordings():
     """Beside many answers that never agree where they should, one more that does not says less."""
-    (alone,), *_ = likely_kinds([known("a.b")])
+    (alone,), *_ = infer_kinds([known("a.b")])
     noisy = known("c.d.c.e.c.f.c.g.c.h.c.i.c.j.c.k.c.l.c.m.c.n.c.o.c.p.c")
-    (among, *_), *_ = likely_kinds([known("a.b"), *[noisy] * 5])
+    (among, *_), *_ = infer_kinds([known("a.b"), *[noisy] * 5])
     assert among[0, 0] > alone[0, 0] + 0.1
 
 
 def test_recordings_side_by_side_are_as_each_by_itself(monkeypatch):
-    monkeypatch.setattr(hidden_activity, "PASSES", 1)
+    monkeypatch.setattr(hidden_activity, "EM_ITERATIONS", 1)
     drawings = ["a..a.b", "", "-", "a.-.a.b.b.c", "-.-"]
     many = [known(drawing) for drawing in drawings]
-    together, evidence, _ = likely_kinds(many)
-    alone = [likely_kinds([one]) for one in many]
+    together, evidence, _ = infer_kinds(many)
+    alone = [infer_kinds([one]) for one in many]
     for one, found, (own, *_) in zip(many, together, alone, strict=True):
         assert found == pytest.approx(own[0])
         assert len(found) == max(0, len(one) - 1)
     assert evidence == pytest.approx(sum(each for _, each, _ in alone))
     monkeypatch.setattr(hidden_activity, "BATCH_CELLS", 1)
-    again, same, _ = likely_kinds(many)
+    again, same, _ = infer_kinds(many)
     assert all(map(np.allclose, again, together))
     assert same == pytest.approx(evidence)
 
@@ -135,12 +135,12 @@ def test_recordings_side_by_side_are_as_each_by_itself(monkeypatch):
     [("a.a.a.b.b.-.-.-", True), ("a.b.c.d.e.f.g.h", False), ("a.-.b.-.-.c.d.-", False)],
 )
 def test_answers_that_go_on_from_one_to_the_next_are_evidence(drawing, is_more):
-    assert (likely_kinds([known(drawing)])[1] > 1) is is_more
+    assert (infer_kinds([known(drawing)])[1] > 1) is is_more
 
 
 def test_an_activity_long_before_is_another():
     said = ["stir soup", "", "stirring the soup", *"abcdefgh", "stir soup"]
     alike = {"stir soup", "stirring the soup"}
-    numbers = name_activities(said, lambda one, other: {one, other} <= alike).tolist()
+    numbers = label_activities(said, lambda one, other: {one, other} <= alike).tolist()
     assert numbers[:3] == [0, -1, 0]
     assert numbers[3:] == list(range(1, 10))

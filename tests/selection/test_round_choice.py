@@ -10,13 +10,13 @@ import pytest
 from drawing import windows
 from earmark.selection import allocate
 from earmark.selection.allocation import Choice
-from earmark.selection.answer_evidence import RevisedWindows, Seen
+from earmark.selection.answer_evidence import ObservedActivity, RevisedWindows
 from earmark.selection.budget import Budget
-from earmark.selection.round_choice import choose_round, part_now, with_reasons
+from earmark.selection.round_choice import add_gap_reasons, choose_round, limit_to_round
 from earmark.selection.round_schedule import Rounds, Turn
 from earmark.selection.rules.coverage import Coverage
 from earmark.selection.rules.uniform import Uniform
-from earmark.selection.stopping import Asking
+from earmark.selection.stopping import RoundOptions
 
 
 def plan(drawing: str, calls: int) -> Choice:
@@ -26,9 +26,9 @@ def plan(drawing: str, calls: int) -> Choice:
 
 def test_a_pick_between_answers_says_what_these_are() -> None:
     drawing = "123456789"
-    answers = [Seen(0, "a"), Seen(4, "b", 16.0)]
+    answers = [ObservedActivity(0, "a"), ObservedActivity(4, "b", 16.0)]
     many = RevisedWindows([windows(drawing)], [answers], agree=str.__eq__)
-    (choice,) = with_reasons([plan(drawing, 9)], many)
+    (choice,) = add_gap_reasons([plan(drawing, 9)], many)
     before = plan(drawing, 9).picks
     ending = ", between answers that differ"
     assert [pick.reason.endswith(ending) for pick in choice.picks] == [
@@ -41,11 +41,15 @@ def test_a_pick_between_answers_says_what_these_are() -> None:
 
 def test_what_is_paid_stays_and_the_rest_comes_by_the_share_of_the_round() -> None:
     choice = plan("12345678", 8)
-    paid = [Seen(0, "a", 0.0), Seen(1, "b", 4.0), Seen(9, "c", 100.0)]
-    now = part_now(choice, paid, Turn(2, 0.5))
+    paid = [
+        ObservedActivity(0, "a", 0.0),
+        ObservedActivity(1, "b", 4.0),
+        ObservedActivity(9, "c", 100.0),
+    ]
+    now = limit_to_round(choice, paid, Turn(2, 0.5))
     assert [pick.window for pick in now.picks] == [0, 1, 2, 7]
-    assert [pick.window for pick in part_now(choice, paid, Turn(1, 0.25)).picks] == [0, 1]
-    assert part_now(choice, paid, Turn(3, 1.0)) == choice
+    assert [pick.window for pick in limit_to_round(choice, paid, Turn(1, 0.25)).picks] == [0, 1]
+    assert limit_to_round(choice, paid, Turn(3, 1.0)) == choice
 
 
 @pytest.mark.parametrize("share", [0.5, 1.0])
@@ -53,10 +57,10 @@ def test_what_is_paid_stays_and_the_rest_comes_by_the_share_of_the_round() -> No
 def test_a_forecast_is_a_share_of_what_the_sound_lets_expect(activities, share) -> None:
     """However busy the answers say it is, and however many of the picks are asked now."""
     heard = windows("4567" * 4)
-    paid = [Seen(2 * k, said, 8.0 * k) for k, said in enumerate(activities)]
+    paid = [ObservedActivity(2 * k, said, 8.0 * k) for k, said in enumerate(activities)]
     spend = partial(allocate, Coverage(), budget=Budget(price=0.01))
-    asking = Asking(Rounds(3), Turn(2, share), is_priced=True)
-    (choice,), _ = choose_round(spend, [heard], [paid], agree=str.__eq__, asking=asking)
+    options = RoundOptions(Rounds(3), Turn(2, share), is_priced=True)
+    (choice,), _ = choose_round(spend, [heard], [paid], agree=str.__eq__, options=options)
     places = [pick.window for pick in choice.picks]
     alone = Coverage().explain(heard, places)
     assert [pick.expected for pick in choice.picks] == [pick.expected for pick in alone]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from earmark.selection.round_schedule import WHOLE, Rounds, calls_now, spread, turns
+from earmark.selection.round_schedule import ALL_AT_ONCE, Rounds, calls_now, spread_evenly, turns
 
 
 def test_rounds_are_written_as_a_number_or_auto():
@@ -35,8 +35,8 @@ def test_half_is_asked_first_and_all_at_the_end():
     assert Rounds(3).shares() == (0.5, 0.75, 1.0)
     assert [turn.number for turn in turns(Rounds(3))] == [1, 2, 3]
     assert [turn.is_last for turn in turns(Rounds(3))] == [False, False, True]
-    assert list(turns(Rounds(1))) == [WHOLE]
-    assert WHOLE.is_last
+    assert list(turns(Rounds(1))) == [ALL_AT_ONCE]
+    assert ALL_AT_ONCE.is_last
 
 
 @pytest.mark.parametrize("planned", range(12))
@@ -44,7 +44,7 @@ def test_half_is_asked_first_and_all_at_the_end():
 def test_the_rounds_spend_every_call_once(planned, count):
     waiting, asked = list(range(planned)), []
     for share in Rounds(count).shares():
-        now = spread(waiting, calls_now(planned, len(asked), share))
+        now = spread_evenly(waiting, calls_now(planned, len(asked), share))
         asked += now
         waiting = [one for one in waiting if one not in now]
     assert sorted(asked) == list(range(planned))
@@ -52,12 +52,12 @@ def test_the_rounds_spend_every_call_once(planned, count):
 
 def test_a_part_is_spread_over_the_whole():
     """From one end to the other: of what lies beyond the outermost answers none tells anything."""
-    assert spread(range(8), 4) == [0, 2, 5, 7]
-    assert spread(range(9), 5) == [0, 2, 4, 6, 8]
-    assert spread(range(9), 2) == [0, 8]
-    assert spread("abc", 1) == ["b"]
-    assert spread("abc", 9) == list("abc")
-    assert spread("abc", 0) == spread("", 3) == []
+    assert spread_evenly(range(8), 4) == [0, 2, 5, 7]
+    assert spread_evenly(range(9), 5) == [0, 2, 4, 6, 8]
+    assert spread_evenly(range(9), 2) == [0, 8]
+    assert spread_evenly("abc", 1) == ["b"]
+    assert spread_evenly("abc", 9) == list("abc")
+    assert spread_evenly("abc", 0) == spread_evenly("", 3) == []
 
 
 def test_what_is_asked_already_is_not_asked_for_again():

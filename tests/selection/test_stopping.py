@@ -9,8 +9,8 @@ import pytest
 
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
-from earmark.selection.answer_evidence import Seen
-from earmark.selection.stopping import Sightings, sight
+from earmark.selection.answer_evidence import ObservedActivity
+from earmark.selection.stopping import Sightings, count_new_activities
 
 
 def windows(count: int, rate: float) -> Windows:
@@ -26,8 +26,12 @@ def equal(first: str, last: str) -> bool:
 def sightings(drawing: str, rate: float = 0.2) -> Sightings:
     """A letter is an activity, `-` nothing, `?` an answer that does not say, `.` not asked."""
     said = {"-": "", "?": None}
-    seen = [Seen(place, said.get(sign, sign)) for place, sign in enumerate(drawing) if sign != "."]
-    return sight(windows(len(drawing), rate), seen, equal)
+    seen = [
+        ObservedActivity(place, said.get(sign, sign))
+        for place, sign in enumerate(drawing)
+        if sign != "."
+    ]
+    return count_new_activities(windows(len(drawing), rate), seen, equal)
 
 
 def test_new_is_what_the_answer_before_does_not_say():
@@ -75,11 +79,13 @@ def test_the_range_holds_what_is_missed():
         factor = rng.gamma(8, 1 / 8)
         plain = windows(300, 0.08)
         busy = replace(plain, rates=plain.rates * factor)
-        probability = 1 - np.exp(-sight(busy, [Seen(0, "")], equal).expected)
+        probability = 1 - np.exp(
+            -count_new_activities(busy, [ObservedActivity(0, "")], equal).expected
+        )
         assert 0 <= probability <= 1
         touched = _new_by_chance(busy, asked, rng)
-        seen = [Seen(int(place), f"a{place}" if hit else "") for place, hit in touched]
-        found = sight(plain, seen, equal)
+        seen = [ObservedActivity(int(place), f"a{place}" if hit else "") for place, hit in touched]
+        found = count_new_activities(plain, seen, equal)
         true = rng.poisson(factor * found.missed)
         low, _, high = found.missed_range()
         held.append(low <= true <= high)

@@ -13,12 +13,12 @@ from earmark.evaluation.annotations.actions import Action
 from earmark.evaluation.metrics.coverage_counts import reach
 from earmark.grid import Windows
 from earmark.selection.allocation import allocate, choose_without_evidence
-from earmark.selection.answer_evidence import NOTHING, Seen
+from earmark.selection.answer_evidence import NO_ACTIVITY, ObservedActivity
 from earmark.selection.budget import Budget
 from earmark.selection.pick import Pick
-from earmark.selection.round_schedule import Rounds, Turn, calls_now, spread, turns
+from earmark.selection.round_schedule import Rounds, Turn, calls_now, spread_evenly, turns
 from earmark.selection.rules.coverage import Coverage
-from earmark.selection.stopping import Asking, as_answered
+from earmark.selection.stopping import RoundOptions, revise_by_answers
 from earmark.timeline import IndexArray
 
 
@@ -67,16 +67,16 @@ class AnswerPlayer:
     def activities(self, recording: str, actions: Sequence[Action], windows: Windows) -> list[str]:
         """What is said of each window; the same of the same recording every time."""
         said = [
-            NOTHING if place < 0 else actions[place].label or f"action {place}"
+            NO_ACTIVITY if place < 0 else actions[place].label or f"action {place}"
             for place in main_actions(actions, windows).tolist()
         ]
         digest = hashlib.sha256(f"{recording} {self.seed}".encode()).digest()
         chance = np.random.default_rng(int.from_bytes(digest[:8])).random((len(said), 2))
         for place, (luck, naming) in enumerate(chance.tolist()):
-            if said[place] == NOTHING:
-                said[place] = f"imagined {place}" if luck < self.invented else NOTHING
+            if said[place] == NO_ACTIVITY:
+                said[place] = f"imagined {place}" if luck < self.invented else NO_ACTIVITY
             elif luck < self.missed:
-                said[place] = NOTHING
+                said[place] = NO_ACTIVITY
             elif naming < self.renamed:
                 said[place] = f"renamed {place}"
         return said
@@ -109,8 +109,8 @@ def play_rounds(
     plans: list[list[Pick]] = []
     for each in turns(rounds):
         known, seen = _known(many, said, asked)
-        asking = Asking(rounds, each, is_priced=budget.price is not None)
-        rated, turn = as_answered(known, seen, agree=eq, asking=asking)
+        options = RoundOptions(rounds, each, is_priced=budget.price is not None)
+        rated, turn = revise_by_answers(known, seen, agree=eq, options=options)
         plans = [one.picks for one in allocate(Coverage(), rated, budget, across=across)]
         for windows, picks, own in zip(many, plans, asked, strict=True):
             own.update(_asked_now(windows, picks, own, turn))
@@ -131,10 +131,10 @@ def play_apart(
     asked: list[set[int]] = [set() for _ in many]
     plans: list[list[Pick]] = []
     for each in turns(rounds):
-        asking = Asking(rounds, each)
+        options = RoundOptions(rounds, each)
         rated, now = [], []
         for windows, seen in zip(*_known(many, said, asked), strict=True):
-            (one,), turn = as_answered([windows], [seen], agree=eq, asking=asking)
+            (one,), turn = revise_by_answers([windows], [seen], agree=eq, options=options)
             rated.append(one)
             now.append(turn)
         plans = rule.each(rated, budgets=calls)
@@ -146,11 +146,11 @@ def play_apart(
 
 def _known(
     many: Sequence[Windows], said: Sequence[Sequence[str]], asked: Sequence[set[int]]
-) -> tuple[list[Windows], list[list[Seen]]]:
+) -> tuple[list[Windows], list[list[ObservedActivity]]]:
     """The recordings with the windows that are paid, and what is said of these."""
     known = [replace(one, owned=tuple(sorted(own))) for one, own in zip(many, asked, strict=True)]
     seen = [
-        [Seen(window, words[window]) for window in sorted(own)]
+        [ObservedActivity(window, words[window]) for window in sorted(own)]
         for words, own in zip(said, asked, strict=True)
     ]
     return known, seen
@@ -160,4 +160,4 @@ def _asked_now(windows: Windows, picks: Sequence[Pick], own: set[int], turn: Tur
     """The windows of a plan that are asked in a round, besides those that are paid."""
     places = (windows.window_at(pick.start) for pick in picks)
     waiting = [place for place in places if place not in own]
-    return spread(waiting, calls_now(len(picks), len(own), turn.share))
+    return spread_evenly(waiting, calls_now(len(picks), len(own), turn.share))

@@ -31,7 +31,7 @@ from earmark.timeline import Span
 if TYPE_CHECKING:
     from earmark.captioning.captioner import Captioner
     from earmark.evidence.sound_names import SoundNames
-    from earmark.selection.answer_evidence import Seen
+    from earmark.selection.answer_evidence import ObservedActivity
     from earmark.selection.round_schedule import Turn
 
     Steered = tuple[Iterator[Choice], Turn]
@@ -67,7 +67,7 @@ class RunJob:
 Spend = Callable[[Collection[Windows]], Iterator[Choice]]
 """Spends the budget on windows: the picks of each recording, in order."""
 
-Steer = Callable[[Spend, Collection[Windows], Sequence[Sequence["Seen"]]], "Steered"]
+Steer = Callable[[Spend, Collection[Windows], Sequence[Sequence["ObservedActivity"]]], "Steered"]
 """Spends it by what is said of the windows that are paid: see `earmark.pipeline.rounds`."""
 
 
@@ -115,7 +115,7 @@ def _name_sounds(
 
 def read_answers(
     job: RunJob, lost: Collection[tuple[str, Span]] = ()
-) -> tuple[StoredWindows, list[list[Seen]]]:
+) -> tuple[StoredWindows, list[list[ObservedActivity]]]:
     """The windows of all recordings, and the answers to those that are paid already."""
     paid = {key: _paid_windows(job, one, lost) for key, one in job.recordings.items()}
     owned = {key: tuple(one.window for one in some) for key, some in paid.items()}
@@ -125,7 +125,7 @@ def read_answers(
 
 def _paid_windows(
     job: RunJob, recording: Recording, lost: Collection[tuple[str, Span]]
-) -> list[Seen]:
+) -> list[ObservedActivity]:
     """The windows of `recording` that are paid already, each with the activity its answer names.
 
     They include windows with a stored answer to this same question, so that a larger budget adds
@@ -140,7 +140,7 @@ def _paid_windows(
     if not answered and not gone:
         return []
     from earmark.evidence.sound_names import name_sounds
-    from earmark.selection.answer_evidence import Seen
+    from earmark.selection.answer_evidence import ObservedActivity
 
     with Run(job.ledger.folder) as run:
         heard = run.heard(recording.key)
@@ -158,7 +158,7 @@ def _paid_windows(
         request = Request.about(recording.key, pick, question, sounds[pick.span], job.model)
         if request.identity in answered or pick.span in gone:
             activity = said.get(request.identity)
-            paid.append(Seen(grid.window_at(pick.start), activity, pick.start))
+            paid.append(ObservedActivity(grid.window_at(pick.start), activity, pick.start))
     return paid
 
 

@@ -17,10 +17,10 @@ from earmark.ledger.run_calls import CallRecorder, Tasks
 from earmark.ledger.run_reader import Run
 from earmark.pipeline.choose import RunJob, choose_tasks, read_answers
 from earmark.pipeline.run_plan import Plan
-from earmark.selection.answer_evidence import Seen
+from earmark.selection.answer_evidence import ObservedActivity
 from earmark.selection.round_choice import choose_round
-from earmark.selection.round_schedule import WHOLE, Rounds, Turn, turns
-from earmark.selection.stopping import Asking, Sightings, sight
+from earmark.selection.round_schedule import ALL_AT_ONCE, Rounds, Turn, turns
+from earmark.selection.stopping import RoundOptions, Sightings, count_new_activities
 
 
 def ask_in_rounds(job: RunJob, captioner: Captioner, log: CallRecorder) -> Sightings:
@@ -41,7 +41,7 @@ def ask_in_rounds(job: RunJob, captioner: Captioner, log: CallRecorder) -> Sight
     return _count_sightings(job)
 
 
-def choose_in_round(job: RunJob, turn: Turn = WHOLE) -> Tasks:
+def choose_in_round(job: RunJob, turn: Turn = ALL_AT_ONCE) -> Tasks:
     """Spend the budget by the answers so far; returns the picks to ask about in this round.
 
     In a round that is not the last, a part of the plan alone: spread over it. What is kept then
@@ -58,12 +58,12 @@ def choose_in_round(job: RunJob, turn: Turn = WHOLE) -> Tasks:
             job.ledger.keep_forecast_error(plan.forecast_error)
             return waiting
     is_priced = plan.budget.price is not None
-    asking = Asking(Rounds.parse(plan.rounds), turn, is_priced=is_priced)
+    options = RoundOptions(Rounds.parse(plan.rounds), turn, is_priced=is_priced)
     return choose_tasks(
         job,
         lost=turn.lost,
         steer=lambda spend, windows, paid: choose_round(
-            spend, windows, paid, agree=_compare(plan, paid), asking=asking
+            spend, windows, paid, agree=_compare(plan, paid), options=options
         ),
     )
 
@@ -78,9 +78,12 @@ def _count_sightings(job: RunJob) -> Sightings:
     """What the answers saw that was new, and what the sound suggests is still unseen, in all."""
     windows, paid = read_answers(job)
     agree = _compare(job.plan, paid)
-    return sum((sight(*pair, agree) for pair in zip(windows, paid, strict=True)), Sightings())
+    return sum(
+        (count_new_activities(*pair, agree) for pair in zip(windows, paid, strict=True)),
+        Sightings(),
+    )
 
 
-def _compare(plan: Plan, paid: Sequence[Sequence[Seen]]) -> Callable[[str, str], bool]:
+def _compare(plan: Plan, paid: Sequence[Sequence[ObservedActivity]]) -> Callable[[str, str], bool]:
     """A function that says whether two answers describe the same activity."""
     return compare_activities(plan.store, (one.activity for some in paid for one in some))

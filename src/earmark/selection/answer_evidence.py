@@ -22,17 +22,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from earmark.grid import Windows
-from earmark.selection.gap_factors import FITTED, GapFactors, Trials, fit_factors
-from earmark.selection.hidden_activity import KINDS, Agreement, KnownActivities, likely_kinds
+from earmark.selection.gap_factors import FITTED_FACTORS, GapFactors, HeldOutAnswers, fit_factors
+from earmark.selection.hidden_activity import KINDS, ActivitySequence, Agreement, infer_kinds
 from earmark.selection.pick import gains
 from earmark.timeline import FloatArray, IndexArray
 
-NOTHING = ""
+NO_ACTIVITY = ""
 """The activity of an answer that says nothing is being done."""
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ObservedActivity:
     """What one answer says is being done, and where."""
 
     window: int
@@ -62,7 +62,7 @@ class Gap:
 
 def find_gaps(
     many: Collection[Windows],
-    seen: Sequence[Sequence[Seen]],
+    answers: Sequence[Sequence[ObservedActivity]],
     agree: Agreement,
     factors: GapFactors,
 ) -> tuple[list[list[Gap]], float, bool]:
@@ -71,65 +71,70 @@ def find_gaps(
     And how much the answers say that things go on from one to the next, see `likely_kinds`; and
     whether anything is heard.
     """
-    pairs = enumerate(zip(many, seen, strict=True))
-    found = [_Stretches.of(number, *pair, agree) for number, pair in pairs]
-    kinds, evidence, habits = likely_kinds([row.said for row in found])
-    factors, holds = fit_factors(factors, [one for row in found for one in row.trials], habits)
-    rows = zip(found, kinds, holds.tolist(), strict=True)
-    gaps = [row.gaps(of_row, factors, hold) for row, of_row, hold in rows]
-    return gaps, evidence, any(row.is_heard for row in found)
+    pairs = enumerate(zip(many, answers, strict=True))
+    found = [_AnswerGaps.build(number, *pair, agree) for number, pair in pairs]
+    kinds, evidence, statistics = infer_kinds([row.sequence for row in found])
+    factors, weights = fit_factors(
+        factors, [one for row in found for one in row.held_out], statistics
+    )
+    rows = zip(found, kinds, weights.tolist(), strict=True)
+    gaps = [row.gaps(row_kinds, factors, weight) for row, row_kinds, weight in rows]
+    return gaps, evidence, any(row.has_sound_evidence for row in found)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Stretches:
+class _AnswerGaps:
     """What lies between the answers about one recording, before it is known what that tells."""
 
-    said: KnownActivities
-    number: IndexArray
+    sequence: ActivitySequence
+    left_answer: IndexArray
     """Of the first end of each stretch among the answers that say."""
-    apart: FloatArray
+    distance: FloatArray
     """Mean lengths of an action from one end to the other."""
     columns: tuple[list[float], ...]
     """First and last window, start and end, and new actions expected."""
-    is_heard: bool
+    has_sound_evidence: bool
     """Whether the sound tells one window from another."""
-    trials: Sequence[Trials]
+    held_out: Sequence[HeldOutAnswers]
 
     @classmethod
-    def of(
-        cls, recording: int, windows: Windows, seen: Sequence[Seen], agree: Agreement
-    ) -> _Stretches:
-        ordered = sorted(seen, key=lambda one: one.window)
-        told = [one for one in ordered if one.activity is not None]
-        said = KnownActivities.of(
-            windows, [one.window for one in told], [one.activity or NOTHING for one in told], agree
+    def build(
+        cls, recording: int, windows: Windows, answers: Sequence[ObservedActivity], agree: Agreement
+    ) -> _AnswerGaps:
+        ordered = sorted(answers, key=lambda one: one.window)
+        naming = [one for one in ordered if one.activity is not None]
+        sequence = ActivitySequence.build(
+            windows,
+            [one.window for one in naming],
+            [one.activity or NO_ACTIVITY for one in naming],
+            agree,
         )
-        places = np.array([one.window for one in ordered], dtype=np.intp)
-        says = np.array([one.activity is not None for one in ordered], dtype=bool)
-        apart = np.diff(places)
-        taken = says[1:] & says[:-1] & (apart > windows.per_call)
+        positions = np.array([one.window for one in ordered], dtype=np.intp)
+        names_activity = np.array([one.activity is not None for one in ordered], dtype=bool)
+        distance = np.diff(positions)
+        kept = names_activity[1:] & names_activity[:-1] & (distance > windows.per_call)
         rates = windows.rates
         total = np.cumsum(rates)
-        touched = gains(windows, places) - rates[places]  # of those that start before it
-        expected = total[places[1:] - 1] - total[places[:-1]] - touched[1:]
-        first, stop = places[:-1][taken] + 1, places[1:][taken]
+        touched = gains(windows, positions) - rates[positions]  # of those that start before it
+        expected = total[positions[1:] - 1] - total[positions[:-1]] - touched[1:]
+        first, stop = positions[:-1][kept] + 1, positions[1:][kept]
         ends = first * windows.step, (stop + 1 - windows.per_call) * windows.step
-        columns = (first, stop, *ends, np.maximum(expected[taken], 0.0))
+        columns = (first, stop, *ends, np.maximum(expected[kept], 0.0))
         mean = float(windows.survival.reach(windows.length).sum()) * windows.per_call
-        number = np.cumsum(says)[:-1][taken] - 1
+        number = np.cumsum(names_activity)[:-1][kept] - 1
         lists = tuple(each.tolist() for each in columns)
-        is_heard = len(np.unique(rates[:-1])) > 1
-        trials = Trials.pair(recording, windows, said) if len(said) > 2 else ()
-        return cls(said, number, apart[taken] / mean, lists, is_heard, trials)
+        has_sound_evidence = len(np.unique(rates[:-1])) > 1
+        held_out = HeldOutAnswers.split(recording, windows, sequence) if len(sequence) > 2 else ()
+        return cls(sequence, number, distance[kept] / mean, lists, has_sound_evidence, held_out)
 
-    def gaps(self, kinds: FloatArray, factors: GapFactors, hold: float) -> list[Gap]:
+    def gaps(self, kinds: FloatArray, factors: GapFactors, weight: float) -> list[Gap]:
         """The stretches, given how likely it is between answers what `KINDS` say.
 
         Factors that do not hold as they are differ less from one another; their mean is the same.
         """
-        own = kinds[self.number]
-        factor = factors(own, self.apart)
-        weaker, expected = factor**hold, np.array(self.columns[-1])
+        own = kinds[self.left_answer]
+        factor = factors(own, self.distance)
+        weaker, expected = factor**weight, np.array(self.columns[-1])
         mean = float((weaker * expected).sum())
         factor = (weaker * (factor * expected).sum() / mean if mean > 0 else factor).tolist()
         likeliest = [KINDS[place] for place in own.argmax(axis=1).tolist()]
@@ -138,25 +143,25 @@ class _Stretches:
         return [Gap(*row) for row in rows]
 
 
-LEAST_SPREAD = 0.06
+MIN_SPREAD = 0.06
 """Of the factors about their mean, 1, squared: with less there is less to gain by moving calls than
 is lost by calls that lie unevenly. Set on the development halves, as the next are."""
 
-LEAST_EVIDENCE = 1.0
+MIN_EVIDENCE = 1.0
 """From which on answers are planned by, in units of log-likelihood: how much the answers say that
 things go on from one to the next, and half of the squared differences of the factors from their
 mean, added up. Of dense kitchens neither is much. Set on the development halves: see
 experiments/LOG.md."""
 
-UNHEARD_EVIDENCE = 3.0
+MIN_EVIDENCE_UNHEARD = 3.0
 """Likewise where nothing is heard: even spacing is hard to better, and a few misses of the model in
 a row look like idle time."""
 
-SPREAD_DOUBT = 2.0
+SPREAD_MARGIN = 2.0
 """Likewise by how much more the factors must spread, divided by the number of stretches: of few
 answers the spread is partly chance."""
 
-IN_WORDS = {
+KIND_PHRASES = {
     "same": "between answers that agree",
     "idle": "between answers that see nothing done",
     "one_empty": "between something and nothing done",
@@ -170,7 +175,7 @@ class RevisedWindows(Collection[Windows]):
     def __init__(
         self,
         many: Collection[Windows],
-        seen: Sequence[Sequence[Seen]],
+        answers: Sequence[Sequence[ObservedActivity]],
         *,
         agree: Agreement,
         factors: GapFactors | None = None,
@@ -180,18 +185,18 @@ class RevisedWindows(Collection[Windows]):
 
         Args:
             many: The windows of each recording, rated by the sound.
-            seen: The answers about each.
+            answers: The answers about each.
             agree: Compares what two answers say.
             factors: What the ends of a stretch tell; `FITTED` if not given.
             busyness: How many times as busy as it sounds each is; 1 if not given.
         """
         self.many = many
         self.busyness = [1.0] * len(many) if busyness is None else busyness
-        found = find_gaps(many, seen, agree, factors or FITTED)
-        self.gaps, self.evidence, self.is_heard = found
+        found = find_gaps(many, answers, agree, factors or FITTED_FACTORS)
+        self.gaps, self.evidence, self.has_sound_evidence = found
         every = [gap for row in self.gaps for gap in row]
         after = sum(gap.expected * gap.factor for gap in every)
-        self.level = sum(gap.expected for gap in every) / after if after > 0 else 1.0
+        self.normaliser = sum(gap.expected for gap in every) / after if after > 0 else 1.0
         """What all factors are multiplied by, so that as much is expected in all as before."""
 
     def __len__(self) -> int:
@@ -220,33 +225,33 @@ class RevisedWindows(Collection[Windows]):
             left = np.arange(len(windows) - row[-1].stop - 1, 0, -1)
             going = windows.survival.reach(windows.step)
             found[row[-1].stop + 1 :] *= 1 - np.append(going, 0.0)[np.minimum(left, len(going))]
-        return found * self.level
+        return found * self.normaliser
 
     def __contains__(self, item: object) -> bool:
         return any(windows is item for windows in self)
 
-    def forget_gaps(self) -> None:
+    def discard_gaps(self) -> None:
         """Let the stretches between answers be rated by their sound again."""
         self.gaps = [[] for _ in self.gaps]
 
-    def why(self, recording: int, start: float) -> str:
+    def gap_reason(self, recording: int, start: float) -> str:
         """What the answers around a window are to one another, in words; empty where none are."""
         row = self.gaps[recording]
         place = bisect_right(row, start, key=lambda gap: gap.start) - 1
         inside = place >= 0 and start < row[place].end
-        return IN_WORDS[row[place].kind] if inside else ""
+        return KIND_PHRASES[row[place].kind] if inside else ""
 
     @property
-    def tells(self) -> bool:
+    def is_informative(self) -> bool:
         """Whether the answers tell one stretch from another by enough to plan by."""
         every = [gap for row in self.gaps for gap in row]
         weights = np.array([gap.expected for gap in every])
         if not weights.sum() > 0:
             return False
-        factors = np.array([gap.factor for gap in every]) * self.level  # their mean is 1
+        factors = np.array([gap.factor for gap in every]) * self.normaliser  # their mean is 1
         spread = np.average((factors - 1) ** 2, weights=weights)
         evidence = self.evidence + spread * len(every) / 2
-        if self.is_heard:
-            return bool(spread >= LEAST_SPREAD and evidence >= LEAST_EVIDENCE)
-        doubt = SPREAD_DOUBT / len(every)
-        return bool(spread >= LEAST_SPREAD + doubt and evidence >= UNHEARD_EVIDENCE)
+        if self.has_sound_evidence:
+            return bool(spread >= MIN_SPREAD and evidence >= MIN_EVIDENCE)
+        doubt = SPREAD_MARGIN / len(every)
+        return bool(spread >= MIN_SPREAD + doubt and evidence >= MIN_EVIDENCE_UNHEARD)

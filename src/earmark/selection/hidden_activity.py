@@ -27,14 +27,14 @@ Agreement = Callable[[str, str], bool]
 KINDS = ("same", "differ", "one_empty", "idle")
 """What is being done at both ends of a stretch: the same, two activities, one, or none."""
 
-RECALLED = 8
+LOOKBACK = 8
 """Answers back that an activity is looked for: what was done long before is another action."""
 
-VOCABULARY = 20
+MIN_VOCABULARY = 20
 """Activities that there are at least, so that two actions bear one name by chance at most so often
 as once in so many."""
 
-PASSES = 4
+EM_ITERATIONS = 4
 """Of expectation maximisation."""
 
 BATCH_CELLS = 1 << 20
@@ -42,7 +42,7 @@ BATCH_CELLS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Faults:
+class ErrorRates:
     """How often answers err, as a share."""
 
     missed: float = 0.1
@@ -53,97 +53,99 @@ class Faults:
     """Of windows in which nothing is done."""
 
     @classmethod
-    def learn(cls, counts: FloatArray) -> Faults:
+    def learn(cls, counts: FloatArray) -> ErrorRates:
         """The shares by expected (faults, chances) of each kind, beside the usual ones."""
-        usual = np.array([USUAL.missed, USUAL.renamed, USUAL.invented])
-        shares = (counts[:, 0] + usual * CERTAINTY) / (counts[:, 1] + CERTAINTY)
+        usual = np.array([PRIOR_ERRORS.missed, PRIOR_ERRORS.renamed, PRIOR_ERRORS.invented])
+        shares = (counts[:, 0] + usual * PRIOR_ANSWERS) / (counts[:, 1] + PRIOR_ANSWERS)
         return cls(*shares.tolist())
 
 
-USUAL = Faults()
+PRIOR_ERRORS = ErrorRates()
 
-CERTAINTY = 20
+PRIOR_ANSWERS = 20
 """Answers that the usual faults count as much as."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class KnownActivities:
+class ActivitySequence:
     """The answers about one recording that say what is being done."""
 
-    places: IndexArray
+    positions: IndexArray
     """Their windows, increasing."""
-    names: IndexArray
+    labels: IndexArray
     """The activity of each, from 0; -1 where nothing is done."""
-    left: FloatArray
+    remaining: FloatArray
     """Steps that what is being done goes on for in the mean, times the chance that it still goes on
     after so many steps."""
 
     @classmethod
-    def of(
-        cls, windows: Windows, places: Sequence[int], said: Sequence[str], agree: Agreement
-    ) -> KnownActivities:
+    def build(
+        cls, windows: Windows, positions: Sequence[int], activities: Sequence[str], agree: Agreement
+    ) -> ActivitySequence:
         """What `said` at the windows `places` is about."""
-        left = np.cumsum(windows.survival.reach(windows.step)[::-1])[::-1]
-        return cls(np.array(places, dtype=np.intp), name_activities(said, agree), left)
+        remaining = np.cumsum(windows.survival.reach(windows.step)[::-1])[::-1]
+        return cls(
+            np.array(positions, dtype=np.intp), label_activities(activities, agree), remaining
+        )
 
     @property
-    def goes_on(self) -> FloatArray:
+    def continues(self) -> FloatArray:
         """From each to the next, the chance that what is being done goes on."""
-        apart = np.minimum(np.diff(self.places), len(self.left))
-        chances: FloatArray = np.append(self.left / self.left[0], 0.0)[apart]
+        distances = np.minimum(np.diff(self.positions), len(self.remaining))
+        chances: FloatArray = np.append(self.remaining / self.remaining[0], 0.0)[distances]
         return chances
 
     @property
-    def length(self) -> float:
+    def mean_steps(self) -> float:
         """Steps that an action lasts in the mean."""
-        return float(self.left[0])
+        return float(self.remaining[0])
 
-    def every_other(self, first: int) -> KnownActivities:
+    def every_other(self, first: int) -> ActivitySequence:
         """Every second of the answers, from the `first` on."""
-        return replace(self, places=self.places[first::2], names=self.names[first::2])
+        return replace(self, positions=self.positions[first::2], labels=self.labels[first::2])
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.positions)
 
     @property
     def cells(self) -> int:
         """What it takes of a batch."""
-        return len(self) * (int(self.names.max(initial=0)) + 3)
+        return len(self) * (int(self.labels.max(initial=0)) + 3)
 
 
-def name_activities(said: Sequence[str], agree: Agreement) -> IndexArray:
+def label_activities(activities: Sequence[str], agree: Agreement) -> IndexArray:
     """A number for each activity, the same where a recent answer agrees; -1 for nothing."""
     found: list[int] = []
     recent: dict[str, tuple[int, int]] = {}  # by words, the number and when they were last said
-    known = told = 0
-    for words in said:
+    known = position = 0
+    for words in activities:
         if not words:
             found.append(-1)
             continue
-        told += 1
-        number, last = recent.pop(words, (-1, -RECALLED))
-        if told - last > RECALLED:
-            near = (other for other in reversed(recent) if told - recent[other][1] <= RECALLED)
+        position += 1
+        number, last = recent.pop(words, (-1, -LOOKBACK))
+        if position - last > LOOKBACK:
+            near = (other for other in reversed(recent) if position - recent[other][1] <= LOOKBACK)
             same = next((other for other in near if agree(other, words)), None)
             number = known if same is None else recent[same][0]
         known = max(known, number + 1)
-        recent[words] = number, told
+        recent[words] = number, position
         found.append(number)
     return np.array(found, dtype=np.intp)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Habits:
+class AnswerStatistics:
     """How often answers err, and how often something is being done, in the recordings of a run."""
 
-    faults: Faults
+    errors: ErrorRates
     active: FloatArray
     """The share of the time of each recording that something is being done."""
 
 
-def likely_kinds(
-    many: Sequence[KnownActivities], habits: Habits | None = None
-) -> tuple[list[FloatArray], float, Habits]:
+def infer_kinds(
+    many: Sequence[ActivitySequence], statistics: AnswerStatistics | None = None
+) -> tuple[list[FloatArray], float, AnswerStatistics]:
     """For the answers about each recording the chances of `KINDS` between each and the next.
 
     Shape (answers - 1, kinds). And how much likelier all answers are because things go on from one
@@ -152,23 +154,23 @@ def likely_kinds(
     """
     kinds: list[FloatArray] = [np.empty((0, len(KINDS)))] * len(many)
     batches = list(_batches(many))
-    passes = 1 if habits else PASSES
-    habits = habits or Habits(USUAL, np.full(len(many), 0.5))
+    passes = 1 if statistics else EM_ITERATIONS
+    statistics = statistics or AnswerStatistics(PRIOR_ERRORS, np.full(len(many), 0.5))
     for _ in range(passes):
-        counts, evidence, active = np.zeros((3, 2)), 0.0, habits.active.copy()
+        counts, evidence, active = np.zeros((3, 2)), 0.0, statistics.active.copy()
         for batch in batches:
             own = [many[place] for place in batch]
-            model = _Chains.of(own, habits.faults, habits.active[batch])
-            found, learnt, active[batch], gained = model.smooth()
+            model = _BatchedHmm.build(own, statistics.errors, statistics.active[batch])
+            found, learnt, active[batch], gain = model.smooth()
             counts += learnt
-            evidence += gained
+            evidence += gain
             for row, place in enumerate(batch):
                 kinds[place] = found[: max(0, len(many[place]) - 1), row]
-        habits = Habits(Faults.learn(counts), active)
-    return kinds, evidence, habits
+        statistics = AnswerStatistics(ErrorRates.learn(counts), active)
+    return kinds, evidence, statistics
 
 
-def _batches(many: Sequence[KnownActivities]) -> Iterator[list[int]]:
+def _batches(many: Sequence[ActivitySequence]) -> Iterator[list[int]]:
     """Recordings of a similar number of answers together; those without any are left out."""
     order = [place for place, one in enumerate(many) if len(one)]
     order.sort(key=lambda place: many[place].cells)
@@ -183,108 +185,116 @@ def _batches(many: Sequence[KnownActivities]) -> Iterator[list[int]]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Chains:
+class _BatchedHmm:
     """Recordings side by side; states are their activities, one not told of, and last nothing."""
 
-    likely: FloatArray
+    emission: FloatArray
     """Shape (answers, recordings, states): how likely each makes the answer; 1 past the end."""
-    first: FloatArray
+    initial: FloatArray
     """Shape (recordings, states): chances of whatever is begun."""
-    stays: FloatArray
+    stay: FloatArray
     """Shape (answers - 1, recordings, 2): what is done goes on; so does that nothing is."""
-    names: IndexArray
+    labels: IndexArray
     """Shape (answers, recordings); -1 for nothing, -2 past the end."""
 
     @classmethod
-    def of(cls, many: Sequence[KnownActivities], faults: Faults, active: FloatArray) -> _Chains:
+    def build(
+        cls, many: Sequence[ActivitySequence], errors: ErrorRates, active: FloatArray
+    ) -> _BatchedHmm:
         count, longest = len(many), max(map(len, many))
-        names = np.full((longest, count), -2, dtype=np.intp)
-        stays = np.ones((longest - 1, count, 2))
+        labels = np.full((longest, count), -2, dtype=np.intp)
+        stay = np.ones((longest - 1, count, 2))
         for column, one in enumerate(many):
-            leaves = active[column] / (one.length * (1 - active[column]))
-            names[: len(one), column] = one.names
-            stays[: len(one) - 1, column, 0] = one.goes_on
-            stays[: len(one) - 1, column, 1] = np.exp(-leaves * np.diff(one.places))
-        known = names.max(axis=0, initial=-1) + 1
+            leaves = active[column] / (one.mean_steps * (1 - active[column]))
+            labels[: len(one), column] = one.labels
+            stay[: len(one) - 1, column, 0] = one.continues
+            stay[: len(one) - 1, column, 1] = np.exp(-leaves * np.diff(one.positions))
+        known = labels.max(axis=0, initial=-1) + 1
         states = int(known.max()) + 2
-        words = np.maximum(VOCABULARY, known + 1)
+        words = np.maximum(MIN_VOCABULARY, known + 1)
         is_own = np.arange(states - 1) < known[:, None]
-        first = np.zeros((count, states))
-        first[:, :-1] = np.where(is_own, (active / words)[:, None], 0.0)
-        first[:, -2] = active * (1 - known / words)
-        first[:, -1] = 1 - active
-        told = 1 - faults.missed
-        likely = np.ones((longest, count, states))
-        likely[names == -1] = [*[faults.missed] * (states - 1), 1 - faults.invented]
-        likely[names >= 0] = [*[told * faults.renamed] * (states - 1), faults.invented]
-        at = np.nonzero(names >= 0)
-        likely[*at, names[at]] += words[at[1]] * told * (1 - faults.renamed)
-        return cls(likely, first, stays, names)
+        initial = np.zeros((count, states))
+        initial[:, :-1] = np.where(is_own, (active / words)[:, None], 0.0)
+        initial[:, -2] = active * (1 - known / words)
+        initial[:, -1] = 1 - active
+        detected = 1 - errors.missed
+        emission = np.ones((longest, count, states))
+        emission[labels == -1] = [*[errors.missed] * (states - 1), 1 - errors.invented]
+        emission[labels >= 0] = [*[detected * errors.renamed] * (states - 1), errors.invented]
+        at = np.nonzero(labels >= 0)
+        emission[*at, labels[at]] += words[at[1]] * detected * (1 - errors.renamed)
+        return cls(emission, initial, stay, labels)
 
     def smooth(self) -> tuple[FloatArray, FloatArray, FloatArray, float]:
         """Chances of kinds (answers - 1, recordings, kinds), faults, active shares, evidence."""
-        before, scale = self._forward()
-        longest, count, states = before.shape
+        filtered, scale = self._forward()
+        longest, count, states = filtered.shape
         kinds = np.empty((longest - 1, count, len(KINDS)))
-        after = np.ones((count, states))
-        chances = before.copy()
+        backward = np.ones((count, states))
+        chances = filtered.copy()
         for place in range(longest - 2, -1, -1):
-            coming = self.likely[place + 1] * after / scale[place + 1][:, None]
-            begun = self.first * coming
-            works, rests = begun[:, :-1].sum(axis=1), begun[:, -1]
-            goes_on, idles = self.stays[place].T
-            here = before[place]
-            done, nothing = here[:, :-1].sum(axis=1), here[:, -1]
-            ends = done * (1 - goes_on)
-            again = (1 - goes_on) * (here[:, :-2] * begun[:, :-2]).sum(axis=1)
-            kinds[place, :, 0] = goes_on * (here[:, :-1] * coming[:, :-1]).sum(axis=1) + again
-            kinds[place, :, 1] = ends * works - again
-            kinds[place, :, 2] = ends * rests + nothing * (1 - idles) * works
-            kinds[place, :, 3] = nothing * (idles * coming[:, -1] + (1 - idles) * rests)
-            moved = (works + rests)[:, None]
-            after = np.concatenate(
+            incoming = self.emission[place + 1] * backward / scale[place + 1][:, None]
+            started = self.initial * incoming
+            p_active, p_idle = started[:, :-1].sum(axis=1), started[:, -1]
+            continues, stays_idle = self.stay[place].T
+            current = filtered[place]
+            now_active, now_idle = current[:, :-1].sum(axis=1), current[:, -1]
+            ended = now_active * (1 - continues)
+            restarted = (1 - continues) * (current[:, :-2] * started[:, :-2]).sum(axis=1)
+            kinds[place, :, 0] = (
+                continues * (current[:, :-1] * incoming[:, :-1]).sum(axis=1) + restarted
+            )
+            kinds[place, :, 1] = ended * p_active - restarted
+            kinds[place, :, 2] = ended * p_idle + now_idle * (1 - stays_idle) * p_active
+            kinds[place, :, 3] = now_idle * (
+                stays_idle * incoming[:, -1] + (1 - stays_idle) * p_idle
+            )
+            switched = (p_active + p_idle)[:, None]
+            backward = np.concatenate(
                 [
-                    goes_on[:, None] * coming[:, :-1] + (1 - goes_on)[:, None] * moved,
-                    (idles * coming[:, -1])[:, None] + (1 - idles)[:, None] * moved,
+                    continues[:, None] * incoming[:, :-1] + (1 - continues)[:, None] * switched,
+                    (stays_idle * incoming[:, -1])[:, None] + (1 - stays_idle)[:, None] * switched,
                 ],
                 axis=1,
             )
-            chances[place] *= after
-        apart = (self.likely * self.first).sum(axis=2)
-        evidence = float(np.log(scale).sum() - np.log(apart).sum())
+            chances[place] *= backward
+        independent = (self.emission * self.initial).sum(axis=2)
+        evidence = float(np.log(scale).sum() - np.log(independent).sum())
         return kinds / kinds.sum(axis=2, keepdims=True), *self._count(chances), evidence
 
     def _forward(self) -> tuple[FloatArray, FloatArray]:
         """The chances of the states by the answers so far, and how likely each answer was."""
-        before = np.empty(self.likely.shape)
-        scale = np.empty(self.likely.shape[:2])
-        now = self.first
-        for place, likely in enumerate(self.likely):
+        filtered = np.empty(self.emission.shape)
+        scale = np.empty(self.emission.shape[:2])
+        now = self.initial
+        for place, emission in enumerate(self.emission):
             if place:
-                goes_on, idles = self.stays[place - 1].T
-                done, nothing = now[:, :-1].sum(axis=1), now[:, -1]
-                moved = done * (1 - goes_on) + nothing * (1 - idles)
-                stayed = np.append(now[:, :-1] * goes_on[:, None], (nothing * idles)[:, None], 1)
-                now = self.first * moved[:, None] + stayed
-            now = now * likely
+                continues, stays_idle = self.stay[place - 1].T
+                now_active, now_idle = now[:, :-1].sum(axis=1), now[:, -1]
+                switched = now_active * (1 - continues) + now_idle * (1 - stays_idle)
+                stayed = np.append(
+                    now[:, :-1] * continues[:, None], (now_idle * stays_idle)[:, None], 1
+                )
+                now = self.initial * switched[:, None] + stayed
+            now = now * emission
             scale[place] = now.sum(axis=1)
             now = now / scale[place][:, None]
-            before[place] = now
-        return before, scale
+            filtered[place] = now
+        return filtered, scale
 
     def _count(self, chances: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Expected (faults, chances to err) of each kind, and the active share of each."""
         chances = chances / chances.sum(axis=2, keepdims=True)
-        is_told, is_empty = self.names >= 0, self.names == -1
-        rests = chances[:, :, -1]
-        works = 1 - rests
-        own = np.take_along_axis(chances, np.maximum(self.names, 0)[:, :, None], axis=2)[:, :, 0]
-        named = np.where(is_told, own, 0.0)
+        is_named, is_empty = self.labels >= 0, self.labels == -1
+        p_idle = chances[:, :, -1]
+        p_active = 1 - p_idle
+        own = np.take_along_axis(chances, np.maximum(self.labels, 0)[:, :, None], axis=2)[:, :, 0]
+        matched = np.where(is_named, own, 0.0)
         counts = [
-            (works[is_empty].sum(), works[is_empty | is_told].sum()),
-            ((works - named)[is_told].sum(), works[is_told].sum()),
-            (rests[is_told].sum(), rests[is_empty | is_told].sum()),
+            (p_active[is_empty].sum(), p_active[is_empty | is_named].sum()),
+            ((p_active - matched)[is_named].sum(), p_active[is_named].sum()),
+            (p_idle[is_named].sum(), p_idle[is_empty | is_named].sum()),
         ]
-        answers = (is_told | is_empty).sum(axis=0)
-        busy = np.where(is_told | is_empty, works, 0.0).sum(axis=0)
+        answers = (is_named | is_empty).sum(axis=0)
+        busy = np.where(is_named | is_empty, p_active, 0.0).sum(axis=0)
         return np.array(counts), np.clip((busy + 2) / (answers + 4), 0.02, 0.98)

@@ -7,56 +7,58 @@ from dataclasses import replace
 
 from earmark.grid import Windows
 from earmark.selection.allocation import Choice
-from earmark.selection.answer_evidence import RevisedWindows, Seen
+from earmark.selection.answer_evidence import ObservedActivity, RevisedWindows
 from earmark.selection.hidden_activity import Agreement
 from earmark.selection.pick import explain
-from earmark.selection.round_schedule import Turn, calls_now, spread
-from earmark.selection.stopping import Asking, as_answered
+from earmark.selection.round_schedule import Turn, calls_now, spread_evenly
+from earmark.selection.stopping import RoundOptions, revise_by_answers
 
 
 def choose_round(
     spend: Callable[[Collection[Windows]], Iterator[Choice]],
     many: Collection[Windows],
-    paid: Sequence[Sequence[Seen]],
+    paid: Sequence[Sequence[ObservedActivity]],
     *,
     agree: Agreement,
-    asking: Asking,
+    options: RoundOptions,
 ) -> tuple[Iterator[Choice], Turn]:
     """What is asked of each recording in one round, and the round, as the answers so far say.
 
     `spend` gives the plan of all that is left; of it a round that is not the last asks a part.
     """
-    rated, turn = as_answered(many, paid, agree=agree, asking=asking)
-    told = spend(rated)
+    rated, turn = revise_by_answers(many, paid, agree=agree, options=options)
+    choices = spend(rated)
     if isinstance(rated, RevisedWindows):
-        told = with_reasons(told, rated)
+        choices = add_gap_reasons(choices, rated)
     if not turn.is_last:
-        told = (part_now(one, places, turn) for one, places in zip(told, paid, strict=True))
-    return by_sound(told, many), turn
+        choices = (
+            limit_to_round(one, places, turn) for one, places in zip(choices, paid, strict=True)
+        )
+    return restore_sound_forecast(choices, many), turn
 
 
-def with_reasons(choices: Iterable[Choice], many: RevisedWindows) -> Iterator[Choice]:
+def add_gap_reasons(choices: Iterable[Choice], many: RevisedWindows) -> Iterator[Choice]:
     """The choice of each recording, its picks saying also what the answers around them are."""
     for place, choice in enumerate(choices):
-        around = [many.why(place, pick.start) for pick in choice.picks]
+        around = [many.gap_reason(place, pick.start) for pick in choice.picks]
         picks = [
-            replace(pick, reason=f"{pick.reason}, {why}") if why else pick
-            for pick, why in zip(choice.picks, around, strict=True)
+            replace(pick, reason=f"{pick.reason}, {gap_reason}") if gap_reason else pick
+            for pick, gap_reason in zip(choice.picks, around, strict=True)
         ]
         yield replace(choice, picks=picks)
 
 
-def part_now(choice: Choice, paid: Sequence[Seen], turn: Turn) -> Choice:
+def limit_to_round(choice: Choice, paid: Sequence[ObservedActivity], turn: Turn) -> Choice:
     """Of a recording's plan what is paid and what is asked in a round that is not the last."""
     starts = {one.start for one in paid}
     waiting = [pick for pick in choice.picks if pick.start not in starts]
     done = len(choice.picks) - len(waiting)
-    now = spread(waiting, calls_now(len(choice.picks), done, turn.share))
+    now = spread_evenly(waiting, calls_now(len(choice.picks), done, turn.share))
     starts |= {pick.start for pick in now}
     return replace(choice, picks=[pick for pick in choice.picks if pick.start in starts])
 
 
-def by_sound(choices: Iterable[Choice], many: Iterable[Windows]) -> Iterator[Choice]:
+def restore_sound_forecast(choices: Iterable[Choice], many: Iterable[Windows]) -> Iterator[Choice]:
     """The choice of each recording, its picks with what the sound alone lets expect of them.
 
     The answers say where to ask. A forecast is a share of the actions that were expected before
@@ -65,9 +67,9 @@ def by_sound(choices: Iterable[Choice], many: Iterable[Windows]) -> Iterator[Cho
     """
     for choice, windows in zip(choices, many, strict=True):
         places = [windows.window_at(pick.start) for pick in choice.picks]
-        heard = explain(windows, places, lambda *_: "")
+        by_sound = explain(windows, places, lambda *_: "")
         picks = [
             replace(pick, rate=one.rate, expected=one.expected)
-            for pick, one in zip(choice.picks, heard, strict=True)
+            for pick, one in zip(choice.picks, by_sound, strict=True)
         ]
         yield replace(choice, picks=picks)

@@ -13,7 +13,7 @@ Item = TypeVar("Item")
 
 AUTO = "auto"
 
-MOST = 9
+MAX_ROUNDS = 9
 """Rounds; more than a few bring nothing that was measured."""
 
 AUTO_ROUNDS = 3
@@ -35,8 +35,8 @@ class Rounds:
     """None where that is for the answers to say: no round more than can change the plan."""
 
     def __post_init__(self) -> None:
-        if self.count is not None and not 1 <= self.count <= MOST:
-            raise ValueError(f"rounds are 1 to {MOST}, or {AUTO}, not {self.count}")
+        if self.count is not None and not 1 <= self.count <= MAX_ROUNDS:
+            raise ValueError(f"rounds are 1 to {MAX_ROUNDS}, or {AUTO}, not {self.count}")
 
     @classmethod
     def parse(cls, text: str | int | Rounds | None) -> Rounds:
@@ -48,9 +48,9 @@ class Rounds:
         try:
             return cls(int(text))
         except ValueError as error:
-            said = str(error) if isinstance(text, int) or str(text).strip().isdigit() else ""
+            message = str(error) if isinstance(text, int) or str(text).strip().isdigit() else ""
             raise ValueError(
-                said or f"{text!r} is no number of rounds: write 1 to {MOST}, or {AUTO}"
+                message or f"{text!r} is no number of rounds: write 1 to {MAX_ROUNDS}, or {AUTO}"
             ) from None
 
     @property
@@ -87,20 +87,20 @@ class Turn:
         return self.share >= 1
 
 
-WHOLE = Turn()
+ALL_AT_ONCE = Turn()
 """All of it at once."""
 
 
 def turns(rounds: Rounds) -> Iterator[Turn]:
     """The rounds of a run, in order."""
     if rounds.is_one:
-        yield WHOLE
+        yield ALL_AT_ONCE
         return
     for number, share in enumerate(rounds.shares(), start=1):
         yield Turn(number, share)
 
 
-def spread(waiting: Sequence[Item], calls: int) -> list[Item]:
+def spread_evenly(waiting: Sequence[Item], calls: int) -> list[Item]:
     """So many of `waiting`, in order: the first, the last, and evenly between; one is the middle.
 
     What lies before the first answer, or after the last, no answer tells anything about.

@@ -17,18 +17,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from earmark.grid import Windows
-from earmark.selection.answer_evidence import NOTHING, RevisedWindows, Seen
+from earmark.selection.answer_evidence import NO_ACTIVITY, ObservedActivity, RevisedWindows
 from earmark.selection.hidden_activity import Agreement
 from earmark.selection.pick import gains
 from earmark.selection.round_schedule import Rounds, Turn
 
-DOUBT = 4.0
+PRIOR_COUNT = 4.0
 """New activities expected by the sound that weigh as much as what it says by itself."""
 
-TAIL = 0.1
+TAIL_SHARE = 0.1
 """Of the range, below and above."""
 
-DRAWS = 4000
+SIMULATIONS = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Sightings:
     @property
     def busyness(self) -> float:
         """How many times as busy as it sounds."""
-        return (self.seen + DOUBT) / (self.expected + DOUBT)
+        return (self.seen + PRIOR_COUNT) / (self.expected + PRIOR_COUNT)
 
     def missed_range(self, *, seed: int = 0) -> tuple[float, float, float]:
         """Activities probably missed: the least, the expected and the most, 8 times of 10.
@@ -57,28 +57,30 @@ class Sightings:
         come of a rate is chance.
         """
         rng = np.random.default_rng(seed)
-        busy = rng.gamma(self.seen + DOUBT, 1 / (self.expected + DOUBT), DRAWS)
+        busy = rng.gamma(self.seen + PRIOR_COUNT, 1 / (self.expected + PRIOR_COUNT), SIMULATIONS)
         counts = rng.poisson(busy * self.missed)
-        low, high = np.quantile(counts, [TAIL, 1 - TAIL])
+        low, high = np.quantile(counts, [TAIL_SHARE, 1 - TAIL_SHARE])
         return float(low), self.busyness * self.missed, float(high)
 
 
-def sight(windows: Windows, seen: Sequence[Seen], agree: Agreement) -> Sightings:
+def count_new_activities(
+    windows: Windows, answers: Sequence[ObservedActivity], agree: Agreement
+) -> Sightings:
     """What the answers about one recording saw that was new, beside what its sound foretold.
 
     An answer is new where something is done that the answer before it does not say. Answers that do
     not say what is done count neither way.
     """
-    known = sorted((one for one in seen if one.activity is not None), key=lambda one: one.window)
+    known = sorted((one for one in answers if one.activity is not None), key=lambda one: one.window)
     places = np.array([one.window for one in known], dtype=np.intp)
     if not len(places):
         return Sightings(missed=float(windows.rates.sum()))
     touched = gains(windows, places)
-    before = NOTHING
+    before = NO_ACTIVITY
     count = 0
     for one in known:
-        now = one.activity or NOTHING
-        count += now != NOTHING and not (before != NOTHING and agree(before, now))
+        now = one.activity or NO_ACTIVITY
+        count += now != NO_ACTIVITY and not (before != NO_ACTIVITY and agree(before, now))
         before = now
     # An answer names one activity, however many it touches.
     expected = float((1 - np.exp(-touched)).sum())
@@ -86,7 +88,7 @@ def sight(windows: Windows, seen: Sequence[Seen], agree: Agreement) -> Sightings
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class RoundOptions:
     """How a budget is asked."""
 
     rounds: Rounds
@@ -95,12 +97,12 @@ class Asking:
     """Whether calls are made as long as one brings its price."""
 
 
-def as_answered(
+def revise_by_answers(
     many: Collection[Windows],
-    seen: Sequence[Sequence[Seen]],
+    answers: Sequence[Sequence[ObservedActivity]],
     *,
     agree: Agreement,
-    asking: Asking,
+    options: RoundOptions,
 ) -> tuple[Collection[Windows], Turn]:
     """The windows as the answers so far let them be rated, and the round.
 
@@ -108,15 +110,17 @@ def as_answered(
     is left is asked at once. Where a call has a price, how busy each recording is counts as well,
     and every round tells more of that.
     """
-    turn = asking.turn
-    if asking.rounds.is_one:
+    turn = options.turn
+    if options.rounds.is_one:
         return many, turn
     busy = None
-    if asking.is_priced:
-        busy = [sight(*pair, agree).busyness for pair in zip(many, seen, strict=True)]
-    revised = RevisedWindows(many, seen, agree=agree, busyness=busy)
-    if asking.rounds.count is None and not revised.tells:
-        revised.forget_gaps()
-        if turn.number != 1 and not asking.is_priced:
+    if options.is_priced:
+        busy = [
+            count_new_activities(*pair, agree).busyness for pair in zip(many, answers, strict=True)
+        ]
+    revised = RevisedWindows(many, answers, agree=agree, busyness=busy)
+    if options.rounds.count is None and not revised.is_informative:
+        revised.discard_gaps()
+        if turn.number != 1 and not options.is_priced:
             turn = replace(turn, share=1.0)
     return revised, turn
