@@ -21,9 +21,9 @@ from earmark.evaluation.paper.published_numbers import (
     primary_of,
 )
 from earmark.reproduction.comparison import Comparison
-from earmark.reproduction.coverage_comparisons import has_enough_windows, locate
-from earmark.reproduction.material import NEEDS, Material, ReproductionPlan
+from earmark.reproduction.coverage_comparisons import has_enough_windows, resolve_frontline
 from earmark.reproduction.paper_artefacts import ARTEFACTS
+from earmark.reproduction.paper_inputs import NEEDS, PaperInputs, ReproductionPlan
 from making import make_audio, make_video
 from vlm_server import vlm_server
 
@@ -78,7 +78,7 @@ def test_every_table_says_where_it_stands_and_what_it_needs():
     for number in ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX"):
         assert any(number in word for word in places.replace(",", "").split()), number
     assert {need for each in ARTEFACTS.values() for need in each.needs} <= set(NEEDS)
-    nothing = Material(ReproductionPlan(), Path("unused"))
+    nothing = PaperInputs(ReproductionPlan(), Path("unused"))
     for name, artefact in ARTEFACTS.items():
         lacking = {need for need in artefact.needs if nothing.lacks(need)}
         assert lacking == set(artefact.needs) - {"train"}, name
@@ -181,7 +181,7 @@ def test_what_is_not_made_has_the_rows_of_what_is(heard: Path):
     """Every number the paper prints is there beforehand, under the name it is made under."""
     made = rows_of(heard)
     for name in ("operating-points", "transfer", "boundaries", "segmentation"):
-        printed = {row.quantity: row.paper for row in ARTEFACTS[name].unmade("").rows}
+        printed = {row.quantity: row.paper for row in ARTEFACTS[name].unavailable("").rows}
         shown = {quantity: row["paper"] for quantity, row in made[name].items()}
         assert printed.items() <= shown.items(), name
     printed = dict(ARTEFACTS["paired"].quantities)
@@ -264,7 +264,7 @@ def test_the_paper_s_own_head_is_trained_here_and_listens(kitchen: Path, tmp_pat
     ]
     assert "energy: Energy()" in rule["ran"] and "our reading" in rule["remarks"]
     with pytest.raises(EarmarkError, match=r"trained here: bring .*--epic DIR"):
-        locate(Material(ReproductionPlan(), tmp_path), "paper")
+        resolve_frontline(PaperInputs(ReproductionPlan(), tmp_path), "paper")
 
 
 def test_annotations_alone_give_the_paper_s_numbers(shared_data: Path, tmp_path: Path):

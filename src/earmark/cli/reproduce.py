@@ -21,8 +21,8 @@ from earmark.gate.score_cache import cache_at
 from earmark.reporting.console import Format, emit_json, err, print_table
 from earmark.reproduction.comparison import COLUMNS
 from earmark.reproduction.coverage_comparisons import PAPER_HEAD
-from earmark.reproduction.material import Material, ReproductionPlan
 from earmark.reproduction.paper_artefacts import ARTEFACTS
+from earmark.reproduction.paper_inputs import PaperInputs, ReproductionPlan
 from earmark.reproduction.reproduction_run import check_names, list_artefacts
 from earmark.reproduction.reproduction_run import reproduce as run_reproduction
 
@@ -139,15 +139,15 @@ def reproduce(
         stimuli=stimuli,
     )
     heard = cache_at(cache, no_cache)
-    material = Material(plan, output, cache=heard.folder if heard else None)
+    inputs = PaperInputs(plan, output, cache=heard.folder if heard else None)
     if listing:
-        show_list(material, format)
+        show_list(inputs, format)
         return
     chosen = check_names(tables or [])
     claim_folder(output, {"experiment": "reproduce", **plan.to_json()}, fresh=fresh)
     if vlm or gguf:
         choice = ModelChoice(server=vlm, model=model, gguf=gguf, mmproj=mmproj)
-        material.caption_tools = CaptionTools(
+        inputs.caption_tools = CaptionTools(
             choice.captioner(
                 concurrency=concurrency, tokens=2048, api_key=os.environ.get("OPENAI_API_KEY")
             ),
@@ -157,13 +157,13 @@ def reproduce(
             has_sounds=sounds,
         )
     trains = PAPER_HEAD in plan.frontlines or any("train" in ARTEFACTS[n].needs for n in chosen)
-    if trains and not material.lacks("train"):
+    if trains and not inputs.lacks("train"):
         from earmark.training.optimisation import use_threads
 
         use_threads(threads)
     with recordings_bar("reproducing") as progress:
-        material.progress = progress
-        report = run_reproduction(chosen, material, announce=announce)
+        inputs.progress = progress
+        report = run_reproduction(chosen, inputs, announce=announce)
     show_report(report, format, output, named=tables or ())
 
 
@@ -180,9 +180,9 @@ def announce(name: str, absent: str) -> None:
     err.print(f"{name}: not made, bring {absent}" if absent else f"{name} …")
 
 
-def show_list(material: Material, format: Format) -> None:
+def show_list(inputs: PaperInputs, format: Format) -> None:
     """Every table and figure, and what it lacks."""
-    rows: list[dict[str, Any]] = list(list_artefacts(material))
+    rows: list[dict[str, Any]] = list(list_artefacts(inputs))
     if format is Format.json:
         emit_json(rows)
         return

@@ -174,7 +174,7 @@ class FittingSplit:
     evaluated: tuple[str, ...]
     fitted: Mapping[str, tuple[str, ...]]
     """By evaluated recording; never holds that recording itself."""
-    words: str
+    description: str
     """One line for a reader of the results."""
 
 
@@ -190,8 +190,8 @@ def split_for_fitting(annotations: Annotations, evaluated: Sequence[str] = ()) -
         rest = tuple(name for name in names if name not in set(evaluated))
         if not rest:
             raise AnnotationError("every annotated recording is evaluated: none is left to fit on")
-        words = f"fitted on the {len(rest)} other annotated recordings"
-        return FittingSplit(tuple(evaluated), dict.fromkeys(evaluated, rest), words)
+        description = f"fitted on the {len(rest)} other annotated recordings"
+        return FittingSplit(tuple(evaluated), dict.fromkeys(evaluated, rest), description)
     if len(names) < 2:
         raise AnnotationError(f"only {few(names)} is annotated: none is left to fit on")
     parts = min(FOLDS, len(names))
@@ -229,8 +229,8 @@ class FittedScores:
     def describe(self) -> str:
         """One line on where the scores come from."""
         if self.events:
-            return f"annotated events, {self.split.words}"
-        return f"nowhere: nothing is heard; lengths and rates are {self.split.words}"
+            return f"annotated events, {self.split.description}"
+        return f"nowhere: nothing is heard; lengths and rates are {self.split.description}"
 
     def settings(self) -> dict[str, Any]:
         """What tells one source from another."""

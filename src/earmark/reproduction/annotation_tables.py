@@ -20,15 +20,15 @@ from earmark.evaluation.tables.table import mean
 from earmark.gate.frontline import everyday
 from earmark.grid import Grid
 from earmark.models import ModelStore
-from earmark.reproduction.comparison import Comparison, Made, not_run, pooled
-from earmark.reproduction.material import Material
+from earmark.reproduction.comparison import Comparison, Outcome, missing_row, pooled_row
+from earmark.reproduction.paper_inputs import PaperInputs
 from earmark.selection import Budget
 
 ANNOTATED = "annotations alone"
 BLIND = ("uniform", "strata", PHASES, ORACLE)
 
 
-def make_methods(material: Material) -> Iterator[Comparison]:  # noqa: ARG001 - it needs nothing
+def make_methods(inputs: PaperInputs) -> Iterator[Comparison]:  # noqa: ARG001 - it needs nothing
     """Every system of the paper under its name here, and whether it can run."""
     store = ModelStore()
     for system in systems():
@@ -40,10 +40,10 @@ def make_methods(material: Material) -> Iterator[Comparison]:  # noqa: ARG001 - 
             yield Comparison(named, "listed", here, ran=ran, remarks=own)
 
 
-def make_occupancy(material: Material) -> Iterator[Comparison]:
+def make_occupancy(inputs: PaperInputs) -> Iterator[Comparison]:
     """Table 2: how full each data set is, at four seconds."""
-    assert material.epic is not None
-    chosen = material.epic.only(RECORDINGS["paper"])
+    assert inputs.validation is not None
+    chosen = inputs.validation.only(RECORDINGS["paper"])
     yield from _occupancy_rows("EPIC-KITCHENS-100", chosen)
     full = count_occupancy(chosen, window=4.0)
     each = [
@@ -56,14 +56,14 @@ def make_occupancy(material: Material) -> Iterator[Comparison]:
         ("fullest recording, %", 99.2, max(each)),
     ):
         yield Comparison(what, paper, ours, "24 recordings", ran=ANNOTATED)
-    given = material.plan.occupancy
+    given = inputs.plan.occupancy
     for name in (*list(OCCUPANCY)[1:], *(name for name in given if name not in OCCUPANCY)):
         if name in given:
             form = "dcase" if name in OCCUPANCY else None
             yield from _occupancy_rows(name, read_annotations(given[name], format=form))
         else:
             why = f"bring its frame-wise annotations, --occupancy '{name}=DIR'"
-            yield not_run(f"{name}: occupied, %", OCCUPANCY[name][2], why)
+            yield missing_row(f"{name}: occupied, %", OCCUPANCY[name][2], why)
 
 
 def _occupancy_rows(name: str, marked: Annotations) -> list[Comparison]:
@@ -80,27 +80,29 @@ def _occupancy_rows(name: str, marked: Annotations) -> list[Comparison]:
     return [
         Comparison(f"{name}: recordings", size, len(counts), ran=ANNOTATED),
         Comparison(f"{name}: hours", hours, round(marked.hours, 2), n, ran=ANNOTATED, remarks=ends),
-        pooled(f"{name}: occupied, %", share, occupied, windows, n=n, ran=ANNOTATED, remarks=ends),
+        pooled_row(
+            f"{name}: occupied, %", share, occupied, windows, n=n, ran=ANNOTATED, remarks=ends
+        ),
     ]
 
 
-def make_sets(material: Material) -> Iterator[Comparison]:
+def make_sets(inputs: PaperInputs) -> Iterator[Comparison]:
     """Sizes of the primary and the replication set, as the text says them."""
-    assert material.epic is not None
-    sets = {name: material.epic.only(names) for name, names in RECORDINGS.items()}
+    assert inputs.validation is not None
+    sets = {name: inputs.validation.only(names) for name, names in RECORDINGS.items()}
     first, second, both = (sets[f"paper{end}"] for end in ("-primary", "-replication", ""))
     half = [Grid(4.0).count(first.durations[name]) for name in first.recordings]
     calls = {
         rounding: sum(Budget(share=0.5, rounding=rounding).calls(size) for size in half)
         for rounding in ("round", "floor")
     }
-    told = "its own table adds up to 3.04 h" if round(second.hours, 2) == 3.04 else ""
+    remarks = "its own table adds up to 3.04 h" if round(second.hours, 2) == 3.04 else ""
     rows: list[tuple[str, float, float, str]] = [
         ("primary: actions", 2208, first.actions, ""),
         ("primary: hours", 2.42, first.hours, ""),
         ("primary: mean action, s", 3.3, _mean_of_means(first), "mean of recordings' means"),
         ("replication: actions", 1184, second.actions, ""),
-        ("replication: hours", 2.8, second.hours, told),
+        ("replication: hours", 2.8, second.hours, remarks),
         ("replication: mean action, s", 7.0, _mean_of_means(second), "mean of recordings' means"),
         ("both: actions", 3392, both.actions, ""),
         (
@@ -109,17 +111,17 @@ def make_sets(material: Material) -> Iterator[Comparison]:
             f"{round(0.5 * sum(half))}",
         ),
     ]  # fmt: skip
-    for what, paper, ours, told in rows:
-        yield Comparison(what, paper, ours, ran=ANNOTATED, remarks=told)
+    for what, paper, ours, remarks in rows:
+        yield Comparison(what, paper, ours, ran=ANNOTATED, remarks=remarks)
 
 
 def _mean_of_means(marked: Annotations) -> float:
     return mean(mean(each.duration for each in actions) for actions in marked.recordings.values())
 
 
-def make_per_recording(material: Material) -> Made:
+def make_per_recording(inputs: PaperInputs) -> Outcome:
     """The per-recording table, its column of even spacing; and the blind rules at every budget."""
-    marked = material.epic
+    marked = inputs.validation
     assert marked is not None
     judged: list[BenchmarkRow] = []
     for name in RECORDINGS["paper"]:
@@ -145,16 +147,16 @@ def make_per_recording(material: Material) -> Made:
         counts = own.of(even, 0.25).values()
         covered, marks = [c.covered for c in counts], [c.actions for c in counts]
         quantity, n = f"{set_name}: uniform at 25 %, pooled, %", f"{sum(marks)} actions"
-        rows.append(pooled(quantity, paper, covered, marks, n=n, ran=ANNOTATED))
+        rows.append(pooled_row(quantity, paper, covered, marks, n=n, ran=ANNOTATED))
     quantity, average = "mean of 24: uniform at 25 %, %", mean(results.points(even, 0.25))
     rows.append(Comparison(quantity, 48.8, average, "24 recordings", ran=ANNOTATED))
-    return Made(rows, [coverage_table(results)])
+    return Outcome(rows, [coverage_table(results)])
 
 
-def make_windows(material: Material) -> Iterator[Comparison]:
+def make_windows(inputs: PaperInputs) -> Iterator[Comparison]:
     """The window table: how many windows, how full, by their length."""
-    assert material.epic is not None
-    primary = material.epic.only(RECORDINGS["paper-primary"])
+    assert inputs.validation is not None
+    primary = inputs.validation.only(RECORDINGS["paper-primary"])
     for window, (count, share) in published.WINDOW_SWEEP.items():
         full = count_occupancy(primary, window=window)
         yield Comparison(f"{window:g} s: windows", count, full.windows, ran=ANNOTATED)
@@ -163,7 +165,7 @@ def make_windows(material: Material) -> Iterator[Comparison]:
         yield Comparison(f"{window:g} s: occupied, %", share, occupied, n, ran=ANNOTATED)
 
 
-def make_cost(material: Material) -> Iterator[Comparison]:  # noqa: ARG001 - it needs nothing
+def make_cost(inputs: PaperInputs) -> Iterator[Comparison]:  # noqa: ARG001 - it needs nothing
     """The cost model: everything that follows from the paper's measured constants."""
     prices = CostModel()
     listening, looking = prices.hours / prices.audio_speed, prices.hours / prices.visual_speed
@@ -180,5 +182,5 @@ def make_cost(material: Material) -> Iterator[Comparison]:  # noqa: ARG001 - it 
         ("audio against video, times as fast", 21, prices.audio_speed / prices.visual_speed, ""),
     )  # fmt: skip
     ran = "the paper's constants: 0.74 GPU-s a call, 178 and 8.6 times real time on a V100"
-    for what, paper, ours, told in values:
-        yield Comparison(what, paper, ours, ran=ran, remarks=told)
+    for what, paper, ours, remarks in values:
+        yield Comparison(what, paper, ours, ran=ran, remarks=remarks)

@@ -31,13 +31,13 @@ from earmark.evaluation.score_sources import scored
 from earmark.evaluation.tables.table import Cells, Table, p_value
 from earmark.evidence.sound_names import sound_namer
 from earmark.media import Frame
-from earmark.reproduction.comparison import Comparison, Made, not_run
-from earmark.reproduction.coverage_comparisons import judged_results, open_scores
-from earmark.reproduction.episode_comparisons import operating_points, point_at
-from earmark.reproduction.material import CLASSES, VALIDATION, Material
+from earmark.reproduction.comparison import Comparison, Outcome, missing_row
+from earmark.reproduction.coverage_comparisons import load_results, open_scores
+from earmark.reproduction.episode_comparisons import find_point, operating_points
+from earmark.reproduction.paper_inputs import CLASSES, VALIDATION, PaperInputs
 from earmark.timeline import Span
 
-ALLOWANCES = (64, 128, 256, 512, 1024, 2048)
+TOKEN_COUNTS = (64, 128, 256, 512, 1024, 2048)
 """Visual tokens of a call that are tried; the paper says six, and not which."""
 
 PRINTED: Mapping[str, tuple[float | None, float | None]] = {
@@ -50,29 +50,29 @@ RECORDINGS = 3
 """Recordings the stimuli are drawn from; the paper's."""
 
 
-def make_captions(material: Material) -> Made:
+def make_captions(inputs: PaperInputs) -> Outcome:
     """Midpoint and deployed frame, hands, sounds, allowances; what is kept; and composition."""
-    tools, plan = material.caption_tools, material.plan
+    tools, plan = inputs.caption_tools, inputs.plan
     assert isinstance(tools, CaptionTools) and plan.epic is not None
     nouns, verbs = (Vocabulary.from_epic(plan.epic / name) for name in CLASSES)
-    names = primary_of(material.split.judged)[:RECORDINGS]
-    recordings = {name: material.recording(name) for name in names}
+    names = primary_of(inputs.split.judged)[:RECORDINGS]
+    recordings = {name: inputs.recording(name) for name in names}
     known = [
         each
         for each in read_stimuli(plan.epic / VALIDATION, nouns=nouns, verbs=verbs)
         if each.recording in recordings and each.span.end <= recordings[each.recording].duration
     ]
     stimuli = draw_stimuli(known, plan.stimuli, seed=plan.caption_seed)
-    tools = replace(tools, instants=deployed_instants(material, stimuli))
-    absent = absent_ways(tools)
-    hands, sounds = (way not in absent for way in ("hand crop", "sounds told"))
-    ways = list_variants(hands=hands, sounds=sounds, tokens=ALLOWANCES)
-    ways.append(CaptionVariant("deployed frame", is_deployed=True))
-    scores = compare(stimuli, recordings, ways, tools, nouns=nouns, verbs=verbs)
+    tools = replace(tools, instants=deployed_instants(inputs, stimuli))
+    absent = unavailable_variants(tools)
+    hands, sounds = (variant not in absent for variant in ("hand crop", "sounds told"))
+    variants = list_variants(hands=hands, sounds=sounds, tokens=TOKEN_COUNTS)
+    variants.append(CaptionVariant("deployed frame", is_deployed=True))
+    scores = compare(stimuli, recordings, variants, tools, nouns=nouns, verbs=verbs)
     ran = f"{tools.captioner.model}; {plan.audio_is}; seed {plan.caption_seed}"
-    kept = retained(material, stimuli)
+    kept = find_retained(inputs, stimuli)
     tables = [captions_table(scores), retained_table(scores, kept)]
-    results, _ = judged_results(material)
+    results, _ = load_results(inputs)
     covers = results.means(results.system(RULE))
     naming = {s.variant.tokens: 100 * s.nouns.accuracy for s in scores if _is_full(s)}
     tables.append(composition_table(CostModel(), covers, naming))
@@ -84,43 +84,46 @@ def make_captions(material: Material) -> Made:
     # What the best pair of calls and tokens names where next to nothing may be spent.
     named = [float(row[3]) for row in tables[2].rows if float(row[0]) <= 100 * SCARCE]
     n, best = f"{len(named)} pairs of calls and tokens", max(named, default=None)
-    told = "the paper says returned, and not whether touched or named"
-    rows.append(Comparison(COMPOSED, 11.5, best, n, ran=ran, remarks=told))
-    rows += [not_run(f"{way}: nouns named, %", PRINTED[way][0], why) for way, why in absent.items()]
-    return Made(rows, tables)
+    note = "the paper says returned, and not whether touched or named"
+    rows.append(Comparison(COMPOSED, 11.5, best, n, ran=ran, remarks=note))
+    rows += [
+        missing_row(f"{variant}: nouns named, %", PRINTED[variant][0], why)
+        for variant, why in absent.items()
+    ]
+    return Outcome(rows, tables)
 
 
-def absent_ways(tools: CaptionTools) -> dict[str, str]:
+def unavailable_variants(tools: CaptionTools) -> dict[str, str]:
     """Ways of asking that cannot be tried, and what to bring for each."""
     blank, absent = Frame(0.0, np.zeros((64, 64, 3), np.uint8)), {}
-    ways: tuple[tuple[str, bool, str, Callable[[], object]], ...] = (
+    variants: tuple[tuple[str, bool, str, Callable[[], object]], ...] = (
         ("hand crop", tools.has_hands, "--hands", lambda: tools.crop(blank)),
         ("sounds told", tools.has_sounds, "--sounds", lambda: sound_namer(True, None)),
     )
-    for way, is_wanted, option, try_it in ways:
+    for variant, is_wanted, option, try_it in variants:
         try:
             if not is_wanted:
                 raise EarmarkError(f"ask for it with {option}")
             try_it()
         except EarmarkError as error:
-            absent[way] = str(error)
+            absent[variant] = str(error)
     return absent
 
 
 def _is_full(score: VariantScore) -> bool:
     """Whether only the allowance differs from the full frame."""
-    way = score.variant
-    return not (way.crops_hands or way.tells_sounds or way.is_deployed)
+    variant = score.variant
+    return not (variant.crops_hands or variant.tells_sounds or variant.is_deployed)
 
 
 def _naming_rows(scores: Sequence[VariantScore], ran: str) -> Iterator[Comparison]:
     """Naming of each way of asking, with McNemar against the full frame at the midpoint."""
     for score in scores:
         paper, p = PRINTED.get(score.variant.name, (None, None))
-        told = f"p {p_value(score.noun_p)}" + (f", there {p:g}" if p is not None else "")
-        told += "; there from 38.1 at the midpoint" if score.variant.is_deployed else ""
+        note = f"p {p_value(score.noun_p)}" + (f", there {p:g}" if p is not None else "")
+        note += "; there from 38.1 at the midpoint" if score.variant.is_deployed else ""
         for what, counts, there, remarks in (
-            ("nouns", score.nouns, paper, told),
+            ("nouns", score.nouns, paper, note),
             ("verbs", score.verbs, None, f"p {p_value(score.verb_p)}"),
         ):
             quantity, n = f"{score.variant.name}: {what} named, %", f"{counts.asked} stimuli"
@@ -128,9 +131,9 @@ def _naming_rows(scores: Sequence[VariantScore], ran: str) -> Iterator[Compariso
             yield Comparison(quantity, there, found, n, ran=ran, remarks=remarks)
 
 
-def deployed_instants(material: Material, stimuli: Sequence[Stimulus]) -> dict[Stimulus, float]:
+def deployed_instants(inputs: PaperInputs, stimuli: Sequence[Stimulus]) -> dict[Stimulus, float]:
     """Where a run would look for each action: the instant of the best window that touches it."""
-    source, _ = open_scores(material)
+    source, _ = open_scores(inputs)
     line, found = source.frontlines[0], {}
     cases = {name: source.tasks()[line, name]() for name in {s.recording for s in stimuli}}
     for each in stimuli:
@@ -142,11 +145,11 @@ def deployed_instants(material: Material, stimuli: Sequence[Stimulus]) -> dict[S
     return found
 
 
-def retained(material: Material, stimuli: Sequence[Stimulus]) -> set[Stimulus]:
+def find_retained(inputs: PaperInputs, stimuli: Sequence[Stimulus]) -> set[Stimulus]:
     """The stimuli that an episode at the deployed operating point touches."""
-    source, _ = open_scores(material)
+    source, _ = open_scores(inputs)
     line = source.frontlines[0]
-    rule = point_at(operating_points(material)[line], 0.93).rule
+    rule = find_point(operating_points(inputs)[line], 0.93).rule
     episodes: dict[str, list[Span]] = {}
     for one in scored(source, line, {each.recording for each in stimuli}):
         episodes[one.recording] = find_episodes(one, rule) if rule else []

@@ -60,11 +60,11 @@ class Comparison:
         """The row of a table."""
         gap, ends = self.difference, interval(self.low, self.high)
         signed = dash(gap, "+,.2f") if math.isnan(gap) or round(gap, 2) else "0"
-        numbers = (_shown(self.paper), _shown(self.ours), signed)
+        numbers = (_format_value(self.paper), _format_value(self.ours), signed)
         return (self.quantity, *numbers, self.n, ends, self.ran, self.remarks)
 
 
-def _shown(value: float | str | None) -> str:
+def _format_value(value: float | str | None) -> str:
     if isinstance(value, str):
         return value
     if value is None or math.isnan(value):
@@ -73,32 +73,32 @@ def _shown(value: float | str | None) -> str:
     return f"{value:,.10g}" if says_all else f"{value:,.2f}"
 
 
-def not_run(quantity: str, paper: Printed, why: str) -> Comparison:
+def missing_row(quantity: str, paper: Printed, why: str) -> Comparison:
     """A number of the paper that was not made here."""
     return Comparison(quantity, paper, ran=f"not run: {why}")
 
 
-def pooled(
-    quantity: str, paper: Printed, parts: Sequence[float], wholes: Sequence[float], **told: str
+def pooled_row(
+    quantity: str, paper: Printed, parts: Sequence[float], wholes: Sequence[float], **text: str
 ) -> Comparison:
     """All `parts` in all `wholes` in per cent, one of each a recording, and its interval."""
     low, high = (100 * end for end in bootstrap_ratio(parts, wholes))
     found = 100 * share(sum(parts), sum(wholes))
-    return Comparison(quantity, paper, found, low=low, high=high, **told)
+    return Comparison(quantity, paper, found, low=low, high=high, **text)
 
 
-def averaged(quantity: str, paper: Printed, values: Sequence[float], **told: str) -> Comparison:
+def mean_row(quantity: str, paper: Printed, values: Sequence[float], **text: str) -> Comparison:
     """The mean of `values`, one a recording, and its interval."""
     low, high = bootstrap_ratio(values, [1.0] * len(values))
-    return Comparison(quantity, paper, mean(values), low=low, high=high, **told)
+    return Comparison(quantity, paper, mean(values), low=low, high=high, **text)
 
 
-def over_seeds(quantity: str, paper: Printed, values: Sequence[float], **told: str) -> Comparison:
+def seed_row(quantity: str, paper: Printed, values: Sequence[float], **text: str) -> Comparison:
     """The mean of `values`, one a seed, from the least to the largest; no number without any."""
-    told = {"n": counted(len(values), "seed"), **told}
+    text = {"n": counted(len(values), "seed"), **text}
     low, high = min(values, default=math.nan), max(values, default=math.nan)
     average = float(np.mean(values)) if values else None
-    return Comparison(quantity, paper, average, low=low, high=high, **told)
+    return Comparison(quantity, paper, average, low=low, high=high, **text)
 
 
 def boundary_rows(
@@ -112,7 +112,7 @@ def boundary_rows(
         yield Comparison(quantity, printed, 100 * counts.f1, size, ran=ran)
 
 
-def spread_of(values: Sequence[float]) -> str:
+def mean_std(values: Sequence[float]) -> str:
     """Mean and deviation over seeds, in words."""
     if len(values) == 1:
         return f"{values[0]:.1f}, 1 seed"
@@ -120,7 +120,7 @@ def spread_of(values: Sequence[float]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class Outcome:
     """What came of one table or figure of the paper."""
 
     rows: Sequence[Comparison]

@@ -37,12 +37,12 @@ from earmark.evaluation.tables.table import p_value, percent
 from earmark.gate.frontline_registry import frontline_named, gate_of
 from earmark.grid import Grid
 from earmark.media import open_recording
-from earmark.reproduction.comparison import Comparison, Made, averaged, not_run, pooled
-from earmark.reproduction.material import NEEDS, Material
+from earmark.reproduction.comparison import Comparison, Outcome, mean_row, missing_row, pooled_row
+from earmark.reproduction.paper_inputs import NEEDS, PaperInputs
 from earmark.selection import Budget
 from earmark.training.dataset import participant
 
-SHOWN = ("uniform", "strata", "rank", RULE, "aks", "bolt", "coverage")
+SHOWN_RULES = ("uniform", "strata", "rank", RULE, "aks", "bolt", "coverage")
 """Rules whose coverage is shown by itself."""
 
 PAPER_HEAD = "paper"
@@ -68,61 +68,61 @@ PRINTED_SAVINGS = (
 """Calls saved that its text gives, of the same form; it has two numbers for its own rule at 5 %."""
 
 
-def locate(material: Material, frontline: str) -> str:
+def resolve_frontline(inputs: PaperInputs, frontline: str) -> str:
     """What to listen with: a name as it is, and for `paper` the gate file that is trained here."""
     if frontline != PAPER_HEAD:
         return frontline
-    if absent := [NEEDS[need] for need in ("epic", "audio", "train") if material.lacks(need)]:
+    if absent := [NEEDS[need] for need in ("epic", "audio", "train") if inputs.lacks(need)]:
         raise EarmarkError(f"the frontline {PAPER_HEAD} is trained here: bring {'; '.join(absent)}")
     from earmark.reproduction.training_comparisons import paper_gate  # only training needs PyTorch
 
-    return str(material.once("paper head", lambda: paper_gate(material)))
+    return str(inputs.compute_once("paper head", lambda: paper_gate(inputs)))
 
 
-def open_scores(material: Material, *, window: float = 4.0) -> tuple[ScoreSource, str]:
+def open_scores(inputs: PaperInputs, *, window: float = 4.0) -> tuple[ScoreSource, str]:
     """What scores the recordings that are judged, and a line that says what really ran."""
-    return material.once(f"scores {window:g}", lambda: _open_scores(material, window))
+    return inputs.compute_once(f"scores {window:g}", lambda: _open_scores(inputs, window))
 
 
-def _open_scores(material: Material, window: float) -> tuple[ScoreSource, str]:
-    lines, marked, split = material.plan.frontlines, material.marked, material.split
-    if material.media:
-        opened = {name: material.recording(name) for name in (*split.judged, *split.development)}
+def _open_scores(inputs: PaperInputs, window: float) -> tuple[ScoreSource, str]:
+    lines, marked, split = inputs.plan.frontlines, inputs.all_actions, inputs.split
+    if inputs.media:
+        opened = {name: inputs.recording(name) for name in (*split.judged, *split.development)}
         lengths = {name: recording.duration for name, recording in opened.items()}
         marked = replace(marked, durations={**marked.durations, **lengths})
-        files = {line: locate(material, line) for line in lines}
-        heard = (opened, lines, window, material.cache, files)
+        files = {line: resolve_frontline(inputs, line) for line in lines}
+        heard = (opened, lines, window, inputs.cache, files)
         source = MediaScores(marked, marked.only(split.judged), *heard)
-        return source, describe_listening(material, lines[0])
-    assert material.events is not None and material.epic is not None
-    fitted = split_for_fitting(material.epic, RECORDINGS["paper"])
-    ideal = FittedScores(material.epic, material.events, fitted, window)
-    return ideal, f"annotated sound events in place of a gate, {fitted.words}; no audio"
+        return source, describe_listening(inputs, lines[0])
+    assert inputs.events is not None and inputs.validation is not None
+    fitted = split_for_fitting(inputs.validation, RECORDINGS["paper"])
+    ideal = FittedScores(inputs.validation, inputs.events, fitted, window)
+    return ideal, f"annotated sound events in place of a gate, {fitted.description}; no audio"
 
 
-def describe_frontline(material: Material, name: str) -> str:
+def describe_frontline(inputs: PaperInputs, name: str) -> str:
     """What listens: the head, its encoder, its weights and what taught it, as they really are."""
-    file = locate(material, name)
+    file = resolve_frontline(inputs, name)
     line, gate = frontline_named(file), gate_of(file)
     if gate is None:
         return f"{name}: {line.encoder!r}, {type(line.scorer).__name__}"
     head = f"{name}: trained head {gate.scorer.digest[:8]} over {line.encoder!r}"
     if name == PAPER_HEAD:
-        return f"{head}, {material.describe_training(material.plan.encoders[0])}"
-    taught, kind = gate.card.data, material.plan.audio_is
+        return f"{head}, {inputs.describe_training(inputs.plan.encoders[0])}"
+    taught, kind = gate.card.data, inputs.plan.audio_is
     met = f"; has met {kind} in training, so not held out" if kind in taught else ""
     return f"{head}, trained on {taught.partition(':')[0]}{met}"
 
 
-def describe_listening(material: Material, name: str) -> str:
+def describe_listening(inputs: PaperInputs, name: str) -> str:
     """What listens, and to what."""
-    listens = describe_frontline(material, name)
-    return listens if name == PAPER_HEAD else f"{listens}; {material.plan.audio_is}"
+    listens = describe_frontline(inputs, name)
+    return listens if name == PAPER_HEAD else f"{listens}; {inputs.plan.audio_is}"
 
 
-def coverage_rows(material: Material, *, window: float = 4.0) -> tuple[list[BenchmarkRow], str]:
+def coverage_rows(inputs: PaperInputs, *, window: float = 4.0) -> tuple[list[BenchmarkRow], str]:
     """Every rule at every budget on every judged recording; kept, and resumed."""
-    source, ran = open_scores(material, window=window)
+    source, ran = open_scores(inputs, window=window)
     swept = ("uniform", "rank", RULE)
     rules = tuple(rule for rule in benchmark.COMPARED if window == 4.0 or rule in swept)
     budgets = benchmark.BUDGETS if window == 4.0 else tuple(sorted(SWEEP_BUDGETS))
@@ -134,14 +134,14 @@ def coverage_rows(material: Material, *, window: float = 4.0) -> tuple[list[Benc
         "annotations": source.evaluated.fingerprint,
         **source.settings(),
     }
-    folder = material.room("coverage", settings)
-    done = benchmark.run(source.tasks(), design, folder=folder, progress=material.progress)
+    folder = inputs.results_folder("coverage", settings)
+    done = benchmark.run(source.tasks(), design, folder=folder, progress=inputs.progress)
     return done.rows, ran
 
 
-def judged_results(material: Material) -> tuple[BenchmarkResults, str]:
+def load_results(inputs: PaperInputs) -> tuple[BenchmarkResults, str]:
     """The rows, ready to be asked; `EarmarkError` is left to the caller."""
-    rows, ran = coverage_rows(material)
+    rows, ran = coverage_rows(inputs)
     return BenchmarkResults.of_rows(rows), ran
 
 
@@ -160,25 +160,27 @@ def paired_rows(
             systems = results.system(RULE), results.system(rule)
             pair = compare_paired(*(results.points(system, budget) for system in systems))
             found = (pair.mean, f"{pair.recordings} {what}", pair.low, pair.high, ran)
-            told = (
+            remarks = (
                 f"W/L/T {theirs.record} there, {pair.record} here; median {theirs.median:+g} "
                 f"there, {pair.median:+.1f} here; p {theirs.p} there, {p_value(pair.p)} here"
             )
             name = published.PAIR.format(percent(budget), rule)
-            yield Comparison(name, theirs.gain, *found, told)
+            yield Comparison(name, theirs.gain, *found, remarks)
 
 
-def make_paired(material: Material) -> Made:
+def make_paired(inputs: PaperInputs) -> Outcome:
     """The paired comparison on EPIC-KITCHENS-100 at every budget, and seen and unseen people."""
-    results, ran = judged_results(material)
+    results, ran = load_results(inputs)
     pairs = paired_rows(results, published.PAIRED, ran=ran)
-    rows = [*pairs, *_seen_rows(material, results, ran)]
-    return Made(rows, [coverage_table(results), paired_table(results, results.system(RULE))])
+    rows = [*pairs, *_seen_participant_rows(inputs, results, ran)]
+    return Outcome(rows, [coverage_table(results), paired_table(results, results.system(RULE))])
 
 
-def _seen_rows(material: Material, results: BenchmarkResults, ran: str) -> Iterator[Comparison]:
+def _seen_participant_rows(
+    inputs: PaperInputs, results: BenchmarkResults, ran: str
+) -> Iterator[Comparison]:
     """The gain over even spacing at a quarter on participants who are, and are not, trained on."""
-    people = {participant(name) for name in material.split.training if material.media}
+    people = {participant(name) for name in inputs.split.training if inputs.media}
     points = results.gains(results.system(RULE), 0.25, baseline=results.system("uniform"))
     gains = dict(zip(results.recordings, points, strict=True))
     second = {row.recording for row in published.REPLICATION}
@@ -187,15 +189,15 @@ def _seen_rows(material: Material, results: BenchmarkResults, ran: str) -> Itera
         own = [n for n in own if n in second] or own
         if not people or not own:
             why = "no recording of such a participant is judged"
-            yield not_run(quantity, paper, why)
+            yield missing_row(quantity, paper, why)
             continue
         n, found = f"{len(own)} recordings", [gains[name] for name in own]
-        yield averaged(quantity, paper, found, n=n, ran=ran)
+        yield mean_row(quantity, paper, found, n=n, ran=ran)
 
 
-def make_sets_covered(material: Material) -> Made:
+def make_coverage_by_set(inputs: PaperInputs) -> Outcome:
     """Coverage of the paper's rules on each set, pooled, where its text gives numbers."""
-    found_rows, ran = coverage_rows(material)
+    found_rows, ran = coverage_rows(inputs)
     results, rows = BenchmarkResults.of_rows(found_rows), []
     printed = {("primary", RULE, 0.25): 46.8, ("primary", "uniform", 0.25): 40.9}
     printed |= {("primary", RULE, 0.5): 70.2, ("primary", "bolt", 0.5): 74.2}
@@ -208,13 +210,13 @@ def make_sets_covered(material: Material) -> Made:
     }
     sets = sets if any(sets.values()) else {"stand-ins": results.recordings}
     for set_name, names in sets.items():
-        for rule in SHOWN if names else ():
+        for rule in SHOWN_RULES if names else ():
             for budget in results.budgets:
                 found = results.of(results.system(rule), budget)
                 counts = [found[name] for name in names if name in found]
                 total = sum(counts, CoverageCounts())
                 rows.append(
-                    pooled(
+                    pooled_row(
                         f"{set_name}, {rule} at {percent(budget)}, pooled, %",
                         printed.get((set_name, rule, budget)),
                         [each.covered for each in counts],
@@ -225,7 +227,7 @@ def make_sets_covered(material: Material) -> Made:
                     )
                 )
     plane = _plane(found_rows, results.system(RULE), results.system("uniform"))
-    return Made(rows, figures={"plane": plane})
+    return Outcome(rows, figures={"plane": plane})
 
 
 def _plane(rows: Sequence[BenchmarkRow], subject: System, even: System) -> Drawing:
@@ -245,49 +247,53 @@ def _plane(rows: Sequence[BenchmarkRow], subject: System, even: System) -> Drawi
     )
 
 
-def make_savings(material: Material) -> Iterator[Comparison]:
+def make_savings(inputs: PaperInputs) -> Iterator[Comparison]:
     """Calls saved against even spacing at equal coverage."""
-    results, ran = judged_results(material)
+    results, ran = load_results(inputs)
     line, even = results.frontlines[0], results.system("uniform")
     flows = [name for name in results.frontlines if name.partition(":")[0] == "flow"]
     systems = [((line, RULE), {0.05: 20.0, 0.25: 14.0})]
     systems += [((flow, "rank"), {0.05: 24.0, 0.25: 4.0}) for flow in flows]
     n = f"{results.counted} recordings"
     for system, printed in systems:
-        heard = ran if system[0] == line else describe_listening(material, system[0])
-        told = "; the paper: 9 to 20 % below half, negative above" if system[0] == line else ""
+        heard = ran if system[0] == line else describe_listening(inputs, system[0])
+        remarks = "; the paper: 9 to 20 % below half, negative above" if system[0] == line else ""
         for budget in results.budgets:
             found = 100 * results.saved(system, budget, baseline=even)
             low, high = results.saved_interval(system, budget, baseline=even)
             ends = (100 * low, 100 * high)
             quantity = f"{percent(budget)}: calls saved by {system[1]} of {system[0]}, %"
-            asked = f"{100 * results.pooled(system, budget).cost:.1f} % of the windows asked{told}"
+            asked = (
+                f"{100 * results.pooled(system, budget).cost:.1f} % of the windows asked{remarks}"
+            )
             yield Comparison(quantity, printed.get(budget), found, n, *ends, heard, asked)
 
 
-def make_correlation(material: Material) -> Made:
+def make_correlation(inputs: PaperInputs) -> Outcome:
     """Gain over even spacing against occupancy, where calls are scarce and where they are not."""
-    results, ran = judged_results(material)
-    source, _ = open_scores(material)
+    results, ran = load_results(inputs)
+    source, _ = open_scores(inputs)
     occupancy = occupancies(source.evaluated, results, window=4.0)
     subject, even, rows = results.system(RULE), results.system("uniform"), []
     there = "there p 0.003, one left out -0.64 to -0.45; "
     for budget, pearson, spearman, words in ((0.05, -0.59, -0.59, there), (0.5, 0.0, None, "")):
         found = correlate(results.gains(subject, budget, baseline=even), occupancy)
         n, calls = f"{found.recordings} recordings", percent(budget)
-        told = f"{words}here p {p_value(found.pearson_p)}, "
-        told += f"one left out {found.low:.2f} to {found.high:.2f}"
-        straight = Comparison(f"{calls}: Pearson", pearson, found.pearson, n, ran=ran, remarks=told)
+        remarks = f"{words}here p {p_value(found.pearson_p)}, "
+        remarks += f"one left out {found.low:.2f} to {found.high:.2f}"
+        straight = Comparison(
+            f"{calls}: Pearson", pearson, found.pearson, n, ran=ran, remarks=remarks
+        )
         ranked = Comparison(f"{calls}: Spearman", spearman, found.spearman, n, ran=ran)
         rows += [straight, ranked]
     caption = "Gain of the paper's rule over even spacing against occupancy."
     drawn = (caption, lambda: figures.gain_scatter(results, occupancy, subject, even))
-    return Made(rows, figures={"gain_against_occupancy": drawn})
+    return Outcome(rows, figures={"gain_against_occupancy": drawn})
 
 
-def make_recordings_heard(material: Material) -> Iterator[Comparison]:
+def make_rule_per_recording(inputs: PaperInputs) -> Iterator[Comparison]:
     """The per-recording table's own column: the paper's rule at a quarter of the calls."""
-    results, ran = judged_results(material)
+    results, ran = load_results(inputs)
     points = results.points(results.system(RULE), 0.25)
     printed = dict(published.PER_RECORDING)
     for name, value in zip(results.recordings, points, strict=True):
@@ -295,14 +301,14 @@ def make_recordings_heard(material: Material) -> Iterator[Comparison]:
         yield Comparison(quantity, printed.get(quantity), value, "1 recording", ran=ran)
     is_paper = set(results.recordings) == set(RECORDINGS["paper"])
     size, paper = len(points), printed["mean of 24"] if is_paper else None
-    yield averaged(f"mean of {size}", paper, points, n=f"{size} recordings", ran=ran)
+    yield mean_row(f"mean of {size}", paper, points, n=f"{size} recordings", ran=ran)
 
 
-def make_window_gains(material: Material) -> Iterator[Comparison]:
+def make_window_gains(inputs: PaperInputs) -> Iterator[Comparison]:
     """Ranking minus even spacing by window length; the paper's on its primary set."""
     printed = dict(published.WINDOW_ROWS)
     for window in WINDOWS:
-        found, ran = coverage_rows(material, window=window)
+        found, ran = coverage_rows(inputs, window=window)
         results = BenchmarkResults.of_rows(found)
         names = primary_of(results.recordings)
         for budget in SWEEP_BUDGETS:
@@ -313,27 +319,27 @@ def make_window_gains(material: Material) -> Iterator[Comparison]:
             actions = [even[name].actions for name in names]
             quantity = published.WINDOW.format(window, percent(budget))
             n = f"{len(names)} recordings"
-            yield pooled(quantity, printed[quantity], more, actions, n=n, ran=ran)
+            yield pooled_row(quantity, printed[quantity], more, actions, n=n, ran=ran)
 
 
-def make_frontlines(material: Material) -> Iterator[Comparison]:
+def make_frontlines(inputs: PaperInputs) -> Iterator[Comparison]:
     """Every frontline at a quarter of the calls, spent by ranking as the paper's plane has it."""
-    results, _ = judged_results(material)
+    results, _ = load_results(inputs)
     systems = {"uniform": results.system("uniform"), "gate": results.system(RULE)}
     systems |= {line: (line, "rank") for line in results.frontlines[1:]}
     for name in {**published.AT_A_QUARTER, **systems}:
         paper = published.AT_A_QUARTER.get(name)
         if name not in systems:
             why = f"add {name} to --frontlines"
-            yield not_run(f"{name} at 25 %, pooled, %", paper, why)
+            yield missing_row(f"{name} at 25 %, pooled, %", paper, why)
             continue
         line, rule = systems[name]
         found = results.of((line, rule), 0.25)
         counts = [found[each] for each in primary_of(results.recordings)]
         covered, actions = [c.covered for c in counts], [c.actions for c in counts]
-        heard = "nothing is heard" if name == "uniform" else describe_listening(material, line)
+        heard = "nothing is heard" if name == "uniform" else describe_listening(inputs, line)
         quantity, n = f"{name} ({rule}) at 25 %, pooled, %", f"{sum(actions)} actions"
-        yield pooled(quantity, paper, covered, actions, n=n, ran=heard)
+        yield pooled_row(quantity, paper, covered, actions, n=n, ran=heard)
 
 
 def annotation_files(folder: Path) -> list[Path]:
@@ -352,14 +358,14 @@ def has_enough_windows(duration: float, *, window: float) -> bool:
     return all(Budget(share=budget).calls(windows) >= 1 for budget in benchmark.BUDGETS)
 
 
-def make_ego4d(material: Material) -> Made:
+def make_ego4d(inputs: PaperInputs) -> Outcome:
     """The clips, the filter, the paired table and the operating point, as far as there is sound."""
-    assert material.plan.ego4d is not None
-    folder, window = material.plan.ego4d, material.plan.window
+    assert inputs.plan.ego4d is not None
+    folder, window = inputs.plan.ego4d, inputs.plan.window
     files = annotation_files(folder)
     if not files:
         why = f"no EgoSound questions in {folder.name} (JSON with question and timestamp)"
-        return Made([not_run("clips", 260, why)])
+        return Outcome([missing_row("clips", 260, why)])
     sources = {}
     with suppress(EarmarkError):
         sources = find_media([folder])
@@ -377,22 +383,22 @@ def make_ego4d(material: Material) -> Made:
     if not chosen:
         why = "bring the clips, files named as the questions name them, in --ego4d DIR"
         printed = published.paired(published.EGO4D_PAIRED)
-        return Made([*rows, *(not_run(name, gain, why) for name, gain in printed)])
-    line = material.plan.frontlines[0]
-    ran = f"{describe_frontline(material, line)}; EgoSound clips of Ego4D"
-    own, gates = marked.only(chosen), {line: locate(material, line)}
-    source = MediaScores(marked, own, opened, (line,), window, material.cache, gates)
-    design = BenchmarkDesign(rules=SHOWN, subject=RULE, window=window)
+        return Outcome([*rows, *(missing_row(name, gain, why) for name, gain in printed)])
+    line = inputs.plan.frontlines[0]
+    ran = f"{describe_frontline(inputs, line)}; EgoSound clips of Ego4D"
+    own, gates = marked.only(chosen), {line: resolve_frontline(inputs, line)}
+    source = MediaScores(marked, own, opened, (line,), window, inputs.cache, gates)
+    design = BenchmarkDesign(rules=SHOWN_RULES, subject=RULE, window=window)
     settings = {"clips": chosen, "annotations": own.fingerprint, **source.settings()}
-    kept = material.room("ego4d", settings)
-    done = benchmark.run(source.tasks(), design, folder=kept, progress=material.progress)
+    kept = inputs.results_folder("ego4d", settings)
+    done = benchmark.run(source.tasks(), design, folder=kept, progress=inputs.progress)
     results = BenchmarkResults.of_rows(done.rows)
     rows += paired_rows(results, published.EGO4D_PAIRED, ran=ran, what="clips")
-    rows += _point_rows(material, source, chosen, ran)
+    rows += _point_rows(inputs, source, chosen, ran)
     subject, even = results.system(RULE), results.system("uniform")
     caption = "Ego4D, in calls: coverage of question-referenced moments, and calls saved."
     drawn = {"plane": (caption, lambda: figures.plane(results, subject, even))}
-    return Made(rows, [replace(coverage_table(results), title="Coverage on Ego4D")], drawn)
+    return Outcome(rows, [replace(coverage_table(results), title="Coverage on Ego4D")], drawn)
 
 
 def _size_rows(marked: Annotations, chosen: Sequence[str], is_heard: bool) -> list[Comparison]:
@@ -413,18 +419,18 @@ def _size_rows(marked: Annotations, chosen: Sequence[str], is_heard: bool) -> li
 
 
 def _point_rows(
-    material: Material, source: MediaScores, names: Sequence[str], ran: str
+    inputs: PaperInputs, source: MediaScores, names: Sequence[str], ran: str
 ) -> list[Comparison]:
     """The operating point that a gate was stored with, unchanged on the clips."""
     line = source.frontlines[0]
-    gate = gate_of(locate(material, line))
+    gate = gate_of(resolve_frontline(inputs, line))
     if gate is None:
         why = f"{line} has no stored operating point; give a .gate file first"
-        return [not_run("moments retained, %", 80.0, why)]
-    rule = gate.episodes(recall=material.plan.recall)
-    (total,) = count_setting(scored(source, line, names), rule, window=material.plan.window)
-    n, told = f"{len(names)} clips", f"stored for a dev recall of {100 * material.plan.recall:g} %"
+        return [missing_row("moments retained, %", 80.0, why)]
+    rule = gate.episodes(recall=inputs.plan.recall)
+    (total,) = count_setting(scored(source, line, names), rule, window=inputs.plan.window)
+    n, remarks = f"{len(names)} clips", f"stored for a dev recall of {100 * inputs.plan.recall:g} %"
     return [
-        Comparison("moments retained, %", 80.0, 100 * total.recall, n, ran=ran, remarks=told),
-        Comparison("of the stream, %", 44.5, 100 * total.retained, n, ran=ran, remarks=told),
+        Comparison("moments retained, %", 80.0, 100 * total.recall, n, ran=ran, remarks=remarks),
+        Comparison("of the stream, %", 44.5, 100 * total.retained, n, ran=ran, remarks=remarks),
     ]

@@ -26,118 +26,120 @@ from earmark.features.pretrained.segments import SURE, segments
 from earmark.features.pretrained.segments import boundaries as segment_boundaries
 from earmark.gate.frontline_registry import frontline_named
 from earmark.media import Meter
-from earmark.reproduction.comparison import Comparison, Made, Printed, boundary_rows, not_run
+from earmark.reproduction.comparison import Comparison, Outcome, Printed, boundary_rows, missing_row
 from earmark.reproduction.coverage_comparisons import (
     describe_frontline,
     describe_listening,
-    locate,
     open_scores,
+    resolve_frontline,
 )
-from earmark.reproduction.material import NEEDS, Material
+from earmark.reproduction.paper_inputs import NEEDS, PaperInputs
 from earmark.timeline import Span
 
 
-def trial_of(material: Material, line: str) -> EpisodeTrial:
+def make_trial(inputs: PaperInputs, line: str) -> EpisodeTrial:
     """The recordings to choose on, none of which is judged, and those to judge, scored."""
-    source, _ = open_scores(material)
-    chosen = scored(source, line, development_of(material))
+    source, _ = open_scores(inputs)
+    chosen = scored(source, line, development_recordings(inputs))
     judged = scored(source, line, primary_of(source.evaluated.recordings))
-    return EpisodeTrial(chosen, judged, material.plan.window)
+    return EpisodeTrial(chosen, judged, inputs.plan.window)
 
 
-def development_of(material: Material) -> Sequence[str]:
+def development_recordings(inputs: PaperInputs) -> Sequence[str]:
     """The recordings to choose on."""
-    if material.media:
-        return material.split.development
-    source, _ = open_scores(material)
+    if inputs.media:
+        return inputs.split.development
+    source, _ = open_scores(inputs)
     return list(source.annotations.without(source.evaluated.recordings).recordings)
 
 
-def operating_points(material: Material) -> dict[str, list[OperatingPoint]]:
+def operating_points(inputs: PaperInputs) -> dict[str, list[OperatingPoint]]:
     """The operating points of every frontline, chosen on development recordings."""
 
     def choose() -> dict[str, list[OperatingPoint]]:
-        lines = open_scores(material)[0].frontlines
-        return {line: trial_of(material, line).measure_points() for line in lines}
+        lines = open_scores(inputs)[0].frontlines
+        return {line: make_trial(inputs, line).measure_points() for line in lines}
 
-    return material.once("operating points", choose)
+    return inputs.compute_once("operating points", choose)
 
 
-def point_at(points: Sequence[OperatingPoint], target: float) -> OperatingPoint:
+def find_point(points: Sequence[OperatingPoint], target: float) -> OperatingPoint:
     """The one of a development recall."""
     return next(each for each in points if each.target == target)
 
 
-def make_operating_points(material: Material) -> Made:
+def make_operating_points(inputs: PaperInputs) -> Outcome:
     """Recall, reduction, calls and undercount at the six targets, and what the paper prints."""
-    found = operating_points(material)
-    source, ran = open_scores(material)
+    found = operating_points(inputs)
+    source, ran = open_scores(inputs)
     n = f"{len(primary_of(source.evaluated.recordings))} recordings"
     first = next(iter(found))
     printed = published.REDUCTIONS.items()
-    rows = [_reduction_row(material, found, name, paper) for name, paper in printed]
-    rows.append(_threshold_row(material, first))
-    counts = point_at(found[first], 0.93).counts
+    rows = [_reduction_row(inputs, found, name, paper) for name, paper in printed]
+    rows.append(_threshold_row(inputs, first))
+    counts = find_point(found[first], 0.93).counts
     lasts = counts.kept / counts.episodes if counts.episodes else float("nan")
     sizes = (counts.episodes, lasts, counts.calls, counts.charged)
     emitted = (100 * counts.recall, *sizes, counts.undercount)
     for (what, paper), ours in zip(published.UNDERCOUNT.items(), emitted, strict=True):
         rows.append(Comparison(published.EMITTED.format(what), paper, ours, n, ran=ran))
-    rows += _crossing_rows(material, found, first)
+    rows += _crossing_rows(inputs, found, first)
     for target, threshold in published.THRESHOLDS.items():
-        rule = point_at(found[first], target).rule
+        rule = find_point(found[first], target).rule
         opens = rule.on if rule else None
         quantity = published.OPENING.format(100 * target)
         rows.append(Comparison(quantity, threshold, opens, n, ran=ran))
-    note = f"Chosen on {len(development_of(material))} development recordings; {ran}."
-    return Made(rows, [points_table(found, note=note)])
+    note = f"Chosen on {len(development_recordings(inputs))} development recordings; {ran}."
+    return Outcome(rows, [points_table(found, note=note)])
 
 
 def _reduction_row(
-    material: Material, found: dict[str, list[OperatingPoint]], name: str, paper: float
+    inputs: PaperInputs, found: dict[str, list[OperatingPoint]], name: str, paper: float
 ) -> Comparison:
     """What a frontline of the paper's discards at its development recall of 93 %."""
     quantity = published.REDUCTION.format(name)
     own = [line for line in found if split_name(line)[0] == name]
     if name != "gate" and not own:
         cure = f"bring its weights (earmark models add {name} FILE) and --frontlines {name}"
-        return not_run(quantity, paper, cure)
+        return missing_row(quantity, paper, cure)
     line = next(iter(found)) if name == "gate" else own[0]
-    return _point_row(quantity, paper, point_at(found[line], 0.93), heard_by(material, line))
+    return _point_row(quantity, paper, find_point(found[line], 0.93), describe_scores(inputs, line))
 
 
 def _point_row(quantity: str, paper: float, point: OperatingPoint, ran: str) -> Comparison:
     if point.rule is None:
-        return not_run(quantity, paper, f"no threshold reaches it; {ran}")
+        return missing_row(quantity, paper, f"no threshold reaches it; {ran}")
     counts, (low, high) = point.counts, point.reduction_interval
     ends = (100 * low, 100 * high)
-    told = f"recall {100 * counts.recall:.1f} %, calls {100 * counts.cost:.1f} %"
+    remarks = f"recall {100 * counts.recall:.1f} %, calls {100 * counts.cost:.1f} %"
     n = f"{len(point.judged)} recordings"
-    return Comparison(quantity, paper, 100 * counts.reduction, n, *ends, ran, told)
+    return Comparison(quantity, paper, 100 * counts.reduction, n, *ends, ran, remarks)
 
 
-def heard_by(material: Material, line: str) -> str:
+def describe_scores(inputs: PaperInputs, line: str) -> str:
     """What listened, and to what."""
-    return describe_listening(material, line) if material.media else open_scores(material)[1]
+    return describe_listening(inputs, line) if inputs.media else open_scores(inputs)[1]
 
 
-def _threshold_row(material: Material, gate: str) -> Comparison:
+def _threshold_row(inputs: PaperInputs, gate: str) -> Comparison:
     """The gate's own features without a head: one threshold on their activity and nothing else.
 
     The paper defines its rule no further than "thresholded posteriors" of what the gate reads.
     """
     quantity = published.REDUCTION.format("the threshold rule")
-    if not material.media:
-        return not_run(quantity, published.THRESHOLD_RULE, f"bring {NEEDS['audio']}")
-    line = getattr(frontline_named(locate(material, gate)).scorer, "encoder", gate)
-    (point,) = trial_of(material, line).measure_points([0.93], shape=EpisodeShape())
-    row = _point_row(quantity, published.THRESHOLD_RULE, point, heard_by(material, line))
-    told = "our reading of the paper's two words, 'thresholded posteriors': one threshold, no head"
-    return replace(row, remarks=f"{row.remarks}; {told}")
+    if not inputs.media:
+        return missing_row(quantity, published.THRESHOLD_RULE, f"bring {NEEDS['audio']}")
+    line = getattr(frontline_named(resolve_frontline(inputs, gate)).scorer, "encoder", gate)
+    (point,) = make_trial(inputs, line).measure_points([0.93], shape=EpisodeShape())
+    row = _point_row(quantity, published.THRESHOLD_RULE, point, describe_scores(inputs, line))
+    remarks = (
+        "our reading of the paper's two words, 'thresholded posteriors': one threshold, no head"
+    )
+    return replace(row, remarks=f"{row.remarks}; {remarks}")
 
 
 def _crossing_rows(
-    material: Material, found: dict[str, list[OperatingPoint]], gate: str
+    inputs: PaperInputs, found: dict[str, list[OperatingPoint]], gate: str
 ) -> Iterator[Comparison]:
     """Optical flow against the gate: ahead at high recall, behind below 90 %."""
     flow = next((line for line in found if split_name(line)[0] == "flow"), None)
@@ -145,38 +147,38 @@ def _crossing_rows(
         quantity = published.FLOW.format(100 * target)
         if flow is None:
             why = "bring video, and add flow to --frontlines"
-            yield not_run(quantity, paper, why)
+            yield missing_row(quantity, paper, why)
             continue
-        theirs, ours = (point_at(found[line], target) for line in (flow, gate))
+        theirs, ours = (find_point(found[line], target) for line in (flow, gate))
         gap = 100 * (theirs.counts.reduction - ours.counts.reduction)
-        told = "the paper: they cross at 90 %" if target == 0.90 else ""
-        ran = f"{describe_frontline(material, flow)} against {heard_by(material, gate)}"
+        remarks = "the paper: they cross at 90 %" if target == 0.90 else ""
+        ran = f"{describe_frontline(inputs, flow)} against {describe_scores(inputs, gate)}"
         n = f"{len(ours.judged)} recordings"
-        yield Comparison(quantity, paper, gap, n, ran=ran, remarks=told)
+        yield Comparison(quantity, paper, gap, n, ran=ran, remarks=remarks)
 
 
-def make_downsampling(material: Material) -> Made:
+def make_downsampling(inputs: PaperInputs) -> Outcome:
     """Looks where nothing was kept: with everything chosen on other recordings."""
-    source, ran = open_scores(material)
-    trial = trial_of(material, source.frontlines[0])
+    source, ran = open_scores(inputs)
+    trial = make_trial(inputs, source.frontlines[0])
     n, rows, tables = f"{len(trial.judged)} recordings", [], []
     for unit, (more, less) in zip(UNITS, ((6, 2), (3, 7)), strict=True):
         tables.append(trial.downsample_table(unit))
         for cells in tables[-1].rows:
             gain = float(cells[more]) - float(cells[less])
             quantity = f"dev recall {cells[0]}: {unit} saved by looking, points"
-            told = "the paper: inside seed variance"
-            rows.append(Comparison(quantity, None, gain, n, ran=ran, remarks=told))
-    return Made(rows, tables)
+            remarks = "the paper: inside seed variance"
+            rows.append(Comparison(quantity, None, gain, n, ran=ran, remarks=remarks))
+    return Outcome(rows, tables)
 
 
-def make_boundaries(material: Material) -> Made:
+def make_boundaries(inputs: PaperInputs) -> Outcome:
     """B-F1 of episodes and of as many even segments; boundaries and events of a sound network."""
-    source, ran = open_scores(material)
+    source, ran = open_scores(inputs)
     line = source.frontlines[0]
-    rule = point_at(operating_points(material)[line], 0.93).rule
+    rule = find_point(operating_points(inputs)[line], 0.93).rule
     total: dict[tuple[str, float], MatchCounts] = {}
-    for one in trial_of(material, line).judged if rule else ():
+    for one in make_trial(inputs, line).judged if rule else ():
         found = find_episodes(one, rule) if rule else []
         even = boundaries.even_segments(len(found), one.duration)
         pair = {"episodes": found, "even segments": even}
@@ -184,59 +186,59 @@ def make_boundaries(material: Material) -> Made:
             for tolerance, counts in by.items():
                 key = name, tolerance
                 total[key] = total.get(key, MatchCounts()) + counts
-    told = "the paper's are a domain-tuned head's"
+    remarks = "the paper's are a domain-tuned head's"
     rows = [
-        replace(row, remarks=told) if "episodes" in row.quantity else row
+        replace(row, remarks=remarks) if "episodes" in row.quantity else row
         for row in boundary_rows(total, n="boundaries found", ran=ran)
     ]
-    return Made([*rows, *_network_rows(material)])
+    return Outcome([*rows, *_network_rows(inputs)])
 
 
 NETWORKS = {"beats": 422, "atst-frame": 444, "fpasst": 444, "slowfast": 2015}
 """Boundaries at 0.95 in the paper: 422 to 444 by AudioSet-Strong extractors, 2,015 by its own."""
 
 
-def _network_rows(material: Material) -> Iterator[Comparison]:
+def _network_rows(inputs: PaperInputs) -> Iterator[Comparison]:
     """Boundaries a classifier of sounds places at 0.95, and its events against the annotated."""
-    named = {split_name(line)[0]: line for line in material.plan.frontlines}
+    named = {split_name(line)[0]: line for line in inputs.plan.frontlines}
     for name, paper in NETWORKS.items():
         quantity = f"{name}: boundaries at {SURE:g}"
-        if name not in named or not material.media:
+        if name not in named or not inputs.media:
             cure = f"bring its weights (earmark models add {name} FILE), --frontlines {name}"
-            yield not_run(quantity, paper, cure)
+            yield missing_row(quantity, paper, cure)
             continue
-        yield from _heard_segments(material, named[name], quantity, paper)
+        yield from _segment_rows(inputs, named[name], quantity, paper)
 
 
-def _heard_segments(material: Material, line: str, quantity: str, paper: float) -> list[Comparison]:
+def _segment_rows(inputs: PaperInputs, line: str, quantity: str, paper: float) -> list[Comparison]:
     encoder = replace(frontline_named(line).encoder, reads="logits", threshold=0.0)  # type: ignore[type-var]
     classes: tuple[str, ...] = encoder.classes  # type: ignore[attr-defined]
     count, matched = 0, MatchCounts()
-    names = primary_of(material.split.judged)
+    names = primary_of(inputs.split.judged)
     for name in names:
-        heard = list(encoder(material.recording(name), meter=Meter()))
+        heard = list(encoder(inputs.recording(name), meter=Meter()))
         count += len(segment_boundaries(segments(heard, classes, threshold=SURE)))
-        if material.events and name in material.events.recordings:
+        if inputs.events and name in inputs.events.recordings:
             found = [
                 Action(each.span.start, each.span.end, each.name)
                 for each in segments(heard, classes, threshold=0.5)
             ]
-            matched += boundaries.match_events(material.events.recordings[name], found)
-    ran, n = f"{encoder!r}; {material.plan.audio_is}", f"{len(names)} recordings"
+            matched += boundaries.match_events(inputs.events.recordings[name], found)
+    ran, n = f"{encoder!r}; {inputs.plan.audio_is}", f"{len(names)} recordings"
     made: list[tuple[str, Printed, float]] = [(quantity, paper, count)]
-    told = f"{len(classes)} classes"
+    remarks = f"{len(classes)} classes"
     if matched.reference:
         made.append((f"{line}: event F1, collar 0.5 s, %", None, 100 * matched.f1))
-    return [Comparison(*each, n, ran=ran, remarks=told) for each in made]
+    return [Comparison(*each, n, ran=ran, remarks=remarks) for each in made]
 
 
-def make_strip_figure(material: Material) -> Made:
+def make_strip_figure(inputs: PaperInputs) -> Outcome:
     """Sixty seconds at the deployed operating point: the busiest of the first judged recording."""
-    source, ran = open_scores(material)
+    source, ran = open_scores(inputs)
     line, name = source.frontlines[0], next(iter(source.evaluated.recordings))
-    rule = point_at(operating_points(material)[line], 0.93).rule
+    rule = find_point(operating_points(inputs)[line], 0.93).rule
     case = source.tasks()[line, name]()
-    design = BenchmarkDesign(rules=(RULE,), subject=RULE, window=material.plan.window)
+    design = BenchmarkDesign(rules=(RULE,), subject=RULE, window=inputs.plan.window)
     whole = Span(0.0, case.windows.duration)
     every = timeline_strip.make_strip(case, design, span=whole)
     minute = timeline_strip.busiest_minute(every.picks, whole.end)
@@ -245,12 +247,12 @@ def make_strip_figure(material: Material) -> Made:
         kept = find_episodes(scored(source, line, [name])[0], rule)
         shown = [span for span in kept if span.overlaps(strip.span)]
         strip = replace(strip, episodes=shown, threshold=rule.on, is_operating_point=True)
-    if name in material.media:
-        strip = timeline_strip.add_media(strip, material.recording(name))
+    if name in inputs.media:
+        strip = timeline_strip.add_media(strip, inputs.recording(name))
     caption = (
         "Sixty seconds at the deployed operating point (93 % dev recall), 25 % of the calls: the "
         "minute of the recording with the most of them."
     )
     rows = [Comparison("calls in the minute", None, len(strip.picks), name, ran=ran)]
     rows.append(Comparison("episodes in the minute", None, len(strip.episodes), name, ran=ran))
-    return Made(rows, figures={"strip": (caption, lambda: timeline_strip.draw_strip(strip))})
+    return Outcome(rows, figures={"strip": (caption, lambda: timeline_strip.draw_strip(strip))})

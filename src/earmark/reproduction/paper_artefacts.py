@@ -8,8 +8,8 @@ from importlib import import_module
 
 from earmark.evaluation.paper import published_numbers as published
 from earmark.models.registry import Registry
-from earmark.reproduction.comparison import Comparison, Made
-from earmark.reproduction.material import NEEDS, Material
+from earmark.reproduction.comparison import Comparison, Outcome
+from earmark.reproduction.paper_inputs import NEEDS, PaperInputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,33 +19,33 @@ class Artefact:
     title: str
     place: str
     """Where in the paper it stands."""
-    home: str
+    function: str
     """`module:function` of this package that makes it, or only its rows."""
     needs: tuple[str, ...] = ()
     """Of `NEEDS`."""
     quantities: tuple[tuple[str, float | str], ...] = ()
     """What the paper prints of it, to be shown where it cannot be made."""
 
-    def absent(self, material: Material) -> str:
+    def missing_inputs(self, inputs: PaperInputs) -> str:
         """What to bring before it can be made; empty where nothing is missing."""
-        return "; ".join(NEEDS[need] for need in self.needs if material.lacks(need))
+        return "; ".join(NEEDS[need] for need in self.needs if inputs.lacks(need))
 
-    def unmade(self, why: str) -> Made:
+    def unavailable(self, why: str) -> Outcome:
         """A row for each of its numbers that says why it was not run."""
         known = self.quantities or (("the whole of it", "in the paper"),)
-        return Made([Comparison(name, paper, ran=f"not run: {why}") for name, paper in known])
+        return Outcome([Comparison(name, paper, ran=f"not run: {why}") for name, paper in known])
 
-    def make(self, material: Material) -> Made:
+    def make(self, inputs: PaperInputs) -> Outcome:
         """Make it, or say in a row for each of its numbers what to bring."""
-        if absent := self.absent(material):
-            return self.unmade(f"bring {absent}")
-        module, _, function = self.home.partition(":")
-        made: Made | Iterable[Comparison]
-        made = getattr(import_module(f"earmark.reproduction.{module}"), function)(material)
-        return made if isinstance(made, Made) else Made(list(made))
+        if absent := self.missing_inputs(inputs):
+            return self.unavailable(f"bring {absent}")
+        module, _, function = self.function.partition(":")
+        made: Outcome | Iterable[Comparison]
+        made = getattr(import_module(f"earmark.reproduction.{module}"), function)(inputs)
+        return made if isinstance(made, Outcome) else Outcome(list(made))
 
 
-_HEARD = ("epic", "scores")
+_SCORED = ("epic", "scores")
 
 ARTEFACTS: Registry[Artefact] = Registry(
     "earmark.artefacts",
@@ -73,28 +73,28 @@ ARTEFACTS: Registry[Artefact] = Registry(
         ),
         "paired": Artefact(
             "Paired comparison, EK-100", "Tables III, V", "coverage_comparisons:make_paired",
-            _HEARD, published.paired(published.PAIRED) + published.SEEN,
+            _SCORED, published.paired(published.PAIRED) + published.SEEN,
         ),
         "coverage": Artefact(
             "Coverage by rule and set, the plane", "Fig. 4 (b), (c)",
-            "coverage_comparisons:make_sets_covered", _HEARD,
+            "coverage_comparisons:make_coverage_by_set", _SCORED,
             (("primary, separated at 25 %, pooled, %", 46.8),),
         ),
         "savings": Artefact(
             "Calls saved at equal coverage", "Fig. 4 (d)", "coverage_comparisons:make_savings",
-            _HEARD, (("5 %: calls saved by separated, %", 20.0),),
+            _SCORED, (("5 %: calls saved by separated, %", 20.0),),
         ),
         "correlation": Artefact(
-            "Gain against occupancy", "Sec. IV-B", "coverage_comparisons:make_correlation", _HEARD,
+            "Gain against occupancy", "Sec. IV-B", "coverage_comparisons:make_correlation", _SCORED,
             (("5 %: Pearson", -0.59), ("50 %: Pearson", 0.0)),
         ),
         "recordings": Artefact(
             "Every recording, the paper's rule", "Table VII",
-            "coverage_comparisons:make_recordings_heard", _HEARD, published.PER_RECORDING,
+            "coverage_comparisons:make_rule_per_recording", _SCORED, published.PER_RECORDING,
         ),
         "window-gains": Artefact(
             "Ranking by window length", "Table VIII", "coverage_comparisons:make_window_gains",
-            _HEARD, published.WINDOW_ROWS,
+            _SCORED, published.WINDOW_ROWS,
         ),
         "frontlines": Artefact(
             "Every frontline at a quarter of the calls", "Fig. 4 (b), Sec. IV-E",
@@ -102,11 +102,11 @@ ARTEFACTS: Registry[Artefact] = Registry(
         ),
         "operating-points": Artefact(
             "Operating points and the undercount", "Sec. III-A, IV-C, IV-D, Table IX",
-            "episode_comparisons:make_operating_points", _HEARD, published.OPERATING_POINTS,
+            "episode_comparisons:make_operating_points", _SCORED, published.OPERATING_POINTS,
         ),
         "downsampling": Artefact(
             "Looks in the discarded stream", "Sec. IV-F", "episode_comparisons:make_downsampling",
-            _HEARD,
+            _SCORED,
         ),
         "boundaries": Artefact(
             "Boundaries and events", "Sec. III-B, IV-E", "episode_comparisons:make_boundaries",
@@ -114,7 +114,7 @@ ARTEFACTS: Registry[Artefact] = Registry(
             (("B-F1 at 0.5 s, episodes, %", 22.8), ("B-F1 at 0.5 s, even segments, %", 17.4)),
         ),
         "strip": Artefact(
-            "Sixty seconds of stream", "Fig. 3", "episode_comparisons:make_strip_figure", _HEARD
+            "Sixty seconds of stream", "Fig. 3", "episode_comparisons:make_strip_figure", _SCORED
         ),
         "objective": Artefact(
             "Training objective: span against frame", "Fig. 4 (a), Sec. IV-D",

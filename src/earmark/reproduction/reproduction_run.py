@@ -13,9 +13,9 @@ from earmark.evaluation.tables.figures import can_draw, png
 from earmark.evaluation.tables.table import Cells, Table
 from earmark.media.atomic_file import replacing
 from earmark.redaction import redact
-from earmark.reproduction.comparison import COLUMNS, Comparison, Made
-from earmark.reproduction.material import Material
+from earmark.reproduction.comparison import COLUMNS, Comparison, Outcome
 from earmark.reproduction.paper_artefacts import ARTEFACTS
+from earmark.reproduction.paper_inputs import PaperInputs
 from earmark.version import VERSION
 
 ROWS = "comparisons.json"
@@ -30,17 +30,17 @@ def check_names(names: Sequence[str]) -> list[str]:
     return [name for name in names if ARTEFACTS.named(name)] or list(ARTEFACTS)
 
 
-def list_artefacts(material: Material) -> list[dict[str, str]]:
+def list_artefacts(inputs: PaperInputs) -> list[dict[str, str]]:
     """Every table and figure: where it stands and what it lacks."""
     return [
-        {"name": name, "place": row.place, "title": row.title, "bring": row.absent(material)}
+        {"name": name, "place": row.place, "title": row.title, "bring": row.missing_inputs(inputs)}
         for name, row in ARTEFACTS.items()
     ]
 
 
 def reproduce(
     names: Sequence[str],
-    material: Material,
+    inputs: PaperInputs,
     *,
     announce: Callable[[str, str], None] = lambda *_: None,
 ) -> ExperimentReport:
@@ -52,34 +52,34 @@ def reproduce(
     it was stopped. What fails is a row that says why, and the others are made. What was made before
     and is not among `names` stays on the page.
     """
-    folder = material.folder
-    kept, drawn = _kept(folder), _kept_figures(folder)
-    tables = {name: [_side_by_side(name, rows)] for name, rows in kept.items()}
-    report = _report(material, tables, {})
+    folder = inputs.folder
+    kept, drawn = _load_rows(folder), _load_captions(folder)
+    tables = {name: [_comparison_table(name, rows)] for name, rows in kept.items()}
+    report = _report(inputs, tables, {})
     for name in check_names(names):
-        announce(name, ARTEFACTS[name].absent(material))
-        made = _make(name, material)
+        announce(name, ARTEFACTS[name].missing_inputs(inputs))
+        made = _make(name, inputs)
         more = [replace(each, title=f"{name}: {each.title}") for each in made.tables]
-        tables[name] = [_side_by_side(name, made.rows), *more]
+        tables[name] = [_comparison_table(name, made.rows), *more]
         kept[name] = list(made.rows)
         drawn = {key: caption for key, caption in drawn.items() if not key.startswith(f"{name}-")}
         for key, (caption, draw) in made.figures.items() if can_draw() else ():
-            _keep(folder / f"{name}-{key}.png", png(draw()))
+            _write(folder / f"{name}-{key}.png", png(draw()))
             drawn[f"{name}-{key}"] = caption
         rows = {table: [row.to_json() for row in rows] for table, rows in kept.items()}
         for path, plain in ((ROWS, rows), (FIGURES, drawn)):
-            _keep(folder / path, json.dumps(plain, indent=1, allow_nan=False).encode())
-        report = _report(material, tables, drawn)
+            _write(folder / path, json.dumps(plain, indent=1, allow_nan=False).encode())
+        report = _report(inputs, tables, drawn)
         report.write(folder)
     return report
 
 
-def _side_by_side(name: str, rows: Sequence[Comparison]) -> Table:
+def _comparison_table(name: str, rows: Sequence[Comparison]) -> Table:
     title = f"{name}: {ARTEFACTS[name].title} ({ARTEFACTS[name].place})"
     return Table(title, COLUMNS, [row.cells() for row in rows])
 
 
-def _kept(folder: Path) -> dict[str, list[Comparison]]:
+def _load_rows(folder: Path) -> dict[str, list[Comparison]]:
     """The rows an earlier run left in `folder`; none where they cannot be read."""
     try:
         found = json.loads((folder / ROWS).read_text(encoding="utf-8"))
@@ -92,53 +92,53 @@ def _kept(folder: Path) -> dict[str, list[Comparison]]:
         return {}
 
 
-def _kept_figures(folder: Path) -> dict[str, str]:
+def _load_captions(folder: Path) -> dict[str, str]:
     """The captions of the figures that an earlier run left in `folder`."""
     try:
         found = json.loads((folder / FIGURES).read_text(encoding="utf-8"))
         return {
-            key: str(told)
-            for key, told in found.items()
+            key: str(caption)
+            for key, caption in found.items()
             if key.rpartition("-")[0] in ARTEFACTS and (folder / f"{key}.png").is_file()
         }
     except (OSError, ValueError, AttributeError):
         return {}
 
 
-def _keep(path: Path, content: bytes) -> None:
+def _write(path: Path, content: bytes) -> None:
     with replacing(path) as scratch:
         scratch.write_bytes(content)
 
 
-def _make(name: str, material: Material) -> Made:
+def _make(name: str, inputs: PaperInputs) -> Outcome:
     """One of them; a state of the world that forbids it is a row, and so is a bug of ours."""
     try:
-        return ARTEFACTS[name].make(material)
+        return ARTEFACTS[name].make(inputs)
     except EarmarkError as error:
-        return ARTEFACTS[name].unmade(redact(str(error)))
+        return ARTEFACTS[name].unavailable(redact(str(error)))
     except Exception as error:  # noqa: BLE001 - the other tables are made
-        return ARTEFACTS[name].unmade(redact(str(internal_error(f"table {name}", error))))
+        return ARTEFACTS[name].unavailable(redact(str(internal_error(f"table {name}", error))))
 
 
-def summary_table(material: Material, tables: Mapping[str, Sequence[Table]]) -> Table:
+def summary_table(inputs: PaperInputs, tables: Mapping[str, Sequence[Table]]) -> Table:
     """What was made of each table and figure of the paper, and what to bring for the rest."""
     rows: list[Cells] = []
     for name, artefact in ARTEFACTS.items():
         cells = tables[name][0].rows if name in tables else ()
         made = sum(row[2] != "—" for row in cells)
         state = f"{made} of {len(cells)} numbers" if cells else "not asked for"
-        rows.append((name, artefact.place, artefact.title, state, artefact.absent(material)))
+        rows.append((name, artefact.place, artefact.title, state, artefact.missing_inputs(inputs)))
     return Table("Summary", ("table", "in the paper", "what it is", "made", "bring"), rows)
 
 
 def _report(
-    material: Material, tables: Mapping[str, Sequence[Table]], drawn: Mapping[str, str]
+    inputs: PaperInputs, tables: Mapping[str, Sequence[Table]], drawn: Mapping[str, str]
 ) -> ExperimentReport:
-    plan, ordered = material.plan, [each for name in ARTEFACTS for each in tables.get(name, ())]
+    plan, ordered = inputs.plan, [each for name in ARTEFACTS for each in tables.get(name, ())]
     heard = "sound: none given"
-    if material.media:
+    if inputs.media:
         heard = (
-            f"sound: {plan.audio_is}, {len(material.media)} recordings; {material.split.words}; "
+            f"sound: {plan.audio_is}, {len(inputs.media)} recordings; {inputs.split.description}; "
             f"listening with {', '.join(plan.frontlines)}; heads over {', '.join(plan.encoders)}"
         )
     notes = (
@@ -147,10 +147,10 @@ def _report(
         heard,
         "ours is what ran here, under the name of what it is; a dash was not made: see what ran",
     )
-    settings = {"experiment": "reproduce", **plan.to_json(), "material": material.fingerprint}
+    settings = {"experiment": "reproduce", **plan.to_json(), "material": inputs.fingerprint}
     figures: dict[str, Drawing] = {
-        key: (drawn[key], (material.folder / f"{key}.png").read_bytes)
+        key: (drawn[key], (inputs.folder / f"{key}.png").read_bytes)
         for key in sorted(drawn, key=lambda key: list(ARTEFACTS).index(key.rpartition("-")[0]))
     }
-    title, shown = "The paper beside what runs here", (summary_table(material, tables), *ordered)
+    title, shown = "The paper beside what runs here", (summary_table(inputs, tables), *ordered)
     return ExperimentReport(title, settings, shown, figures, notes, lead=1)

@@ -37,13 +37,13 @@ from earmark.models.catalogue import Layout
 from earmark.reporting.text_format import counted
 from earmark.reproduction.comparison import (
     Comparison,
-    Made,
+    Outcome,
     boundary_rows,
-    not_run,
-    over_seeds,
-    spread_of,
+    mean_std,
+    missing_row,
+    seed_row,
 )
-from earmark.reproduction.material import Material as Given
+from earmark.reproduction.paper_inputs import PaperInputs
 from earmark.selection.rules.separated import MinimumSeparation
 from earmark.timeline import HOP, FloatArray, Track
 from earmark.training.dataset import Material, gather
@@ -60,71 +60,71 @@ from earmark.training.segmentation import Segmenter, judge_segmenter, train_segm
 from earmark.training.settings import CLASSES, PAPER, Settings, settings_of
 
 
-def paper_gate(given: Given) -> Path:
+def paper_gate(inputs: PaperInputs) -> Path:
     """The first seed of the span-level heads, kept under a name of its own."""
-    encoder = given.plan.encoders[0]
-    train_gates(given, encoder, "span")
-    settings = settings_for(given, encoder, "span")
-    trained = gates_folder(given, encoder, settings) / f"seed-{settings.first_seed}.gate"
-    with replacing(given.folder / "paper.gate") as scratch:
+    encoder = inputs.plan.encoders[0]
+    train_gates(inputs, encoder, "span")
+    settings = settings_for(inputs, encoder, "span")
+    trained = gates_folder(inputs, encoder, settings) / f"seed-{settings.first_seed}.gate"
+    with replacing(inputs.folder / "paper.gate") as scratch:
         shutil.copyfile(trained, scratch)
-    return given.folder / "paper.gate"
+    return inputs.folder / "paper.gate"
 
 
-def settings_for(given: Given, encoder: str, objective: str) -> Settings:
+def settings_for(inputs: PaperInputs, encoder: str, objective: str) -> Settings:
     """The paper's settings over `encoder`, with what the plan has otherwise."""
-    own = {**given.plan.settings, "objective": objective, "seeds": given.plan.seeds}
+    own = {**inputs.plan.settings, "objective": objective, "seeds": inputs.plan.seeds}
     return settings_of("paper", encoder, **own)
 
 
-def train_gates(given: Given, encoder: str, objective: str) -> tuple[list[Gate], Material]:
+def train_gates(inputs: PaperInputs, encoder: str, objective: str) -> tuple[list[Gate], Material]:
     """A gate a seed, trained as the paper says and kept; and the features of whom they judge."""
-    settings, split = settings_for(given, encoder, objective), given.split
-    heard = gather_actions(given, encoder)
+    settings, split = settings_for(inputs, encoder, objective), inputs.split
+    heard = gather_actions(inputs, encoder)
     others = {name: heard.pop(name) for name in split.judged}
     judged = {name: others[name] for name in primary_of(others)}
-    folder = gates_folder(given, encoder, settings)
+    folder = gates_folder(inputs, encoder, settings)
     files = [folder / f"seed-{seed}.gate" for seed in settings.all_seeds]
     if not all(path.is_file() for path in files):
-        origin = Provenance(given.plan.audio_is, "of the data")
+        origin = Provenance(inputs.plan.audio_is, "of the data")
         words = f"{objective} over {encoder}"
-        ensemble = _fit(given, heard, settings, folder=folder, words=words)
+        ensemble = _fit(inputs, heard, settings, folder=folder, words=words)
         run = describe_run(heard, settings, split.development, origin)
         finish_seeds(heard, settings, ensemble, folder=folder, run=run)
     return [Gate.load(path) for path in files], judged
 
 
 def _fit(
-    given: Given, heard: Material, settings: Settings, *, folder: Path, words: str
+    inputs: PaperInputs, heard: Material, settings: Settings, *, folder: Path, words: str
 ) -> Ensemble:
     def watch(step: Step) -> None:
-        given.progress(step.done, step.steps, f"{words}, seed {step.seed}")
+        inputs.progress(step.done, step.steps, f"{words}, seed {step.seed}")
 
-    return fit_heads(heard, settings, given.split.development, folder=folder, watch=watch)
+    return fit_heads(heard, settings, inputs.split.development, folder=folder, watch=watch)
 
 
-def gather_actions(given: Given, encoder: str) -> Material:
+def gather_actions(inputs: PaperInputs, encoder: str) -> Material:
     """The features of everybody: trained on, chosen on and judged."""
-    split = given.split
+    split = inputs.split
     everybody = [*split.training, *split.development, *split.judged]
-    return gather_features(given, given.marked.only(everybody), encoder)
+    return gather_features(inputs, inputs.all_actions.only(everybody), encoder)
 
 
-def gather_features(given: Given, marked: Annotations, encoder: str) -> Material:
+def gather_features(inputs: PaperInputs, marked: Annotations, encoder: str) -> Material:
     """The features of the recordings that are `marked`, and their marks."""
-    folders = dict.fromkeys(Path(each.uris[0]).parent for each in given.media.values())
-    kept = given.folder / "kept" / "features"
+    folders = dict.fromkeys(Path(each.uris[0]).parent for each in inputs.media.values())
+    kept = inputs.folder / "kept" / "features"
 
     def watch(what: str, done: int, total: int) -> None:
-        given.progress(done, total, f"{what}: {encoder}")
+        inputs.progress(done, total, f"{what}: {encoder}")
 
     return gather(marked, list(folders), encoder=encoder, cache=kept, watch=watch)
 
 
-def gates_folder(given: Given, encoder: str, settings: Settings) -> Path:
+def gates_folder(inputs: PaperInputs, encoder: str, settings: Settings) -> Path:
     """Where the heads of one training are kept."""
     name = f"gates-{settings.objective}-{encoder.partition(':')[0]}"
-    return given.room(name, settings.to_json() | given.learnt_from())
+    return inputs.results_folder(name, settings.to_json() | inputs.training_identity())
 
 
 def score_features(
@@ -157,42 +157,42 @@ def gate_coverage(gate: Gate, judged: Material) -> dict[float, float]:
     return {budget: 100 * counts.coverage for budget, counts in total.items()}
 
 
-def make_objective(given: Given) -> Iterator[Comparison]:
+def make_objective(inputs: PaperInputs) -> Iterator[Comparison]:
     """Span against frame: features, head, crops, order and seeds alike, only the loss differs."""
-    encoder = given.plan.encoders[0]
+    encoder = inputs.plan.encoders[0]
     reached = {}
     for objective in ("span", "frame"):
-        gates, judged = train_gates(given, encoder, objective)
+        gates, judged = train_gates(inputs, encoder, objective)
         reached[objective] = [gate_coverage(gate, judged) for gate in gates]
-    settings = settings_for(given, encoder, "span")
-    ran = f"{given.describe_training(encoder)}; {settings.steps} steps"
+    settings = settings_for(inputs, encoder, "span")
+    ran = f"{inputs.describe_training(encoder)}; {settings.steps} steps"
     for budget in BUDGETS:
         span, frame = ([each[budget] for each in reached[name]] for name in ("span", "frame"))
         found = welch(span, frame)
         pairs = (np.array(span) - np.array(frame)).tolist()
-        told = f"span {spread_of(span)}; frame {spread_of(frame)}; Welch p {p_value(found.p)}"
+        remarks = f"span {mean_std(span)}; frame {mean_std(frame)}; Welch p {p_value(found.p)}"
         quantity = f"{percent(budget)}: span minus frame, points"
         n = f"{counted(len(span), 'seed')}, {len(judged)} recordings"
-        told += " (interval: seed range)"
-        yield over_seeds(quantity, "4.0 to 10.8", pairs, n=n, ran=ran, remarks=told)
+        remarks += " (interval: seed range)"
+        yield seed_row(quantity, "4.0 to 10.8", pairs, n=n, ran=ran, remarks=remarks)
 
 
-def make_transfer(given: Given) -> Made:
+def make_transfer(inputs: PaperInputs) -> Outcome:
     """The same span-level head over every encoder whose weights are here, and Welch over pairs."""
     found: dict[str, list[EpisodeCounts]] = {}
     absent: dict[str, str] = {}
-    for encoder in dict.fromkeys((*given.plan.encoders, *TRANSFER)):
-        if encoder in TRANSFER and encoder not in given.plan.encoders:
+    for encoder in dict.fromkeys((*inputs.plan.encoders, *TRANSFER)):
+        if encoder in TRANSFER and encoder not in inputs.plan.encoders:
             absent[encoder] = f"bring its weights, and --encoders {encoder}"
             continue
         try:
-            gates, judged = train_gates(given, encoder, "span")
+            gates, judged = train_gates(inputs, encoder, "span")
         except EarmarkError as error:
             absent[encoder] = str(error)
             continue
         found[encoder] = []
         for gate in gates:
-            rule = gate.episodes(recall=given.plan.recall)
+            rule = gate.episodes(recall=inputs.plan.recall)
             found[encoder] += count_setting(score_gate(gate, judged), rule, window=4.0)
     if any(" " in name for name in absent):
         why = "its weights are unpublished; the table `ablation` trains such a head"
@@ -200,7 +200,7 @@ def make_transfer(given: Given) -> Made:
     rows = [
         row
         for encoder in (*found, *absent)
-        for row in _transfer_rows(given, encoder, found.get(encoder, []), absent.get(encoder, ""))
+        for row in _transfer_rows(inputs, encoder, found.get(encoder, []), absent.get(encoder, ""))
     ]
     pairs: list[Cells] = []
     for one, other in combinations(found, 2):
@@ -208,35 +208,37 @@ def make_transfer(given: Given) -> Made:
         pairs.append((f"{one} against {other}", gap.mean, gap.t, p_value(gap.p)))
     columns, note = ("encoders", "difference, points", "t", "p"), "The paper: no p below 0.14."
     table = Table("Transfer: every pair, Welch", columns, pairs, note)
-    return Made(rows, [table] if pairs else [])
+    return Outcome(rows, [table] if pairs else [])
 
 
 def _transfer_rows(
-    given: Given, encoder: str, kept: Sequence[EpisodeCounts], absent: str
+    inputs: PaperInputs, encoder: str, kept: Sequence[EpisodeCounts], absent: str
 ) -> Iterator[Comparison]:
     printed = TRANSFER.get(encoder)
     for place, what in enumerate(("recall", "reduction")):
         paper = printed[2 * place] if printed else None
         quantity = ENCODER.format(encoder, what)
         if absent:
-            yield not_run(quantity, paper, absent)
+            yield missing_row(quantity, paper, absent)
             continue
         values = [100 * getattr(each, what) for each in kept]
         there = f"there ± {printed[2 * place + 1]:g}; " if printed else ""
-        told = f"{there}here {spread_of(values)} (interval: seed range)"
-        ran = given.describe_training(encoder)
-        yield over_seeds(quantity, paper, values, ran=ran, remarks=told)
+        remarks = f"{there}here {mean_std(values)} (interval: seed range)"
+        ran = inputs.describe_training(encoder)
+        yield seed_row(quantity, paper, values, ran=ran, remarks=remarks)
 
 
-def make_settings(given: Given) -> Made:
+def make_settings(inputs: PaperInputs) -> Outcome:
     """The table of constants: the paper's, and those of `earmark train --recipe paper`."""
     rates = (("learning_rate", 3e-4), ("weight_decay", 1e-4))
     printed = (("tau", 4.0), *rates, ("steps", 3000), ("batch", 16))
-    own, ran = {**asdict(PAPER), **given.plan.settings}, "earmark train --recipe paper"
+    own, ran = {**asdict(PAPER), **inputs.plan.settings}, "earmark train --recipe paper"
     rows = [Comparison(what, f"{paper:g}", f"{own[what]:g}", ran=ran) for what, paper in printed]
-    told = "447 inputs, width 192; width 128 gives the 0.2 M of the paper's table"
+    remarks = "447 inputs, width 192; width 128 gives the 0.2 M of the paper's table"
     size = 447 * 192 + 192 + 3 * (192 * 192 * 3 + 192) + 192 + 1
-    rows.append(Comparison("parameters, millions", 0.41, size / 1e6, ran="the head", remarks=told))
+    rows.append(
+        Comparison("parameters, millions", 0.41, size / 1e6, ran="the head", remarks=remarks)
+    )
     rows += [
         Comparison(name, None, f"{own[name]:g}", ran=ran, remarks="the paper is silent")
         for name in ("crop", "dropout", "cooling", "width")
@@ -253,46 +255,53 @@ def make_settings(given: Given) -> Made:
         ("separation, windows", 2.0, float(MinimumSeparation().separation), own_delta),
     )
     rows += [Comparison(what, p, o, ran="earmark's own", remarks=t) for what, p, o, t in fixed]
-    return Made(rows)
+    return Outcome(rows)
 
 
-def make_segmentation(given: Given) -> Made:
+def make_segmentation(inputs: PaperInputs) -> Outcome:
     """Train the head on annotated sound events, and judge boundaries and events on the others."""
-    encoder = given.plan.encoders[0]
-    segmenter, judged = train_on_classes(given, encoder)
-    settings = settings_for(given, encoder, CLASSES)
+    encoder = inputs.plan.encoders[0]
+    segmenter, judged = train_on_classes(inputs, encoder)
+    settings = settings_for(inputs, encoder, CLASSES)
     head = f"a head of width {settings.width} over {encoder}, {settings.steps} steps"
-    ran = f"{head}; {given.plan.audio_is}; {given.split.words}"
-    scores = judge_segmenter(segmenter, judged.values(), actions=given.marked.recordings)
+    ran = f"{head}; {inputs.plan.audio_is}; {inputs.split.description}"
+    scores = judge_segmenter(segmenter, judged.values(), actions=inputs.all_actions.recordings)
     n = f"{len(judged)} recordings"
-    told = "the paper says 42, EPIC-SOUNDS has 44; here those of the training recordings"
-    rows = [Comparison("classes", 42, len(segmenter.classes), ran=ran, remarks=told)]
+    remarks = "the paper says 42, EPIC-SOUNDS has 44; here those of the training recordings"
+    rows = [Comparison("classes", 42, len(segmenter.classes), ran=ran, remarks=remarks)]
     rows += boundary_rows(scores.boundaries, n=f"boundaries of {n}", ran=ran)
     rows.append(Comparison("event F1, collar 0.5 s, %", None, 100 * scores.events.f1, n, ran=ran))
     rows.append(Comparison(f"boundaries at {SURE:g}", 2015, scores.sure, n, ran=ran))
-    return Made(rows)
+    return Outcome(rows)
 
 
-def train_on_classes(given: Given, encoder: str) -> tuple[Segmenter, Material]:
+def train_on_classes(inputs: PaperInputs, encoder: str) -> tuple[Segmenter, Material]:
     """The head, kept in the folder, and the judged recordings with their sound events."""
-    assert given.sound_classes is not None
-    known, split = given.sound_classes.recordings, given.split
+    assert inputs.sound_classes is not None
+    known, split = inputs.sound_classes.recordings, inputs.split
     training, chosen, judged = (
         [name for name in names if name in known]
         for names in (split.training, split.development, primary_of(split.judged))
     )
     if not training or not chosen or not judged:
         raise AnnotationError("no sound events of recordings to train on, or of those to judge")
-    heard = gather_features(given, given.sound_classes.only([*training, *chosen, *judged]), encoder)
+    heard = gather_features(
+        inputs, inputs.sound_classes.only([*training, *chosen, *judged]), encoder
+    )
     met = {name: heard[name] for name in (*training, *chosen)}
-    settings = settings_for(given, encoder, CLASSES)
-    marks = {"sounds": given.sound_classes.only(list(met)).fingerprint, **given.learnt_from()}
+    settings = settings_for(inputs, encoder, CLASSES)
+    marks = {
+        "sounds": inputs.sound_classes.only(list(met)).fingerprint,
+        **inputs.training_identity(),
+    }
     segmenter, _ = train_segmenter(
         met,
         settings,
-        folder=given.room(f"segments-{encoder.partition(':')[0]}", settings.to_json() | marks),
+        folder=inputs.results_folder(
+            f"segments-{encoder.partition(':')[0]}", settings.to_json() | marks
+        ),
         held_out=chosen,
-        progress=lambda done, steps: given.progress(done, steps, "segmentation head"),
+        progress=lambda done, steps: inputs.progress(done, steps, "segmentation head"),
     )
     return segmenter, {name: heard[name] for name in judged}
 
@@ -303,40 +312,40 @@ ABLATION |= {("classes", 0.93): (53.0, 93.8)}
 for its ablation, and its transfer table has the head over its own classes at 93 %."""
 
 
-def make_ablation(given: Given) -> Iterator[Comparison]:
+def make_ablation(inputs: PaperInputs) -> Iterator[Comparison]:
     """In-domain sound classes or none: a span-level head over both, chosen on the same people."""
-    encoder = given.plan.encoders[0]
-    segmenter, _ = train_on_classes(given, encoder)
-    settings = settings_for(given, encoder, "span")
-    heard = gather_actions(given, encoder)
-    own = settings.to_json() | given.learnt_from() | {"classes": segmenter.classes}
+    encoder = inputs.plan.encoders[0]
+    segmenter, _ = train_on_classes(inputs, encoder)
+    settings = settings_for(inputs, encoder, "span")
+    heard = gather_actions(inputs, encoder)
+    own = settings.to_json() | inputs.training_identity() | {"classes": segmenter.classes}
     in_classes = {  # as the segmentation head hears them: its logits for features
         name: replace(each, takes=(segmenter(each.features).values.astype(np.float16),))
         for name, each in heard.items()
     }
-    classes, ran = len(segmenter.classes), given.describe_training(encoder)
+    classes, ran = len(segmenter.classes), inputs.describe_training(encoder)
     for name, words, material, folder in (
         ("classes", f"over {classes} classes heard in {encoder}", in_classes,
-         given.room("gates-span-classes", own)),
-        ("plain", f"over {encoder}", heard, gates_folder(given, encoder, settings)),
+         inputs.results_folder("gates-span-classes", own)),
+        ("plain", f"over {encoder}", heard, gates_folder(inputs, encoder, settings)),
     ):  # fmt: skip
-        for points in _points(given, material, settings, folder).values():
+        for points in _measure_points(inputs, material, settings, folder).values():
             yield from _ablation_rows(name, words, points, ran)
 
 
-def _points(
-    given: Given, material: Material, settings: Settings, folder: Path
+def _measure_points(
+    inputs: PaperInputs, material: Material, settings: Settings, folder: Path
 ) -> dict[float, list[OperatingPoint]]:
     """The operating points of a head a seed, by development recall."""
-    split = given.split
+    split = inputs.split
     found: dict[float, list[OperatingPoint]] = {0.93: [], 0.90: []}
     met = {name: material[name] for name in (*split.training, *split.development)}
-    fitted = _fit(given, met, settings, folder=folder, words="ablation")
+    fitted = _fit(inputs, met, settings, folder=folder, words="ablation")
     for each in fitted.heads.values():
         rate = partial(score, each, settings.loss)
         chosen = score_features(material, split.development, rate)
         judged = score_features(material, primary_of(split.judged), rate)
-        for point in EpisodeTrial(chosen, judged, given.plan.window).measure_points(list(found)):
+        for point in EpisodeTrial(chosen, judged, inputs.plan.window).measure_points(list(found)):
             found[point.target].append(point)
     return found
 
@@ -349,7 +358,7 @@ def _ablation_rows(
     for place, what in enumerate(("reduction", "recall")):
         values = [100 * getattr(each.counts, what) for each in points if each.rule]
         quantity = f"{words}: {what} at a dev recall of {100 * target:g} %, %"
-        told = "no threshold reaches that recall"
+        remarks = "no threshold reaches that recall"
         if values:
-            told = f"{spread_of(values)} (interval: seed range); the paper's are over BEATs"
-        yield over_seeds(quantity, printed[place], values, ran=ran, remarks=told)
+            remarks = f"{mean_std(values)} (interval: seed range); the paper's are over BEATs"
+        yield seed_row(quantity, printed[place], values, ran=ran, remarks=remarks)

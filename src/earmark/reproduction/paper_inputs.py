@@ -83,12 +83,12 @@ class RecordingSplit:
     judged: tuple[str, ...]
     development: tuple[str, ...]
     training: tuple[str, ...]
-    words: str
+    description: str
     """One line for a reader of the results."""
 
 
 @dataclass(eq=False)
-class Material:
+class PaperInputs:
     """What is at hand, opened when it is asked for."""
 
     plan: ReproductionPlan
@@ -100,13 +100,13 @@ class Material:
     """Where what was heard is kept."""
     progress: Progress = lambda *_: None
     """Told how much of what is done."""
-    memory: dict[str, Any] = field(default_factory=dict, repr=False)
+    computed: dict[str, Any] = field(default_factory=dict, repr=False)
     """What several tables are made of, made once."""
 
     def lacks(self, need: str) -> bool:
         """Whether something of `NEEDS` is not here."""
         present: dict[str, Callable[[], object]] = {
-            "epic": lambda: self.epic,
+            "epic": lambda: self.validation,
             "events": lambda: self.events,
             "scores": lambda: self.events or self.media,
             "audio": lambda: self.media,
@@ -124,12 +124,12 @@ class Material:
         return read_durations(files[0]) if files else {}
 
     @cached_property
-    def epic(self) -> Annotations | None:
+    def validation(self) -> Annotations | None:
         """The validation actions."""
         return self._read(self._files(VALIDATION))
 
     @cached_property
-    def trained_on(self) -> Annotations | None:
+    def training_actions(self) -> Annotations | None:
         """The training actions."""
         return self._read(self._files(*TRAINING)[:1])
 
@@ -163,17 +163,17 @@ class Material:
                     raise
         if not found:
             return {}
-        marked = [each.recordings for each in (self.epic, self.trained_on) if each]
+        marked = [each.recordings for each in (self.validation, self.training_actions) if each]
         return {name: each for name, each in found.items() if any(name in one for one in marked)}
 
     def recording(self, name: str) -> Recording:
         """An opened recording."""
-        return self.once(f"recording {name}", lambda: open_recording(self.media[name]))
+        return self.compute_once(f"recording {name}", lambda: open_recording(self.media[name]))
 
     @property
-    def marked(self) -> Annotations:
+    def all_actions(self) -> Annotations:
         """The actions of every annotated recording, of both splits."""
-        first, second = self.epic, self.trained_on
+        first, second = self.validation, self.training_actions
         assert first is not None
         if second is None:
             return first
@@ -186,42 +186,42 @@ class Material:
         heard = sorted(self.media)
         judged = [name for name in RECORDINGS["paper"] if name in self.media]
         others = [name for name in heard if name not in RECORDINGS["paper"]]
-        words = f"{len(judged)} of the paper's 24 recordings"
-        if judged and self.trained_on is not None:
-            own = [name for name in others if name in self.trained_on.recordings]
+        description = f"{len(judged)} of the paper's 24 recordings"
+        if judged and self.training_actions is not None:
+            own = [name for name in others if name in self.training_actions.recordings]
             others = own or others
         elif not judged:
             others, judged = hold_out(heard)
-            words = f"{len(judged)} recordings held out by participant, none of the paper's"
+            description = f"{len(judged)} recordings held out by participant, none of the paper's"
         try:
             development = fold(others, folds=3)[0]
         except AnnotationError:
             development = others[::3]
         training = [name for name in others if name not in set(development)]
-        words += f"; chosen on {len(development)}, trained on {len(training)} others"
-        return RecordingSplit(tuple(judged), tuple(development), tuple(training), words)
+        description += f"; chosen on {len(development)}, trained on {len(training)} others"
+        return RecordingSplit(tuple(judged), tuple(development), tuple(training), description)
 
-    def learnt_from(self) -> dict[str, Any]:
+    def training_identity(self) -> dict[str, Any]:
         """What tells one training's recordings and marks from another's."""
         names = (*self.split.training, *self.split.development)
         sound = {name: self.recording(name).key for name in names}
-        return {"sound": sound, "marks": self.marked.only(names).fingerprint}
+        return {"sound": sound, "marks": self.all_actions.only(names).fingerprint}
 
     def describe_training(self, encoder: str) -> str:
         """Head, loss, settings, encoder and data of a training, in words."""
         own = "the paper's head, loss and settings"
         other = ", ".join(f"{name} {value}" for name, value in self.plan.settings.items())
         changed = f" but {other}" if other else ""
-        return f"{own}{changed} over {encoder}; {self.plan.audio_is}; {self.split.words}"
+        return f"{own}{changed} over {encoder}; {self.plan.audio_is}; {self.split.description}"
 
-    def once(self, name: str, make: Callable[[], Value]) -> Value:
+    def compute_once(self, name: str, make: Callable[[], Value]) -> Value:
         """What `make` makes, the first time it is asked for under `name`."""
-        if name not in self.memory:
-            self.memory[name] = make()
-        found: Value = self.memory[name]
+        if name not in self.computed:
+            self.computed[name] = make()
+        found: Value = self.computed[name]
         return found
 
-    def room(self, name: str, settings: Mapping[str, Any]) -> Path:
+    def results_folder(self, name: str, settings: Mapping[str, Any]) -> Path:
         """A folder for what takes long, of its own for other settings: that is how runs resume."""
         text = json.dumps(settings, sort_keys=True, default=str)
         digest = hashlib.sha256(text.encode()).hexdigest()[:12]
