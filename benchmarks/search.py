@@ -74,7 +74,7 @@ def main() -> None:
                 print(
                     f"words {query!r}: {len(found)} in {1000 * took:.0f} ms, cpu {1000 * cpu:.0f}"
                 )
-            encoder = SentenceEncoder.at_hand()
+            encoder = SentenceEncoder.if_available()
             if encoder is None:
                 return
             (run,) = archive.runs

@@ -144,7 +144,7 @@ def hear(
 
 def finder(question: str, listener: SoundListener) -> NamedSounds:
     """What hears the sounds that are meant, by name and by meaning."""
-    meaning = SentenceEncoder.at_hand()
+    meaning = SentenceEncoder.if_available()
     made = next(sound_finders(question, listener, length=4.0, meaning=meaning, store=ModelStore()))
     assert isinstance(made, NamedSounds)
     return made

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from earmark.features.pretrained.checkpoint import build
-from earmark.features.pretrained.detector import Transformer
+from earmark.features.pretrained.detector import TransformerSize
 from earmark.features.pretrained.vocabulary import class_names
 from earmark.models import MODELS, Model
 
@@ -24,7 +24,7 @@ BLOCK = np.random.RandomState(0).standard_normal(1 << 20).astype(np.float32)
 """Drawn once; a weight takes as much as it needs from a place of its own."""
 
 
-SMALL = Transformer(width=32, heads=2, layers=3)
+SMALL = TransformerSize(width=32, heads=2, layers=3)
 
 
 def small(name: str) -> Model:

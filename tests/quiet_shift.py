@@ -34,7 +34,7 @@ def require_yamnet() -> None:
 
 def require_minilm() -> SentenceEncoder:
     """MiniLM; skip the test where it is absent."""
-    encoder = SentenceEncoder.at_hand()
+    encoder = SentenceEncoder.if_available()
     if encoder is None:
         pytest.skip("no MiniLM here: earmark models get minilm, minilm-tokenizer")
     return encoder

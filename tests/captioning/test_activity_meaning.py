@@ -14,7 +14,7 @@ def test_without_the_model_words_decide(tmp_path):
     assert compare_activities(ModelStore(tmp_path), ["chop onions"]) is same_activity
 
 
-@pytest.mark.skipif(SentenceEncoder.at_hand() is None, reason="earmark models get evidence")
+@pytest.mark.skipif(SentenceEncoder.if_available() is None, reason="earmark models get evidence")
 @pytest.mark.parametrize(
     ("first", "last", "same"),
     [

@@ -11,7 +11,7 @@ import pytest
 
 from earmark.errors import ModelMismatch
 from earmark.features import ENCODERS, encoder_named
-from earmark.features.encoder_spec import make_encoder, moved, portable, split_name
+from earmark.features.encoder_spec import make_encoder, moved, portable_options, split_name
 from earmark.media import Sound
 from tone_model import write_model, write_queries
 
@@ -70,7 +70,7 @@ def test_what_a_gate_remembers_leaves_out_where_things_are(tmp_path):
     model, queries = write_model(tmp_path / "m.onnx"), tmp_path / "q.txt"
     write_queries(queries, "a low hum", "a high whistle")
     made = encoder_named(f"dasm:weights={model}:queries={queries}")
-    kept = json.loads(json.dumps(portable(made)))
+    kept = json.loads(json.dumps(portable_options(made)))
     assert kept == {"reads": "logits", "threshold": 0.0, "expects": made.fingerprint()}
     again = moved(ENCODERS["dasm"](**kept), {"weights": str(model), "queries": str(queries)})
     sound = [Sound(np.zeros(32_000, np.float32), 0.0, 32_000)]
@@ -78,7 +78,7 @@ def test_what_a_gate_remembers_leaves_out_where_things_are(tmp_path):
     write_queries(queries, "a high whistle", "a low hum")
     with pytest.raises(ModelMismatch, match="trained on another dasm, or on other queries"):
         list(again.encode(sound))
-    assert portable(encoder_named("log-mel")) == asdict(encoder_named("log-mel"))
+    assert portable_options(encoder_named("log-mel")) == asdict(encoder_named("log-mel"))
 
 
 def test_files_may_be_elsewhere_and_nothing_else_may_change():

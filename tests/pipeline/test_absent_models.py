@@ -11,7 +11,7 @@ from earmark.captioning.speech_plan import SpeechPlan
 from earmark.errors import ModelMissing
 from earmark.evidence.picture_evidence import kinds_at_hand
 from earmark.models import ModelStore
-from earmark.models.catalogue import MEANING, PPOCR, SETS, WHISPER
+from earmark.models.catalogue import MINILM, PPOCR, SETS, WHISPER
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.pipeline.run_plan import make_plan
 from making import make_video
@@ -21,7 +21,7 @@ PARTS = {
     "said": ("silero-vad", *WHISPER),
     "read": PPOCR,
     "seen": ("efficientdet-lite0",),
-    "meant": MEANING,
+    "meant": MINILM,
 }
 LIBRARIES = ("ai_edge_litert", "cv2", "tokenizers")
 
@@ -33,7 +33,7 @@ def works(store: ModelStore) -> dict[str, str]:
     assert len(plan.look.readers if plan.look else ()) == len(looked)
     told = dict.fromkeys(looked, "")
     told |= {"heard": ""} if plan.namer else {}
-    told |= {"meant": ""} if SentenceEncoder.at_hand(store) else {}
+    told |= {"meant": ""} if SentenceEncoder.if_available(store) else {}
     try:
         SpeechPlan(speech=True).open_listener(store)
     except ModelMissing as error:

@@ -42,7 +42,7 @@ def compare_activities(
     store: ModelStore, activities: Iterable[str | None]
 ) -> Callable[[str, str], bool]:
     """What compares `activities`: by meaning too where the sentence model is in `store`."""
-    encoder = SentenceEncoder.at_hand(store)
+    encoder = SentenceEncoder.if_available(store)
     if encoder is None:
         return same_activity
     meaning = ActivityMeaning(encoder)

@@ -162,7 +162,7 @@ def report(stored: StoredModel) -> None:
         f"{stored.name}: {stored.size_bytes:,} bytes from {stored.origin} "
         f"in {stored.seconds:.1f} s, kept as {stored.path}"
     )
-    if stored.is_proven:
+    if stored.is_verified:
         out.print(f"sha256 {stored.sha256}, as published")
     elif MODELS.named(stored.name).origins:
         warn(f"no hash is known for {stored.name}, so it is kept unproven; sha256 {stored.sha256}")

@@ -213,7 +213,7 @@ class SoundTracker:
                 read.append(block)
                 yield block
 
-        for some in self.encoder.hear_cells(reading(), QuietCells()):
+        for some in self.encoder.cell_logits(reading(), QuietCells()):
             self._note(some)
             while read:
                 yield read.popleft()

@@ -62,7 +62,7 @@ class SoundEncoder(ABC):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cut:
+class Piece:
     """Whole cells of sound with some of what lies before and after them."""
 
     samples: FloatArray
@@ -73,7 +73,9 @@ class Cut:
     """Number of the first step, counted from time 0."""
 
 
-def cut(sound: Iterable[Sound], *, before: int = 0, after: int = 0, cell: int = 1) -> Iterator[Cut]:
+def cut_cells(
+    sound: Iterable[Sound], *, before: int = 0, after: int = 0, cell: int = 1
+) -> Iterator[Piece]:
     """Cut `sound` into whole cells of `cell` steps, with `before` and `after` samples around them.
 
         samples   [before|  cell  |  cell  |  cell  |after]
@@ -86,9 +88,9 @@ def cut(sound: Iterable[Sound], *, before: int = 0, after: int = 0, cell: int = 
         kept = np.concatenate([kept, block.values])
         cells = (len(kept) - before - after) // width
         if cells > 0:
-            yield Cut(kept[: before + cells * width + after], cells * cell, first)
+            yield Piece(kept[: before + cells * width + after], cells * cell, first)
             kept, first = kept[cells * width :], first + cells * cell
     steps = -(-(len(kept) - before) // STEP)
     if steps > 0:
         missing = before + -(-steps // cell) * width + after - len(kept)
-        yield Cut(np.pad(kept, (0, missing)), steps, first)
+        yield Piece(np.pad(kept, (0, missing)), steps, first)

@@ -20,15 +20,15 @@ from earmark.errors import ModelMismatch
 from earmark.features.encoder import Encoder
 from earmark.models import MODELS, PRETRAINED, find_checkpoint
 
-Made = TypeVar("Made")
+Built = TypeVar("Built")
 
-PLACES = ("weights", "queries", "store", "device", "batch", "threads")
+MACHINE_OPTIONS = ("weights", "queries", "store", "device", "batch", "threads")
 """Options of the machine: where files lie and how a model is run, not what is heard."""
 
-FIXED = ("name", "model")
+NOT_OPTIONS = ("name", "model")
 """Fields that say which encoder it is, and are no options of it."""
 
-DETECTS = "activity"
+ACTIVITY = "activity"
 """Of an encoder whose features are no score: what it reads to rank moments without a gate."""
 
 FILES = {"yamnet": {"weights": "yamnet"}, "dasm": {"weights": "dasm", "queries": "dasm-queries"}}
@@ -56,56 +56,60 @@ def option_types(kind: Callable[..., object]) -> dict[str, Any]:
     if not is_dataclass(made):
         return {}
     hints = get_type_hints(made)
-    return {each.name: hints[each.name] for each in fields(made) if each.name not in FIXED}
+    return {each.name: hints[each.name] for each in fields(made) if each.name not in NOT_OPTIONS}
 
 
-def make_encoder(kind: Callable[..., Made], text: str, *, detects: bool = False) -> Made:
+def make_encoder(kind: Callable[..., Built], text: str, *, as_detector: bool = False) -> Built:
     """What `kind`, which `text` names, makes of the options in `text`.
 
-    With `detects` it is to rank moments by itself, also where its features are no score. A
+    With `as_detector` it is to rank moments by itself, also where its features are no score. A
     `ValueError` says which options there are.
     """
     name, options = split_name(text)
     types = option_types(kind)
-    if detects and DETECTS in get_args(types.get("reads")):
-        options = {"reads": DETECTS, **options}
-    return kind(**_values(name, types, options))
+    if as_detector and ACTIVITY in get_args(types.get("reads")):
+        options = {"reads": ACTIVITY, **options}
+    return kind(**_parse_options(name, types, options))
 
 
-def moved(encoder: Encoder, options: Mapping[str, str]) -> Encoder:
-    """The same encoder on another machine: `PLACES` alone may change."""
+def with_machine_options(encoder: Encoder, options: Mapping[str, str]) -> Encoder:
+    """The same encoder on another machine: `MACHINE_OPTIONS` alone may change."""
     made: Any = encoder
     for option in options:
-        if option not in PLACES:
+        if option not in MACHINE_OPTIONS:
             raise ValueError(
-                f"a gate fixes {option!r} of its encoder; only {', '.join(PLACES)} may be given"
+                f"a gate fixes {option!r} of its encoder; "
+                f"only {', '.join(MACHINE_OPTIONS)} may be given"
             )
     return cast(
-        Encoder, replace(made, **_values(type(made).__name__, option_types(type(made)), options))
+        Encoder,
+        replace(made, **_parse_options(type(made).__name__, option_types(type(made)), options)),
     )
 
 
-def portable(encoder: Encoder) -> dict[str, Any]:
-    """The options that change what is heard, for a gate to remember: none of `PLACES`.
+def portable_options(encoder: Encoder) -> dict[str, Any]:
+    """The options that change what is heard, for a gate to remember: none of `MACHINE_OPTIONS`.
 
     An encoder whose weights a user brings is held to them: `expects` is what they are now.
     """
     made: Any = encoder
-    kept = [name for name in option_types(type(made)) if name not in PLACES]
+    kept = [name for name in option_types(type(made)) if name not in MACHINE_OPTIONS]
     options = {name: getattr(made, name) for name in kept}
     return options | ({"expects": made.fingerprint()} if "expects" in options else {})
 
 
-def _values(name: str, types: Mapping[str, Any], options: Mapping[str, str]) -> dict[str, Any]:
+def _parse_options(
+    name: str, types: Mapping[str, Any], options: Mapping[str, str]
+) -> dict[str, Any]:
     """The options as their fields have them."""
     for option in options:
         if option not in types:
             known = ", ".join(types) or "none"
             raise ValueError(f"{name} has no option {option!r}; it has {known}")
-    return {key: _value(f"{name}: {key}", text, types[key]) for key, text in options.items()}
+    return {key: _parse_option(f"{name}: {key}", text, types[key]) for key, text in options.items()}
 
 
-def _value(option: str, text: str, wanted: Any) -> Any:
+def _parse_option(option: str, text: str, wanted: Any) -> Any:
     if get_origin(wanted) is UnionType:  # such as `float | None`
         wanted = next(kind for kind in get_args(wanted) if kind is not type(None))
     if get_origin(wanted) is Literal:
@@ -125,7 +129,7 @@ def encoder_files(name: str) -> dict[str, str]:
     return {"weights": name} if name in PRETRAINED else FILES.get(name, {})
 
 
-def options_in(folder: Path, name: str) -> dict[str, str]:
+def weights_options(folder: Path, name: str) -> dict[str, str]:
     """The options that say where in `folder` the files of `name` lie; none unless all do."""
     if name in PRETRAINED:
         try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from earmark.features.encoder import STEP, SoundEncoder, cut
+from earmark.features.encoder import STEP, SoundEncoder, cut_cells
 from earmark.features.spectrum import decibels
 from earmark.media import Sound
 from earmark.timeline import CLOCK_RATE, FloatArray, Track
@@ -19,7 +19,7 @@ class Energy(SoundEncoder):
 
     def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
         """The energy of `sound`."""
-        for piece in cut(sound):
+        for piece in cut_cells(sound):
             yield Track(rms(piece.samples), start=piece.first / CLOCK_RATE)
 
 
@@ -35,7 +35,7 @@ class EnergyVariance(SoundEncoder):
     def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
         """The energy variance of `sound`."""
         side = max(1, round(self.around * CLOCK_RATE / 2))
-        for piece in cut(sound, before=side * STEP, after=side * STEP):
+        for piece in cut_cells(sound, before=side * STEP, after=side * STEP):
             levels = np.maximum(decibels(rms(piece.samples)), self.floor_db)
             around = np.lib.stride_tricks.sliding_window_view(levels, 2 * side + 1)
             yield Track(around.var(axis=1).astype(np.float32), start=piece.first / CLOCK_RATE)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from earmark.features.encoder import SoundEncoder
-from earmark.features.spectrum import QUIET, mel_weights, on_one_thread, power_spectra
+from earmark.features.spectrum import POWER_FLOOR, mel_weights, power_spectra, serial_matmul
 from earmark.media import Sound
 from earmark.timeline import CLOCK_RATE, HOP, FloatArray, Track
 
-FINE = 64
+FINE_BANDS = 64
 """Mel bands whose logarithms are averaged into `FloorMel.bands`: a tone fills only one of them."""
 
 
@@ -44,11 +44,11 @@ class FloorMel(SoundEncoder):
 
     def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
         """The levels of `sound` above its floor, beside those against its recent past."""
-        weights = mel_weights(FINE)
-        floor = Floor(self.rise * HOP)
+        weights = mel_weights(FINE_BANDS)
+        floor = NoiseFloor(self.rise * HOP)
         past = RunningMoments(self.memory, self.bands)
         for power, first in power_spectra(sound):
-            fine = np.log(on_one_thread(power.mean(axis=1), weights) + QUIET)  # (steps, FINE)
+            fine = np.log(serial_matmul(power.mean(axis=1), weights) + POWER_FLOOR)  # (steps, FINE)
             levels = fine.reshape(len(fine), self.bands, -1).mean(axis=2)
             rows = [levels - floor.advance(levels), past.normalise(levels, self.least_spread)]
             values = np.concatenate(rows, axis=1).astype(np.float32)
@@ -90,7 +90,7 @@ class RunningMoments:
         return filtered
 
 
-class Floor:
+class NoiseFloor:
     """The lowest level of a second so far, raised by `rise` a step; carried from block to block."""
 
     def __init__(self, rise: float) -> None:

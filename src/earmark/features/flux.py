@@ -8,7 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from earmark.features.encoder import SoundEncoder
-from earmark.features.spectrum import QUIET, SPECTRA, mel_weights, on_one_thread, power_spectra
+from earmark.features.spectrum import (
+    POWER_FLOOR,
+    SPECTRA,
+    mel_weights,
+    power_spectra,
+    serial_matmul,
+)
 from earmark.media import Sound
 from earmark.timeline import CLOCK_RATE, Track
 
@@ -26,7 +32,7 @@ class Flux(SoundEncoder):
         """The spectral flux of `sound`; the first 10 ms have nothing to rise from and are 0."""
         weights, before = mel_weights(self.bands), None
         for power, first in power_spectra(sound):
-            levels = np.log(on_one_thread(power.reshape(-1, len(weights)), weights) + QUIET)
+            levels = np.log(serial_matmul(power.reshape(-1, len(weights)), weights) + POWER_FLOOR)
             start = levels[:1] if before is None else before
             rises = np.diff(levels, axis=0, prepend=start).clip(0).mean(axis=1)
             before = levels[-1:]

@@ -25,7 +25,7 @@ from earmark.media.frame import Pixels
 from earmark.media.video_scan import GreyFrame, scan_video
 from earmark.timeline import CLOCK_RATE, HOP, Track
 
-STRETCH = 30 * CLOCK_RATE
+TRACK_STEPS = 30 * CLOCK_RATE
 """Steps of one track."""
 
 
@@ -45,17 +45,17 @@ class Motion(ABC):
         """The motion in `recording`; `MediaError` where there are no pictures."""
         steps = math.ceil(recording.duration * CLOCK_RATE - 1e-9)
         shown = scan_video(recording, width_pixels=self.width_pixels, meter=meter)
-        return lay(self._changes(shown), steps)
+        return place_on_clock(self._changes(shown), steps)
 
     def _changes(self, shown: Iterable[GreyFrame]) -> Iterator[Change]:
         for before, after in pairwise(shown):
             if after.grey.shape == before.grey.shape:
                 gap = after.time - before.time
-                amount = self.between(before.grey, after.grey) * HOP / gap
+                amount = self.measure_motion(before.grey, after.grey) * HOP / gap
                 yield Change(before.time, after.time, amount)
 
     @abstractmethod
-    def between(self, before: Pixels, after: Pixels) -> float:
+    def measure_motion(self, before: Pixels, after: Pixels) -> float:
         """How much moves from one grey picture to the next."""
 
 
@@ -69,11 +69,11 @@ class Change:
     """For one step of the clock."""
 
 
-def lay(changes: Iterable[Change], steps: int) -> Iterator[Track]:
+def place_on_clock(changes: Iterable[Change], steps: int) -> Iterator[Track]:
     """Changes in order on `steps` steps of the clock; 0 before the first and after the last."""
     amounts = _amounts(changes, steps)
-    for first in range(0, steps, STRETCH):
-        values = np.fromiter(islice(amounts, STRETCH), np.float32)
+    for first in range(0, steps, TRACK_STEPS):
+        values = np.fromiter(islice(amounts, TRACK_STEPS), np.float32)
         yield Track(values, start=first / CLOCK_RATE)
 
 
@@ -93,7 +93,7 @@ class FrameDifference(Motion):
 
     width_pixels: int = 160
 
-    def between(self, before: Pixels, after: Pixels) -> float:
+    def measure_motion(self, before: Pixels, after: Pixels) -> float:
         """The mean absolute difference."""
         return float(np.abs(after.astype(np.int16) - before).mean()) / 255
 
@@ -109,11 +109,11 @@ class OpticalFlow(Motion):
     is_compensated: bool = False
     """Whether the median flow is taken away first: what is left is not the wearer's own motion."""
 
-    def between(self, before: Pixels, after: Pixels) -> float:
+    def measure_motion(self, before: Pixels, after: Pixels) -> float:
         """The mean length of the flow vectors."""
         # Pyramid of 3 halvings, 15-pixel windows, 3 rounds, neighbourhoods of 5 and 1.2: the
         # values of OpenCV's own examples.
-        flow = _vision().calcOpticalFlowFarneback(before, after, None, 0.5, 3, 15, 3, 5, 1.2, 0)
+        flow = _opencv().calcOpticalFlowFarneback(before, after, None, 0.5, 3, 15, 3, 5, 1.2, 0)
         if self.is_compensated:
             flow = flow - np.median(flow, axis=(0, 1))  # (height, width, 2), medians by axis
         lengths = np.hypot(flow[..., 0], flow[..., 1])
@@ -127,7 +127,7 @@ class CompensatedFlow(OpticalFlow):
     is_compensated: bool = True
 
 
-def _vision() -> Any:
+def _opencv() -> Any:
     try:
         import cv2
     except ImportError as error:

@@ -17,12 +17,12 @@ from earmark.timeline import FloatArray, Span
 BACKGROUND = "Silence"
 """From this class of AudioSet to the last they name rooms, noise and the recording itself."""
 
-MOST = 3
+MAX_TAGS = 3
 """Names a stretch has at most."""
 
-LEAST = 0.2
+MIN_PROBABILITY = 0.2
 """Probability from which on a class is named."""
-_LEAST_LOGIT = math.log(LEAST / (1 - LEAST))
+_MIN_LOGIT = math.log(MIN_PROBABILITY / (1 - MIN_PROBABILITY))
 
 
 class SoundTagger(SoundEncoder):
@@ -48,7 +48,7 @@ class SoundTagger(SoundEncoder):
         """What is heard in each of `spans`, likeliest first; the recording is heard once.
 
         A class is as likely in a span as at its likeliest moment there, and named where that is at
-        least `LEAST`. Spans may overlap and come in any order.
+        least `MIN_PROBABILITY`. Spans may overlap and come in any order.
         """
         listener = replace(self, reads="logits", threshold=0.0)  # type: ignore[type-var]
         best = np.full((len(spans), len(self.classes)), -np.inf, dtype=np.float32)
@@ -61,13 +61,13 @@ class SoundTagger(SoundEncoder):
                     best[place] = np.maximum(best[place], inside.max(axis=0))
         if BACKGROUND in self.classes:
             best[:, self.classes.index(BACKGROUND) :] = -np.inf
-        likeliest = np.argsort(-best, axis=1, kind="stable")[:, :MOST].tolist()
+        likeliest = np.argsort(-best, axis=1, kind="stable")[:, :MAX_TAGS].tolist()
         return [
-            tuple(self.classes[place] for place in places if row[place] >= _LEAST_LOGIT)
+            tuple(self.classes[place] for place in places if row[place] >= _MIN_LOGIT)
             for row, places in zip(best, likeliest, strict=True)
         ]
 
-    def _strongest(self, posteriors: FloatArray) -> FloatArray:
+    def _activity(self, posteriors: FloatArray) -> FloatArray:
         """The greatest of each row, `(steps,)`, of any class that hands may have to do with."""
         excluded = not_manipulation() if self.excluded is None else frozenset(self.excluded)
         kept = np.flatnonzero([name not in excluded for name in self.classes])

@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from earmark.features.encoder import SAMPLE_RATE, STEP, cut
+from earmark.features.encoder import SAMPLE_RATE, STEP, cut_cells
 from earmark.media import Sound
 from earmark.timeline import FloatArray
 
@@ -17,16 +17,16 @@ WINDOW = 512
 SPECTRA = 4
 """Spectra in one step of the clock: one every 10 ms."""
 
-IN_CACHE = 512
+SPECTRA_PER_BLOCK = 512
 """Spectra that are made at once; 3,000 at once take a fifth longer, and fault in their memory."""
 
 SMALL_PRODUCT = 1 << 19
 """Multiplications up to which OpenBLAS stays on one thread, with room to spare."""
 
-WIDE = 128
+MAX_COLUMNS = 128
 """Columns of such a product, at most."""
 
-QUIET = 1e-8
+POWER_FLOOR = 1e-8
 """Power added before the logarithm: -80 dB, where a full-scale tone has its mean square, 0.5."""
 
 SILENCE_DB = -100.0
@@ -45,17 +45,17 @@ def power_spectra(sound: Iterable[Sound]) -> Iterator[tuple[FloatArray, int]]:
     margin = (WINDOW - hop) // 2
     taper = np.hanning(WINDOW + 1)[:-1]
     taper = (taper / np.sqrt((taper**2).sum() * WINDOW / 2)).astype(np.float32)  # see QUIET
-    for piece in cut(sound, before=margin, after=margin):
+    for piece in cut_cells(sound, before=margin, after=margin):
         rows = np.lib.stride_tricks.sliding_window_view(piece.samples, WINDOW)[::hop]
         rows = rows[: piece.steps * SPECTRA]
         power = np.empty((len(rows), WINDOW // 2 + 1), dtype=np.float32)
-        for start in range(0, len(rows), IN_CACHE):
-            spectra = fft.rfft(rows[start : start + IN_CACHE] * taper, axis=1)
-            np.add(spectra.real**2, spectra.imag**2, out=power[start : start + IN_CACHE])
+        for start in range(0, len(rows), SPECTRA_PER_BLOCK):
+            spectra = fft.rfft(rows[start : start + SPECTRA_PER_BLOCK] * taper, axis=1)
+            np.add(spectra.real**2, spectra.imag**2, out=power[start : start + SPECTRA_PER_BLOCK])
         yield power.reshape(piece.steps, SPECTRA, -1), piece.first
 
 
-def on_one_thread(rows: FloatArray, weights: FloatArray) -> FloatArray:
+def serial_matmul(rows: FloatArray, weights: FloatArray) -> FloatArray:
     """`rows @ weights`, a small part at a time.
 
     A product this large wakes the linear algebra library's threads, which then spin between
@@ -63,7 +63,7 @@ def on_one_thread(rows: FloatArray, weights: FloatArray) -> FloatArray:
     all the rest where the other core has work of its own.
     """
     inner, columns = weights.shape
-    wide = min(columns, WIDE)
+    wide = min(columns, MAX_COLUMNS)
     high = max(1, SMALL_PRODUCT // (inner * wide))
     product = np.empty((len(rows), columns), dtype=rows.dtype)
     for first in range(0, columns, wide):

@@ -26,9 +26,9 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from earmark.features.encoder import STEP, cut
+from earmark.features.encoder import STEP, cut_cells
 from earmark.features.sound_tags import SoundTagger
-from earmark.features.spectrum import on_one_thread
+from earmark.features.spectrum import serial_matmul
 from earmark.media import Sound
 from earmark.media.child_process import cores
 from earmark.models import ModelStore
@@ -42,27 +42,27 @@ WINDOW, BANDS, LEAST_POWER, SPECTRA, EMBEDDING, WEIGHTS, BIASES = 11, 22, 23, 32
 """Tensors of the published file: what spectra are made with, added to before their logarithm, and
 read as; what the last layer reads, multiplies by and adds."""
 
-WITHOUT_ENDS = {3839128: SPECTRA, 3839120: EMBEDDING, 3836304: 28, 3836212: 92}
+MODEL_EDITS = {3839128: SPECTRA, 3839120: EMBEDDING, 3836304: 28, 3836212: 92}
 """Edits of the published file: its input, its output, the number of its 47 operators between them,
 and the way to the list of these. Its own spectra take a third of the time of all."""
 
-SIZE, EVERY = 512, 160
+FFT_SIZE, FFT_HOP = 512, 160
 """Samples of a spectrum and from one to the next, at 16 kHz."""
 
-SHAPE = (96, 64)
+PATCH_SHAPE = (96, 64)
 """Spectra of a patch, and bands of each."""
 
-AT_ONCE = 4
+BLOCK = 4
 """Patches whose spectra are made together, which then stay in the cache."""
 
-WORTH_A_THREAD, MOST_THREADS = 8, 4
+PATCHES_PER_THREAD, MAX_THREADS = 8, 4
 """Patches that a thread is worth being asked for, and as many threads as help."""
 
 CLASSES, WIDTH = 521, 1024
 
 Reads = Literal["logits", "activity", "embedding"]
 
-_Begun = tuple[int, int, IndexArray, list[Future[FloatArray]]]
+_PendingLogits = tuple[int, int, IndexArray, list[Future[FloatArray]]]
 """A stretch of sound: its first cell, its steps, the cells that are heard, and their logits."""
 
 
@@ -112,49 +112,49 @@ class YAMNet(SoundTagger):
         """
         for cells, steps, first in _cells(sound, self.cell):
             with borrow(_QuantizedNetwork, self._file()) as network:
-                rows = self._read(network, network.listen(cells))
+                rows = self._features(network, network.embed(cells))
             values = np.repeat(rows, self.cell, axis=0)[:steps]
             yield Track(values, start=first / CLOCK_RATE)
 
-    def hear_cells(
+    def cell_logits(
         self, sound: Iterable[Sound], wanted: Callable[[FloatArray], IndexArray]
     ) -> Iterator[tuple[int, int, IndexArray, FloatArray]]:
         """Of each stretch of `sound` its first cell, its steps, and logits of some of its cells.
 
         Which is for `wanted` to say, given the samples of every cell in it, `(cells, samples)`.
         """
-        waiting: deque[_Begun] = deque()  # one of them is heard while the next one is read
+        waiting: deque[_PendingLogits] = deque()  # one of them is heard while the next one is read
         with ThreadPoolExecutor(_threads()) as pool:
-            for begun in self._begin(sound, wanted, pool):
-                waiting.append(begun)
+            for pending in self._submit(sound, wanted, pool):
+                waiting.append(pending)
                 if len(waiting) > 1:
                     yield _finish(waiting.popleft())
             yield from map(_finish, waiting)
 
-    def _begin(
+    def _submit(
         self, sound: Iterable[Sound], wanted: Callable[[FloatArray], IndexArray], pool: Executor
-    ) -> Iterator[_Begun]:
-        """What `hear_cells` gives of each stretch; its logits are being made."""
+    ) -> Iterator[_PendingLogits]:
+        """What `cell_logits` gives of each stretch; its logits are being made."""
         width = self.cell * STEP
         before = (PATCH - width) // 2
         for patches, steps, first in _cells(sound, self.cell):
             places = wanted(patches[:, before : before + width])
-            shares = np.array_split(places, min(_threads(), 1 + len(places) // WORTH_A_THREAD))
+            shares = np.array_split(places, min(_threads(), 1 + len(places) // PATCHES_PER_THREAD))
             parts = [pool.submit(self._logits, patches[own]) for own in shares]
             yield first // self.cell, steps, places, parts
 
     def _logits(self, patches: FloatArray) -> FloatArray:
         with borrow(_QuantizedNetwork, self._file()) as network:
-            return network.logits(network.listen(patches))
+            return network.logits(network.embed(patches))
 
-    def _read(self, network: _QuantizedNetwork, rows: FloatArray) -> FloatArray:
+    def _features(self, network: _QuantizedNetwork, rows: FloatArray) -> FloatArray:
         """What is asked for, one row a cell, of embeddings in whole numbers."""
         if self.reads == "embedding":
             return network.embedding(rows)
         logits = network.logits(rows)
         if self.reads == "logits":
             return logits
-        return self._strongest(1 / (1 + np.exp(-logits)))
+        return self._activity(1 / (1 + np.exp(-logits)))
 
     def _file(self) -> Path:
         return self.weights or ModelStore.at(self.store).find("yamnet")
@@ -164,7 +164,7 @@ class _QuantizedNetwork:
     """The published file, opened on one thread; not to be shared between threads."""
 
     def __init__(self, path: Path) -> None:
-        self._interpreter = open_network("yamnet", path, edits=WITHOUT_ENDS)
+        self._interpreter = open_network("yamnet", path, edits=MODEL_EDITS)
         details = {each["index"]: each for each in self._interpreter.get_tensor_details()}
         self._window, self._bands, self._least, weights, biases = map(
             self._interpreter.get_tensor, (WINDOW, BANDS, LEAST_POWER, WEIGHTS, BIASES)
@@ -176,7 +176,7 @@ class _QuantizedNetwork:
         self._weights_scale, _ = details[WEIGHTS]["quantization"]
         self._biases = biases * details[BIASES]["quantization"][0]
 
-    def listen(self, patches: FloatArray) -> FloatArray:
+    def embed(self, patches: FloatArray) -> FloatArray:
         """The embedding of each patch as the whole numbers it is kept in, `(patches, WIDTH)`."""
         rows = np.empty((len(patches), WIDTH))
         for place, spectra in enumerate(self._spectra(patches) if len(patches) else ()):
@@ -190,18 +190,20 @@ class _QuantizedNetwork:
         from scipy import fft  # slow to import
 
         parts = np.lib.stride_tricks.sliding_window_view(patches, len(self._window), axis=1)
-        parts = parts[:, ::EVERY]
-        whole = np.empty((len(patches), *SHAPE), dtype=np.int8)
-        padded = np.zeros((AT_ONCE, SHAPE[0], SIZE), dtype=np.float32)  # as the transform wants it
-        for first in range(0, len(patches), AT_ONCE):
-            some = slice(first, first + AT_ONCE)
+        parts = parts[:, ::FFT_HOP]
+        whole = np.empty((len(patches), *PATCH_SHAPE), dtype=np.int8)
+        padded = np.zeros(
+            (BLOCK, PATCH_SHAPE[0], FFT_SIZE), dtype=np.float32
+        )  # as the transform wants it
+        for first in range(0, len(patches), BLOCK):
+            some = slice(first, first + BLOCK)
             filled = padded[: len(parts[some])]
             np.multiply(parts[some], self._window, out=filled[..., : len(self._window)])
             spectra = np.abs(fft.rfft(filled, axis=2))
-            bands = on_one_thread(spectra.reshape(-1, spectra.shape[2]), self._bands)
+            bands = serial_matmul(spectra.reshape(-1, spectra.shape[2]), self._bands)
             levels = np.log(bands + self._least) / np.float32(self._level)
             rounded = np.clip(np.rint(levels) + self._offset, -128, 127)
-            whole[some] = rounded.reshape(-1, *SHAPE)
+            whole[some] = rounded.reshape(-1, *PATCH_SHAPE)
         return whole
 
     def embedding(self, rows: FloatArray) -> FloatArray:
@@ -214,18 +216,18 @@ class _QuantizedNetwork:
         Products of whole numbers are exact, in whatever order they are summed, so neither the
         machine nor the number of rows shows.
         """
-        products = on_one_thread(rows, self._weights)
+        products = serial_matmul(rows, self._weights)
         logits = products * (self._scale * self._weights_scale) + self._biases
         return logits.astype(np.float32)
 
 
 def _threads() -> int:
     """Threads to hear patches with: one where a batch has a process on every core already."""
-    return 1 if current_process().daemon else min(MOST_THREADS, cores())
+    return 1 if current_process().daemon else min(MAX_THREADS, cores())
 
 
-def _finish(begun: _Begun) -> tuple[int, int, IndexArray, FloatArray]:
-    first, steps, places, parts = begun
+def _finish(pending: _PendingLogits) -> tuple[int, int, IndexArray, FloatArray]:
+    first, steps, places, parts = pending
     return first, steps, places, np.concatenate([part.result() for part in parts])
 
 
@@ -233,6 +235,6 @@ def _cells(sound: Iterable[Sound], cell: int) -> Iterator[tuple[FloatArray, int,
     """Patches centred on cells of `cell` steps, how many steps they stand for, and the first."""
     width = cell * STEP
     before = (PATCH - width) // 2
-    for piece in cut(sound, before=before, after=PATCH - width - before, cell=cell):
+    for piece in cut_cells(sound, before=before, after=PATCH - width - before, cell=cell):
         patches = np.lib.stride_tricks.sliding_window_view(piece.samples, PATCH)[::width]
         yield patches, piece.steps, piece.first

@@ -10,7 +10,7 @@ from pathlib import Path
 from earmark.errors import EarmarkError
 from earmark.features import ENCODERS
 from earmark.features.encoder import Encoder
-from earmark.features.encoder_spec import encoder_files, make_encoder, options_in, split_name
+from earmark.features.encoder_spec import encoder_files, make_encoder, split_name, weights_options
 from earmark.gate.frontline import Frontline
 from earmark.gate.gate import Gate, default_gate
 from earmark.models import ModelStore
@@ -78,7 +78,7 @@ def frontline_named(name: str | Frontline) -> Frontline:
             f"there is no frontline {name!r}; there are {AUTO}, {', '.join(FRONTLINES)}, "
             f"and your own gate files ({SUFFIX})"
         )
-    made = make_encoder(FRONTLINES[kind], name, detects=True)
+    made = make_encoder(FRONTLINES[kind], name, as_detector=True)
     if isinstance(made, Frontline):
         return made
     shown = [f"{key}={value}" for key, value in options.items() if key != "store"]
@@ -102,7 +102,7 @@ def _located(text: str) -> str:
     if not needed or options.keys() & {"store", *needed}:
         return text
     folder = checkpoint_folder()
-    found = options_in(folder, _encoder_of(name)) if folder else {}
+    found = weights_options(folder, _encoder_of(name)) if folder else {}
     if not found and model_store() != ModelStore():
         found = {"store": str(model_store().folder)}
     return "".join([text, *(f":{key}={file}" for key, file in found.items())])

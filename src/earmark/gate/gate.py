@@ -24,7 +24,7 @@ import numpy as np
 from earmark.errors import ModelMismatch
 from earmark.features import ENCODERS
 from earmark.features.encoder import Encoder
-from earmark.features.encoder_spec import moved, option_types
+from earmark.features.encoder_spec import option_types, with_machine_options
 from earmark.gate.forecast_error import ForecastError
 from earmark.gate.frontline import Frontline
 from earmark.gate.rates import Fit, FittedRates
@@ -286,7 +286,7 @@ class Gate:
 
         Raises:
             ModelMismatch: this version has no such encoder, or one of another shape.
-            ValueError: a place that is none, see `earmark.features.encoder_spec.PLACES`.
+            ValueError: an option that is not in `earmark.features.encoder_spec.MACHINE_OPTIONS`.
         """
         card = self.card
         kind = ENCODERS.get(card.encoder)
@@ -298,7 +298,7 @@ class Gate:
             )
         made: Encoder = kind(**card.encoder_options)
         if places:
-            made = moved(made, places)
+            made = with_machine_options(made, places)
         if made.channels != card.channels or card.clock_rate != CLOCK_RATE:
             raise ModelMismatch(
                 f"this gate wants {card.channels} channels at {card.clock_rate} Hz and "

@@ -24,7 +24,7 @@ EXTRAS = {
 }
 """The library each extra brings."""
 
-OWN = "your own"
+USER_LICENCE = "your own"
 """The licence of what a user brings."""
 
 _SED = "https://github.com/fschmid56/PretrainedSED/releases/download/v0.0.1"
@@ -48,7 +48,7 @@ class Layout:
     block: int = 1
     """Steps of one decision; chunks lie whole decisions apart, so that these fall together."""
 
-    def every(self, seconds: float) -> Layout:
+    def with_hop(self, seconds: float) -> Layout:
         """The same with another hop; a model of one row a chunk speaks for the middle of it."""
         hop = round(seconds * CLOCK_RATE)
         fits = hop % self.block == 0 and 0 < hop <= self.chunk
@@ -295,7 +295,7 @@ _ROWS = (
         file="dasm.onnx",
         title="an open-vocabulary model of your own, asked for sounds in words",
         purpose="open-vocabulary encoder: a model of your own, see docs/encoders.md",
-        licence=OWN,
+        licence=USER_LICENCE,
         loader=f"{_NETWORKS}.query_encoder:QueryEncoder",
     ),
     Model(
@@ -303,14 +303,14 @@ _ROWS = (
         file="dasm.txt",
         title="the sounds `dasm` is asked for",
         purpose="what `dasm` listens for, one a line",
-        licence=OWN,
+        licence=USER_LICENCE,
     ),
     Model(
         name="dasm-embeddings",
         file="dasm.npy",
         title="the embeddings of the sounds `dasm` is asked for",
         purpose="the embeddings of those, if `dasm` asks for them",
-        licence=OWN,
+        licence=USER_LICENCE,
     ),
     Model(
         name="yamnet",
@@ -463,11 +463,11 @@ WHISPER = ("whisper-encoder", "whisper-decoder", "whisper-vocabulary", "whisper-
 PPOCR = ("ppocr-detection", "ppocr-recognition")
 """The files the text reader is made of."""
 
-MEANING = ("minilm", "minilm-tokenizer")
+MINILM = ("minilm", "minilm-tokenizer")
 """The files that find sounds and captions by meaning."""
 
 SETS = {
-    "evidence": ("yamnet", "efficientdet-lite0", *PPOCR, "silero-vad", *WHISPER, *MEANING),
+    "evidence": ("yamnet", "efficientdet-lite0", *PPOCR, "silero-vad", *WHISPER, *MINILM),
 }
 """Models that `earmark models get` fetches in one go, by the name of the set."""
 

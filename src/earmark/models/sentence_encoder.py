@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from earmark.errors import MissingExtra
-from earmark.models.catalogue import MEANING
+from earmark.models.catalogue import MINILM
 from earmark.models.model_store import ModelStore
 from earmark.models.onnx_session import open_session
 from earmark.timeline import FloatArray
@@ -20,10 +20,10 @@ from earmark.timeline import FloatArray
 WIDTH = 384
 """Values of one vector."""
 
-MOST_TOKENS = 128
+MAX_TOKENS = 128
 """Of one text; what is beyond is not read."""
 
-AT_ONCE = 32
+BATCH = 32
 """Texts in one pass of the network; they are sorted by length, so that little of it is padding."""
 
 
@@ -43,10 +43,10 @@ class SentenceEncoder:
         return SentenceEncoder, (self.store,)
 
     @classmethod
-    def at_hand(cls, store: ModelStore | None = None) -> SentenceEncoder | None:
+    def if_available(cls, store: ModelStore | None = None) -> SentenceEncoder | None:
         """The encoder if its files and library are on this machine; else None."""
         store = store or ModelStore()
-        is_here = all(store.state(name) == "here" for name in MEANING)
+        is_here = all(store.state(name) == "here" for name in MINILM)
         return cls(store) if is_here and find_spec("tokenizers") is not None else None
 
     def check(self) -> None:
@@ -59,22 +59,22 @@ class SentenceEncoder:
         vectors = np.zeros((len(texts), WIDTH), dtype=np.float32)
         with self._lock:
             session, tokenizer = self._open()
-            coded = tokenizer.encode_batch([text[: 8 * MOST_TOKENS] for text in texts])
+            coded = tokenizer.encode_batch([text[: 8 * MAX_TOKENS] for text in texts])
             order = sorted(range(len(texts)), key=lambda place: len(coded[place].ids))
             order = [place for place in order if texts[place].strip()]
-            for first in range(0, len(order), AT_ONCE):
-                places = order[first : first + AT_ONCE]
-                vectors[places] = _read(session, [coded[place].ids for place in places])
+            for first in range(0, len(order), BATCH):
+                places = order[first : first + BATCH]
+                vectors[places] = _embed(session, [coded[place].ids for place in places])
         return vectors
 
     def _open(self) -> tuple[Any, Any]:
         if self._parts is None:
-            model, words = (self.store.find(name) for name in MEANING)
+            model, words = (self.store.find(name) for name in MINILM)
             self._parts = open_session(model), _open_tokenizer(words)
         return self._parts
 
 
-def _read(session: Any, rows: Sequence[Sequence[int]]) -> FloatArray:
+def _embed(session: Any, rows: Sequence[Sequence[int]]) -> FloatArray:
     """The mean of the vectors of each text's tokens, made 1 long."""
     ids = np.zeros((len(rows), max(map(len, rows))), dtype=np.int64)
     for place, row in enumerate(rows):
@@ -96,5 +96,5 @@ def _open_tokenizer(path: Path) -> Any:
         ) from error
     tokenizer = Tokenizer.from_file(str(path))
     tokenizer.no_padding()
-    tokenizer.enable_truncation(MOST_TOKENS)
+    tokenizer.enable_truncation(MAX_TOKENS)
     return tokenizer

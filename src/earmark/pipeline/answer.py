@@ -88,7 +88,7 @@ def ask(
         bought = find(question, paths, run=folder, calls=calls, plan=plan, api_key=api_key).calls
     with Run(folder) as kept:
         gather = gather_entries if is_asked else telling_entries
-        entries = gather(kept, question, SentenceEncoder.at_hand(plan.store))
+        entries = gather(kept, question, SentenceEncoder.if_available(plan.store))
         totals = kept.totals()
     data, tokens = _NOTHING, 0
     if entries and is_asked:

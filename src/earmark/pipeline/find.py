@@ -237,7 +237,7 @@ class _Search:
         self.plan, self.ledger = plan, ledger
         self.recordings = recordings
         self.notes: list[str] = []
-        encoder = SentenceEncoder.at_hand(plan.store)
+        encoder = SentenceEncoder.if_available(plan.store)
         listening = plan.listening
         finders = list(
             sound_finders(

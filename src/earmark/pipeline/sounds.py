@@ -95,7 +95,7 @@ def sounds(
         (plan.store or ModelStore()).find("yamnet")
     assert listener is not None, "it is wanted"
     names = listener.encoder.classes
-    matches = match_sounds(words, names, SentenceEncoder.at_hand(plan.store))
+    matches = match_sounds(words, names, SentenceEncoder.if_available(plan.store))
     sources, now = plan.sources(), progress or Progress()
     now.update(recordings=len(sources))
     with open_backend(plan.backend, len(sources)) as backend:

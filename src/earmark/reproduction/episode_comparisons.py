@@ -22,7 +22,7 @@ from earmark.evaluation.paper.published_numbers import RULE, primary_of
 from earmark.evaluation.score_sources import scored
 from earmark.evaluation.tables import timeline_strip
 from earmark.features.encoder_spec import split_name
-from earmark.features.pretrained.segments import SURE, segments
+from earmark.features.pretrained.segments import PAPER_THRESHOLD, segments
 from earmark.features.pretrained.segments import boundaries as segment_boundaries
 from earmark.gate.frontline_registry import frontline_named
 from earmark.media import Meter
@@ -202,7 +202,7 @@ def _network_rows(inputs: PaperInputs) -> Iterator[Comparison]:
     """Boundaries a classifier of sounds places at 0.95, and its events against the annotated."""
     named = {split_name(line)[0]: line for line in inputs.plan.frontlines}
     for name, paper in NETWORKS.items():
-        quantity = f"{name}: boundaries at {SURE:g}"
+        quantity = f"{name}: boundaries at {PAPER_THRESHOLD:g}"
         if name not in named or not inputs.media:
             cure = f"bring its weights (earmark models add {name} FILE), --frontlines {name}"
             yield missing_row(quantity, paper, cure)
@@ -217,7 +217,7 @@ def _segment_rows(inputs: PaperInputs, line: str, quantity: str, paper: float) -
     names = primary_of(inputs.split.judged)
     for name in names:
         heard = list(encoder(inputs.recording(name), meter=Meter()))
-        count += len(segment_boundaries(segments(heard, classes, threshold=SURE)))
+        count += len(segment_boundaries(segments(heard, classes, threshold=PAPER_THRESHOLD)))
         if inputs.events and name in inputs.events.recordings:
             found = [
                 Action(each.span.start, each.span.end, each.name)

@@ -28,7 +28,7 @@ from earmark.evaluation.paper.operating_points import (
 from earmark.evaluation.paper.published_numbers import ENCODER, RULE, TRANSFER, primary_of
 from earmark.evaluation.score_sources import AnnotatedScores
 from earmark.evaluation.tables.table import Cells, Table, p_value, percent
-from earmark.features.pretrained.segments import SURE
+from earmark.features.pretrained.segments import PAPER_THRESHOLD
 from earmark.gate.episodes import CLOSED_GAP, SHORTEST
 from earmark.gate.gate import Gate
 from earmark.grid import Grid
@@ -271,7 +271,7 @@ def make_segmentation(inputs: PaperInputs) -> Outcome:
     rows = [Comparison("classes", 42, len(segmenter.classes), ran=ran, remarks=remarks)]
     rows += boundary_rows(scores.boundaries, n=f"boundaries of {n}", ran=ran)
     rows.append(Comparison("event F1, collar 0.5 s, %", None, 100 * scores.events.f1, n, ran=ran))
-    rows.append(Comparison(f"boundaries at {SURE:g}", 2015, scores.sure, n, ran=ran))
+    rows.append(Comparison(f"boundaries at {PAPER_THRESHOLD:g}", 2015, scores.sure, n, ran=ran))
     return Outcome(rows)
 
 

@@ -177,7 +177,7 @@ def search(
         folder: Of a run, or of an archive of them.
         words: All of them must be in a caption, or in a piece of evidence.
         most: At most so many moments.
-        meaning: Find what means much the same instead; see `SentenceEncoder.at_hand`.
+        meaning: Find what means much the same instead; see `SentenceEncoder.if_available`.
         told: Told the texts read so far and in all, where meaning is looked for the first time.
         blur: What is blurred in the pictures, where the runs have not done so.
 

@@ -18,7 +18,7 @@ import torch
 from earmark.evaluation.annotations.actions import Action
 from earmark.features import encoder_named
 from earmark.features.encoder import SoundEncoder
-from earmark.features.encoder_spec import portable, split_name
+from earmark.features.encoder_spec import portable_options, split_name
 from earmark.gate.gate import Card, Gate, OnnxScorer
 from earmark.gate.rates import RankRates
 from earmark.media.atomic_file import replacing
@@ -283,7 +283,7 @@ def finish(
     scores = {name: scorer.score_whole(material[name].features) for name in run["held_out"]}
     card = Card(
         encoder=name,
-        encoder_options=portable(encoder),
+        encoder_options=portable_options(encoder),
         channels=encoder.channels,
         clock_rate=CLOCK_RATE,
         context=panel.context,

@@ -28,7 +28,7 @@ from earmark.evaluation.metrics.boundaries import (
     match_events,
 )
 from earmark.evaluation.tables.table import plain
-from earmark.features.pretrained.segments import SURE, boundaries, segments
+from earmark.features.pretrained.segments import PAPER_THRESHOLD, boundaries, segments
 from earmark.media.atomic_file import replacing
 from earmark.timeline import CLOCK_RATE, FloatArray, Track
 from earmark.training.dataset import Material, TrainingRecording, fingerprint, fold
@@ -177,7 +177,7 @@ class SegmentScores:
     boundaries: Mapping[tuple[str, float], MatchCounts]
     """By `segments` or as many `even segments`, and by tolerance in seconds."""
     sure: int
-    """Boundaries where a posterior passes `SURE`."""
+    """Boundaries where a posterior passes `PAPER_THRESHOLD`."""
 
 
 def judge_segmenter(
@@ -203,7 +203,7 @@ def judge_segmenter(
                 total[name, tolerance] = total.get((name, tolerance), MatchCounts()) + counts
         named = [Action(each.span.start, each.span.end, each.name) for each in found]
         events += match_events(heard.actions, named, collar=ONSET_COLLAR)
-        sure += len(boundaries(segments([track], segmenter.classes, threshold=SURE)))
+        sure += len(boundaries(segments([track], segmenter.classes, threshold=PAPER_THRESHOLD)))
     return SegmentScores(events, total, sure)
 
 

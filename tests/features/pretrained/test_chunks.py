@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from earmark.features.pretrained.checkpoint import build
-from earmark.features.pretrained.chunk_encoder import hear_in_chunks
-from earmark.features.pretrained.panns import hold
+from earmark.features.pretrained.chunk_encoder import encode_in_chunks
+from earmark.features.pretrained.panns import repeat_decisions
 from earmark.media import Sound
 from earmark.models import MODELS
 from earmark.models.catalogue import CLIPS, TEN_SECONDS, Layout
@@ -46,7 +46,7 @@ def means(layout: Layout):
 def rows_of(samples: np.ndarray, layout: Layout, *sizes: int, batch: int = 3) -> np.ndarray:
     sound = blocks(samples.astype(np.float32), *(sizes or (len(samples),)))
     pieces, end = [], 0
-    for rows, first in hear_in_chunks(
+    for rows, first in encode_in_chunks(
         sound, means(layout), layout=layout, sample_rate=RATE, batch=batch
     ):
         assert first == end
@@ -72,10 +72,10 @@ def slowly(samples: np.ndarray, layout: Layout) -> np.ndarray:
 
 LAYOUTS = {
     "ten seconds every five": TEN_SECONDS,
-    "ten seconds every two": TEN_SECONDS.every(2.0),
-    "ten seconds side by side": TEN_SECONDS.every(10.0),
+    "ten seconds every two": TEN_SECONDS.with_hop(2.0),
+    "ten seconds side by side": TEN_SECONDS.with_hop(10.0),
     "the middle of two seconds": CLIPS,
-    "one step of two seconds": CLIPS.every(0.04),
+    "one step of two seconds": CLIPS.with_hop(0.04),
 }
 
 
@@ -113,7 +113,7 @@ def test_no_more_than_a_batch_is_held():
         heard += len(chunks)
         return np.zeros((len(chunks), 250, 1), np.float32)
 
-    for _ in hear_in_chunks(sound(), hear, layout=TEN_SECONDS, sample_rate=RATE, batch=4):
+    for _ in encode_in_chunks(sound(), hear, layout=TEN_SECONDS, sample_rate=RATE, batch=4):
         pass
     assert heard == 39
 
@@ -124,7 +124,7 @@ def test_one_row_a_chunk_is_held_for_all_it_speaks_for():
     def hear(chunks: np.ndarray) -> np.ndarray:
         return chunks.mean(axis=1)[:, None, None]
 
-    pieces = hear_in_chunks(blocks(samples, 64), hear, layout=CLIPS, sample_rate=RATE, batch=2)
+    pieces = encode_in_chunks(blocks(samples, 64), hear, layout=CLIPS, sample_rate=RATE, batch=2)
     rows = np.concatenate([rows for rows, _ in pieces])[:, 0]
     assert len(rows) == 100
     middle = rows[30:70].reshape(4, 10)
@@ -136,14 +136,16 @@ def test_sound_at_another_rate_is_refused():
     sound = [Sound(np.zeros(100, np.float32), 0.0, 2 * RATE)]
     with pytest.raises(ValueError, match="hears 250 samples a second, not 500"):
         list(
-            hear_in_chunks(sound, means(TEN_SECONDS), layout=TEN_SECONDS, sample_rate=RATE, batch=1)
+            encode_in_chunks(
+                sound, means(TEN_SECONDS), layout=TEN_SECONDS, sample_rate=RATE, batch=1
+            )
         )
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.05, -1.0, 10.04])
 def test_a_hop_off_the_clock_is_refused(seconds):
     with pytest.raises(ValueError, match=r"chunks of 10 s cannot lie"):
-        TEN_SECONDS.every(seconds)
+        TEN_SECONDS.with_hop(seconds)
 
 
 @pytest.mark.parametrize("offset", [0, 8])
@@ -154,10 +156,10 @@ def test_decisions_of_overlapping_chunks_fall_together(offset: int):
 
     def hear(chunks: np.ndarray) -> np.ndarray:
         decided = torch.from_numpy(rng.standard_normal((len(chunks), 31, 1)))
-        return hold(decided).numpy().astype(np.float32)
+        return repeat_decisions(decided).numpy().astype(np.float32)
 
     sound = blocks(np.zeros((610 + offset) * STEP, np.float32), 640)
-    pieces = hear_in_chunks(sound, hear, layout=layout, sample_rate=RATE, batch=2)
+    pieces = encode_in_chunks(sound, hear, layout=layout, sample_rate=RATE, batch=2)
     rows = np.concatenate([rows for rows, _ in pieces])[:, 0]
     assert len(rows) == 610 + offset
     changed = np.flatnonzero(np.diff(rows)) + 1
@@ -166,9 +168,9 @@ def test_decisions_of_overlapping_chunks_fall_together(offset: int):
 
 def test_chunks_lie_whole_decisions_apart():
     layout = MODELS.named("panns").network.layout
-    assert layout.every(3.2).hop == 80
+    assert layout.with_hop(3.2).hop == 80
     with pytest.raises(ValueError, match=r"choose a multiple of 0.32 s"):
-        layout.every(5.0)
+        layout.with_hop(5.0)
 
 
 def test_chunks_of_panns_come_close_to_one_pass_over_the_whole():
@@ -183,7 +185,7 @@ def test_chunks_of_panns_come_close_to_one_pass_over_the_whole():
             return torch.sigmoid(detector(torch.from_numpy(chunks))).numpy()
 
     def heard(layout: Layout) -> np.ndarray:
-        pieces = hear_in_chunks(
+        pieces = encode_in_chunks(
             [Sound(sound, 0.0, 32_000)], hear, layout=layout, sample_rate=32_000, batch=8
         )
         return np.concatenate([rows for rows, _ in pieces])[:1520]

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from earmark.errors import ModelMismatch
-from earmark.features.pretrained.dasm_inference import DasmModel, bar_neighbours, silence_padding
+from earmark.features.pretrained.dasm_inference import DasmModel, query_mask, zero_padding_rows
 from earmark.features.pretrained.query_encoder import QueryEncoder
 from earmark.media import Sound
 
@@ -64,7 +64,7 @@ def test_what_is_asked_beside_a_query_does_not_change_its_answer():
 
 
 def test_the_mask_is_drawn():
-    drawn = ["".join("x" if barred else "." for barred in row) for row in bar_neighbours(2, 3)]
+    drawn = ["".join("x" if barred else "." for barred in row) for row in query_mask(2, 3)]
     assert drawn == ["..xxx", "..xxx", "...xx", "..x.x", "..xx."]
 
 
@@ -91,9 +91,11 @@ def test_the_temperature_makes_frames_surer():
 def test_frames_past_the_end_are_silent():
     sound = chunks(1)
     sound[0, 1500:] = 0.0
-    got = silence_padding(np.ones((1, 2, 250), np.float32), sound)
+    got = zero_padding_rows(np.ones((1, 2, 250), np.float32), sound)
     assert (got[0, :, :150] == 1).all() and (got[0, :, 150:] == 0).all()
-    assert silence_padding(np.ones((1, 1, 4), np.float32), np.zeros((1, 8), np.float32)).sum() == 0
+    assert (
+        zero_padding_rows(np.ones((1, 1, 4), np.float32), np.zeros((1, 8), np.float32)).sum() == 0
+    )
 
 
 def test_it_is_a_model_of_the_encoder(tmp_path):

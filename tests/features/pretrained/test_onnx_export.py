@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 from earmark.cli.models import export_encoder
 from earmark.errors import ModelMismatch
 from earmark.features.pretrained.checkpoint import build
-from earmark.features.pretrained.detector import Transformer
+from earmark.features.pretrained.detector import TransformerSize
 from earmark.features.pretrained.network import ExportCard, read_card
-from earmark.features.pretrained.onnx_export import TOLERANCE, export, prove, trial, write
+from earmark.features.pretrained.onnx_export import TOLERANCE, export, sample_chunks, verify, write
 from earmark.features.pretrained.pretrained_encoder import PretrainedEncoder
 from earmark.features.pretrained.vocabulary import class_names
 from earmark.media import Sound
@@ -27,7 +27,7 @@ from earmark.models import MODELS
 from earmark.models.onnx_session import open_session
 from published_weights import seeded_sound, seeded_weights, sized
 
-SMALL = Transformer(width=32, heads=2, layers=2)
+SMALL = TransformerSize(width=32, heads=2, layers=2)
 SIZES = {
     "beats": (("size", SMALL),),
     "atst-frame": (("size", SMALL),),
@@ -121,7 +121,7 @@ def test_every_architecture_can_be_exported(name, tmp_path):
     samples = known.network.layout.chunk * rate // 25
     card = ExportCard(name, "0" * 64, 0, rate, samples, 32, classes)
     write(detector, card, tmp_path / "it.onnx")
-    assert prove(detector, tmp_path / "it.onnx", trial(card)) <= TOLERANCE
+    assert verify(detector, tmp_path / "it.onnx", sample_chunks(card)) <= TOLERANCE
 
 
 class TestRefused:
@@ -130,8 +130,11 @@ class TestRefused:
         encoder = light(light_checkpoint)
         other = build(MODELS["frame-mn06"]).eval()
         with pytest.raises(ModelMismatch, match=r"hears something else: logits differ by"):
-            prove(other, exported, trial(card_of(exported)))
-        assert prove(encoder.network().detector, exported, trial(card_of(exported))) <= TOLERANCE
+            verify(other, exported, sample_chunks(card_of(exported)))
+        assert (
+            verify(encoder.network().detector, exported, sample_chunks(card_of(exported)))
+            <= TOLERANCE
+        )
 
     @needs_export
     def test_another_model(self, exported):

@@ -10,7 +10,7 @@ import torch
 
 from earmark.features.pretrained.atst import AtstFrame
 from earmark.features.pretrained.beats import Beats
-from earmark.features.pretrained.detector import Transformer
+from earmark.features.pretrained.detector import TransformerSize
 from earmark.features.pretrained.fpasst import EmphasisedLogMel
 from earmark.features.pretrained.panns import Cnn14
 from earmark.features.pretrained.slowfast import SlowFast
@@ -18,7 +18,7 @@ from earmark.features.pretrained.spectrograms import kaldi_bands
 from earmark.features.spectrum import hertz_bands
 from published_weights import seeded_sound
 
-SMALL = Transformer(width=16, heads=2, layers=1)
+SMALL = TransformerSize(width=16, heads=2, layers=1)
 
 
 def spectrum_of(detector, sound: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from earmark.features.encoder_spec import encoder_files, options_in
+from earmark.features.encoder_spec import encoder_files, weights_options
 from earmark.gate.frontline_registry import FRONTLINES
 from earmark.gate.gate import default_gate
 from earmark.models import EXTRAS, MODELS, ModelStore
@@ -46,7 +46,7 @@ class System:
         neither its checkpoint nor its extra.
         """
         needed = encoder_files(self.name) if self.kind == "frontline" else {}
-        located = options_in(folder, self.name) if folder else {}
+        located = weights_options(folder, self.name) if folder else {}
         if needed and MODELS[self.name].architecture is not None:
             exported = store.path(self.name).with_suffix(".onnx")
             if located.get("weights", "").endswith(".onnx") or exported.is_file():

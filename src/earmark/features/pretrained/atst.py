@@ -11,7 +11,7 @@ from earmark.features.pretrained.detector import (
     STEPS,
     Block,
     StrongDetector,
-    Transformer,
+    TransformerSize,
 )
 from earmark.features.pretrained.spectrograms import PowerSpectrum, hann
 from earmark.features.spectrum import hertz_bands
@@ -30,9 +30,9 @@ DEPTH_DB = 80.0
 class AtstFrame(StrongDetector):
     """250 tokens of 40 ms, each all 64 mel bands of four spectra."""
 
-    layers_at = "model.atst.blocks"
+    layers_path = "model.atst.blocks"
 
-    def __init__(self, *, size: Transformer = PUBLISHED, classes: int = 447) -> None:
+    def __init__(self, *, size: TransformerSize = PUBLISHED, classes: int = 447) -> None:
         super().__init__("atst", _FrameTransformer(size), width=size.width, classes=classes)
         bands = hertz_bands(BANDS, size=1024, sample_rate=16_000, low=60, high=7_800, slaney=False)
         self._mel = PowerSpectrum(hann(1024), bands, hop=160)
@@ -53,7 +53,7 @@ class AtstFrame(StrongDetector):
 class _FrameTransformer(nn.Module):
     """The transformer, by the names in the checkpoint."""
 
-    def __init__(self, size: Transformer) -> None:
+    def __init__(self, size: TransformerSize) -> None:
         super().__init__()
         self.mask_embed = nn.Parameter(torch.zeros(1, 1, size.width))  # of its pre-training
         self.pos_embed = nn.Parameter(torch.zeros(1, STEPS + 1, size.width))

@@ -10,7 +10,7 @@ from torch.nn import functional as F  # noqa: N812 - the name everybody knows it
 from torch.nn.utils import parametrizations
 from torch.nn.utils.parametrize import remove_parametrizations
 
-from earmark.features.pretrained.detector import PUBLISHED, StrongDetector, Transformer
+from earmark.features.pretrained.detector import PUBLISHED, StrongDetector, TransformerSize
 from earmark.features.pretrained.spectrograms import KaldiSpectrum, kaldi_bands
 
 BANDS = 128
@@ -19,7 +19,7 @@ PATCH = 16
 EMBEDDING = 512
 MEAN, SPREAD = 15.41663, 6.55582
 """Of the log-mel energies the authors trained on."""
-BUCKETS, FURTHEST = 320, 800
+BUCKETS, MAX_DISTANCE = 320, 800
 """Of relative positions: half of the buckets each way, half of those exact."""
 POSITION_KERNEL, POSITION_GROUPS = 128, 16
 FULL_SCALE = 2.0**15
@@ -33,14 +33,14 @@ class Beats(StrongDetector):
     one moment, not all bands of one. That is how the head was trained.
     """
 
-    layers_at = "model.beats.encoder.layers"
+    layers_path = "model.beats.encoder.layers"
 
-    def __init__(self, *, size: Transformer = PUBLISHED, classes: int = 447) -> None:
+    def __init__(self, *, size: TransformerSize = PUBLISHED, classes: int = 447) -> None:
         super().__init__("beats", _BeatsTransformer(size), width=size.width, classes=classes)
         bands = kaldi_bands(BANDS, size=512, sample_rate=16_000, low=20.0, high=8_000.0)
         self._mel = KaldiSpectrum(400, bands, hop=160, emphasis=0.97)
 
-    def settle(self) -> None:
+    def prepare(self) -> None:
         """Work the norm of the position kernel's weights into them, once and for all."""
         convolution = self.get_submodule("model.beats.encoder.pos_conv.0")
         remove_parametrizations(convolution, "weight")
@@ -55,7 +55,7 @@ class Beats(StrongDetector):
 class _BeatsTransformer(nn.Module):
     """The patches and the transformer, by the names in the checkpoint."""
 
-    def __init__(self, size: Transformer) -> None:
+    def __init__(self, size: TransformerSize) -> None:
         super().__init__()
         self.patch_embedding = nn.Conv2d(1, EMBEDDING, PATCH, stride=PATCH, bias=False)
         self.layer_norm = nn.LayerNorm(EMBEDDING)
@@ -71,7 +71,7 @@ class _BeatsTransformer(nn.Module):
 class _Encoder(nn.Module):
     """Positions by a convolution, then layers that share one table of relative positions."""
 
-    def __init__(self, size: Transformer) -> None:
+    def __init__(self, size: TransformerSize) -> None:
         super().__init__()
         width = size.width
         convolution = nn.Conv1d(
@@ -100,7 +100,7 @@ class _Encoder(nn.Module):
 class _Layer(nn.Module):
     """Attention and a feed-forward layer with DeepNorm: the shortcut counts more than the news."""
 
-    def __init__(self, size: Transformer, table: nn.Embedding) -> None:
+    def __init__(self, size: TransformerSize, table: nn.Embedding) -> None:
         super().__init__()
         self._shortcut = (2 * size.layers) ** 0.25
         self.self_attn = _GatedAttention(size, table)
@@ -111,14 +111,14 @@ class _Layer(nn.Module):
 
     def forward(self, rows: Tensor, bias: Tensor) -> Tensor:
         rows = self.self_attn_layer_norm(rows * self._shortcut + self.self_attn(rows, bias))
-        news = self.fc2(F.gelu(self.fc1(rows)))
-        return self.final_layer_norm(rows * self._shortcut + news)
+        update = self.fc2(F.gelu(self.fc1(rows)))
+        return self.final_layer_norm(rows * self._shortcut + update)
 
 
 class _GatedAttention(nn.Module):
     """Attention with relative positions, which each query gates for itself."""
 
-    def __init__(self, size: Transformer, table: nn.Embedding) -> None:
+    def __init__(self, size: TransformerSize, table: nn.Embedding) -> None:
         super().__init__()
         self._heads = size.heads
         self.q_proj = nn.Linear(size.width, size.width)
@@ -160,6 +160,6 @@ def _buckets(count: int, device: torch.device) -> Tensor:
     ahead = places[None, :] - places[:, None]
     each_way, exact = BUCKETS // 2, BUCKETS // 4
     distance = ahead.abs()
-    beyond = torch.log(distance.clamp(min=1) / exact) / math.log(FURTHEST / exact)
+    beyond = torch.log(distance.clamp(min=1) / exact) / math.log(MAX_DISTANCE / exact)
     far = (exact + (beyond * (each_way - exact)).long()).clamp(max=each_way - 1)
     return (ahead > 0) * each_way + torch.where(distance < exact, distance, far)

@@ -96,7 +96,7 @@ def load_detector(known: Model, file: Path) -> Detector:
     expected = detector.state_dict()
     _check(weights, expected, known, file)
     detector.load_state_dict({name: weights[name] for name in expected})
-    detector.settle()
+    detector.prepare()
     return detector.eval()
 
 

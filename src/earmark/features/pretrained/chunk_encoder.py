@@ -22,10 +22,10 @@ from earmark.media import Sound
 from earmark.models.catalogue import TEN_SECONDS, Layout
 from earmark.timeline import CLOCK_RATE, FloatArray, Track
 
-SUREST = 1e-7
+POSTERIOR_MARGIN = 1e-7
 """Posteriors nearer to 0 or 1 than this count as this near: logits lie within 16.2 of 0."""
 
-Hearing = Callable[[FloatArray], FloatArray]
+ChunkModel = Callable[[FloatArray], FloatArray]
 """`(chunks, samples)` to `(chunks, rows, values)`."""
 
 
@@ -73,8 +73,8 @@ class ChunkEncoder(SoundTagger):
         """
         network = self.network()
         if self.expects not in (None, network.source):
-            raise ModelMismatch(self._other_weights(network.source))
-        heard = hear_in_chunks(
+            raise ModelMismatch(self._weights_mismatch(network.source))
+        heard = encode_in_chunks(
             sound, network, layout=self.layout, sample_rate=self.sample_rate, batch=self.batch
         )
         return (Track(self._features(rows), start=first / CLOCK_RATE) for rows, first in heard)
@@ -85,7 +85,7 @@ class ChunkEncoder(SoundTagger):
 
     def _features(self, rows: FloatArray) -> FloatArray:
         if self.reads == "activity":
-            return self._strongest(rows)
+            return self._activity(rows)
         return logit(rows) if self.reads == "logits" else rows
 
     def _check(self, *, reads: tuple[str, ...]) -> None:
@@ -95,7 +95,7 @@ class ChunkEncoder(SoundTagger):
             raise ValueError(f"{self.name} reads {words}, not {self.reads!r}")
         self._check_threshold(self.name)
 
-    def _other_weights(self, found: str) -> str:
+    def _weights_mismatch(self, found: str) -> str:
         return (
             f"this gate was trained on another {self.name}: sha256 {(self.expects or '')[:12]}… "
             f"instead of {found[:12]}…; name its checkpoint with `:weights=FILE`"
@@ -104,12 +104,12 @@ class ChunkEncoder(SoundTagger):
 
 def logit(posteriors: FloatArray) -> FloatArray:
     """`log(p / (1 - p))`, within 16.2 of 0."""
-    sure = np.clip(posteriors, SUREST, 1.0 - SUREST).astype(np.float64)
+    sure = np.clip(posteriors, POSTERIOR_MARGIN, 1.0 - POSTERIOR_MARGIN).astype(np.float64)
     return (np.log(sure) - np.log1p(-sure)).astype(np.float32)
 
 
-def hear_in_chunks(
-    sound: Iterable[Sound], hear: Hearing, *, layout: Layout, sample_rate: int, batch: int
+def encode_in_chunks(
+    sound: Iterable[Sound], model: ChunkModel, *, layout: Layout, sample_rate: int, batch: int
 ) -> Iterator[tuple[FloatArray, int]]:
     """Rows on the clock with the number of the first, in order and without a gap.
 
@@ -119,7 +119,7 @@ def hear_in_chunks(
     taken = iter(chunks)
     overlap = _Overlap(layout)
     while waiting := list(islice(taken, batch)):
-        heard = hear(np.stack(waiting))
+        heard = model(np.stack(waiting))
         first = overlap.done
         rows = np.concatenate([overlap.add(values) for values in heard])
         yield (rows[: chunks.steps - first] if chunks.steps else rows), first

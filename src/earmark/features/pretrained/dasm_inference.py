@@ -31,7 +31,7 @@ PROMPT = "sound of "
 TEMPERATURE = 0.5
 """That logits of frames are divided by; the authors'."""
 
-KINDS = ("text", "audio")
+QUERY_TYPES = ("text", "audio")
 """Of queries, in the order the network holds their base queries in."""
 
 
@@ -67,23 +67,23 @@ class DasmModel:
                 pad_mask=None,
                 query=every,
                 query_type=self.query_type,
-                tgt_mask=bar_neighbours(len(base), len(asked)).to(asked.device),
+                tgt_mask=query_mask(len(base), len(asked)).to(asked.device),
             )
         answer: FloatArray = heard[:, len(base) :].cpu().numpy()
-        return silence_padding(answer, sound)
+        return zero_padding_rows(answer, sound)
 
     def _base(self) -> Tensor:
         """The base queries, those of this kind where the network has both."""
         held = self.network.at_query
         if hasattr(held, "shape"):
             return held
-        if self.query_type not in KINDS[: len(held)]:
+        if self.query_type not in QUERY_TYPES[: len(held)]:
             raise ModelMismatch(f"this DASM has no base queries of the kind {self.query_type!r}")
-        found: Tensor = held[KINDS.index(self.query_type)]
+        found: Tensor = held[QUERY_TYPES.index(self.query_type)]
         return found
 
 
-def bar_neighbours(base: int, asked: int) -> Tensor:
+def query_mask(base: int, asked: int) -> Tensor:
     """The attention between queries, True where it is barred: all see the base and themselves.
 
     base 2, asked 2      . . x x      a base query sees the base queries,
@@ -100,7 +100,7 @@ def bar_neighbours(base: int, asked: int) -> Tensor:
     return mask
 
 
-def silence_padding(answer: FloatArray, sound: FloatArray) -> FloatArray:
+def zero_padding_rows(answer: FloatArray, sound: FloatArray) -> FloatArray:
     """`answer` with 0 in the rows that lie wholly past the last sample of each chunk."""
     silent = answer.copy()
     rows = answer.shape[2]

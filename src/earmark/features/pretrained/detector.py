@@ -20,17 +20,17 @@ class Detector(nn.Module):
     sound (batch, samples) ─spectrum▶ ... ─embed▶ (batch, rows, width) ─classify▶ logits
     """
 
-    def settle(self) -> None:
+    def prepare(self) -> None:
         """Make ready to listen once the weights are in."""
 
-    layers_at: ClassVar[str] = ""
+    layers_path: ClassVar[str] = ""
     """Where the transformer's layers are; empty where it has none."""
 
     def layers(self) -> nn.Sequential | nn.ModuleList | None:
         """The transformer's layers, of which the last may be dropped; none where it has none."""
-        if not self.layers_at:
+        if not self.layers_path:
             return None
-        layers = self.get_submodule(self.layers_at)
+        layers = self.get_submodule(self.layers_path)
         assert isinstance(layers, nn.Sequential | nn.ModuleList)
         return layers
 
@@ -86,7 +86,7 @@ class StrongDetector(Detector):
 
 
 @dataclass(frozen=True, slots=True)
-class Transformer:
+class TransformerSize:
     """The size of a transformer."""
 
     width: int = 768
@@ -96,7 +96,7 @@ class Transformer:
     """How many times wider the feed-forward layers are."""
 
 
-PUBLISHED = Transformer()
+PUBLISHED = TransformerSize()
 """The size of all the published ones."""
 
 EPSILON = 1e-6
@@ -106,7 +106,7 @@ EPSILON = 1e-6
 class Block(nn.Module):
     """Attention, then a feed-forward layer, each behind a layer norm and beside a shortcut."""
 
-    def __init__(self, size: Transformer, *, qkv_bias: bool) -> None:
+    def __init__(self, size: TransformerSize, *, qkv_bias: bool) -> None:
         super().__init__()
         self.norm1 = nn.LayerNorm(size.width, eps=EPSILON)
         self.attn = Attention(size, qkv_bias=qkv_bias)
@@ -124,7 +124,7 @@ class Block(nn.Module):
 class Attention(nn.Module):
     """Every row looks at every row."""
 
-    def __init__(self, size: Transformer, *, qkv_bias: bool) -> None:
+    def __init__(self, size: TransformerSize, *, qkv_bias: bool) -> None:
         super().__init__()
         self._heads = size.heads
         self.qkv = nn.Linear(size.width, 3 * size.width, bias=qkv_bias)

@@ -12,7 +12,7 @@ from earmark.features.pretrained.detector import (
     STEPS,
     Block,
     StrongDetector,
-    Transformer,
+    TransformerSize,
 )
 from earmark.features.pretrained.spectrograms import PowerSpectrum, hann, kaldi_bands
 
@@ -38,9 +38,9 @@ class EmphasisedLogMel(nn.Module):
 class FrequencyPasst(StrongDetector):
     """250 tokens of 40 ms, each the whole spectrum as three convolutions leave it."""
 
-    layers_at = "model.fpasst.blocks"
+    layers_path = "model.fpasst.blocks"
 
-    def __init__(self, *, size: Transformer = PUBLISHED, classes: int = 447) -> None:
+    def __init__(self, *, size: TransformerSize = PUBLISHED, classes: int = 447) -> None:
         super().__init__("fpasst", _FrequencyTransformer(size), width=size.width, classes=classes)
         self._mel = EmphasisedLogMel(periodic=True)
 
@@ -52,7 +52,7 @@ class FrequencyPasst(StrongDetector):
 class _FrequencyTransformer(nn.Module):
     """Three convolutions and the transformer, by the names in the checkpoint."""
 
-    def __init__(self, size: Transformer) -> None:
+    def __init__(self, size: TransformerSize) -> None:
         super().__init__()
         width = size.width
         self.conv_in_1 = nn.Conv2d(1, 16, 3, stride=2, padding=1)

@@ -93,7 +93,7 @@ class _Block(nn.Module):
         sizes = (expanded, expanded, shape.kernel, shape.stride)
         layers.append(_convolution(*sizes, groups=expanded, activation=activation))
         if shape.squeezes:
-            layers.append(_Weighing(expanded))
+            layers.append(_SqueezeExcite(expanded))
         layers.append(_convolution(expanded, out, 1, activation=None))
         self.block = nn.Sequential(*layers)
         self._has_shortcut = shape.stride == (1, 1) and channels == out
@@ -103,7 +103,7 @@ class _Block(nn.Module):
         return moved + maps if self._has_shortcut else moved
 
 
-class _Weighing(nn.Module):
+class _SqueezeExcite(nn.Module):
     """Squeeze-and-excitation over the channels; a list of one, as in the checkpoint."""
 
     def __init__(self, channels: int) -> None:

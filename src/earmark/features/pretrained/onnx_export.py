@@ -33,7 +33,7 @@ OUTPUTS = ("embeddings", "logits", "posteriors")
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class ExportResult:
     """A model that was written, and how well it was proven."""
 
     file: Path
@@ -44,7 +44,7 @@ class Exported:
     size_bytes: int
 
 
-def export(name: str, checkpoint: Path, target: Path, *, dropped_layers: int = 0) -> Exported:
+def export(name: str, checkpoint: Path, target: Path, *, dropped_layers: int = 0) -> ExportResult:
     """Write the model `name` with the weights at `checkpoint` to `target`.
 
     The copy hears the same chunks as the original before it takes its place: noise, a tone, clicks
@@ -67,15 +67,15 @@ def export(name: str, checkpoint: Path, target: Path, *, dropped_layers: int = 0
     )
     with replacing(target) as scratch:
         write(detector, card, scratch)
-        chunks = trial(card)
-        difference = prove(detector, scratch, chunks)
-    return Exported(target, card, difference, len(chunks), target.stat().st_size)
+        chunks = sample_chunks(card)
+        difference = verify(detector, scratch, chunks)
+    return ExportResult(target, card, difference, len(chunks), target.stat().st_size)
 
 
 def write(detector: Detector, card: ExportCard, target: Path) -> None:
     """Write `detector` with its card as an ONNX file, whatever it hears."""
     example = torch.zeros(2, card.samples)
-    with _quietly():
+    with _silence_exporter():
         program = torch.onnx.export(
             _AllOutputs(detector).eval(),
             (example,),
@@ -91,7 +91,7 @@ def write(detector: Detector, card: ExportCard, target: Path) -> None:
     program.save(str(target), external_data=False)
 
 
-def prove(detector: Detector, file: Path, chunks: FloatArray) -> float:
+def verify(detector: Detector, file: Path, chunks: FloatArray) -> float:
     """The greatest difference between the logits of the model and of its copy.
 
     `ModelMismatch` where it is more than `TOLERANCE`.
@@ -115,7 +115,7 @@ def _difference(copy: FloatArray, original: FloatArray) -> float:
     return float((np.abs(copy - original) / np.maximum(1.0, usual)).max())
 
 
-def trial(card: ExportCard) -> FloatArray:
+def sample_chunks(card: ExportCard) -> FloatArray:
     """Chunks to try a copy on: noise, noise with clicks, a tone, silence.
 
     There is noise beneath the tone, as in any room: without, the logarithm of what rounding leaves
@@ -144,7 +144,7 @@ class _AllOutputs(nn.Module):
 
 
 @contextlib.contextmanager
-def _quietly() -> Iterator[None]:
+def _silence_exporter() -> Iterator[None]:
     """Keep the exporter's notes about itself from standard output and from the log."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level

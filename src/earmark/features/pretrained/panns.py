@@ -16,7 +16,7 @@ SAMPLE_RATE = 32_000
 BANDS = 64
 HALVINGS = 5
 """Times that the convolutions halve the rate of the spectra: 100 Hz to 3.125 Hz."""
-HELD = 8
+STEPS_PER_DECISION = 8
 """Steps of the 25 Hz clock that one decision stands for."""
 
 
@@ -43,7 +43,7 @@ class Cnn14(Detector):
 
     def embed(self, spectrum: Tensor) -> Tensor:
         """One vector a step, `(batch, 250, width)`; a new one every 320 ms."""
-        return hold(self.decide(spectrum))
+        return repeat_decisions(self.decide(spectrum))
 
     def decide(self, spectrum: Tensor) -> Tensor:
         """One vector for every 320 ms of sound of any length, `(batch, decisions, width)`."""
@@ -60,13 +60,13 @@ class Cnn14(Detector):
         return self.fc_audioset(rows)
 
 
-def hold(rows: Tensor) -> Tensor:
+def repeat_decisions(rows: Tensor) -> Tensor:
     """Each row for its eight steps, and the last one to the end of the ten seconds.
 
     The published model repeats a decision for 32 spectra of 10 ms. Eight whole steps of 40 ms lie
     in those, so the greatest value within a step is the value of the decision itself.
     """
-    places = torch.arange(STEPS, device=rows.device) // HELD
+    places = torch.arange(STEPS, device=rows.device) // STEPS_PER_DECISION
     return rows[:, places.clamp(max=rows.shape[1] - 1)]
 
 

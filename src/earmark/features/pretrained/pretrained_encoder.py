@@ -21,7 +21,7 @@ from earmark.models.catalogue import Architecture, Layout
 
 Reads = Literal["logits", "activity", "embeddings"]
 
-UNHEARD = ("weights", "store", "batch", "threads", "expects", "hop")
+NOT_IN_REPR = ("weights", "store", "batch", "threads", "expects", "hop")
 """Options that do not change what is heard, and the hop, which the layout says."""
 
 
@@ -74,7 +74,7 @@ class PretrainedEncoder(ChunkEncoder):
             object.__setattr__(self, "excluded", tuple(self.excluded))
 
     def __repr__(self) -> str:
-        named = [each.name for each in fields(self) if each.name not in UNHEARD]
+        named = [each.name for each in fields(self) if each.name not in NOT_IN_REPR]
         options = ", ".join(f"{name}={getattr(self, name)!r}" for name in named)
         try:
             held = WeightsFile.of(self._file()).digest
@@ -96,7 +96,7 @@ class PretrainedEncoder(ChunkEncoder):
     def layout(self) -> Layout:
         """How its chunks lie on the clock."""
         own = self.architecture.layout
-        return own if self.hop is None else own.every(self.hop)
+        return own if self.hop is None else own.with_hop(self.hop)
 
     @property
     def channels(self) -> int:

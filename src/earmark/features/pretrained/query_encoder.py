@@ -114,7 +114,7 @@ class QueryEncoder(ChunkEncoder):
             return Path(given).expanduser()
         return ModelStore.at(self.store).find(name)
 
-    def _other_weights(self, found: str) -> str:  # noqa: ARG002 - says nothing to a person
+    def _weights_mismatch(self, found: str) -> str:  # noqa: ARG002 - says nothing to a person
         return (
             "this gate was trained on another dasm, or on other queries; name both with "
             "`:weights=FILE:queries=FILE`"

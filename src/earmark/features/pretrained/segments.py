@@ -13,11 +13,11 @@ import numpy as np
 
 from earmark.timeline import Span, Track
 
-NOTHING = -1
+NO_CLASS = -1
 """Stands for the class of a step at which no class is likely enough."""
 
 
-SURE = 0.95
+PAPER_THRESHOLD = 0.95
 """The posterior above which the paper counts boundaries."""
 
 
@@ -45,7 +45,7 @@ def segments(
     if not 0.0 < threshold < 1.0:
         raise ValueError(f"a threshold on posteriors lies between 0 and 1, not at {threshold}")
     for first, end, label in _runs(features, float(np.log(threshold / (1.0 - threshold)))):
-        if label != NOTHING and end - first >= shortest - 1e-9:
+        if label != NO_CLASS and end - first >= shortest - 1e-9:
             yield Segment(Span(first, end), classes[label])
 
 
@@ -56,11 +56,11 @@ def boundaries(found: Iterable[Segment]) -> list[float]:
 
 def _runs(features: Iterable[Track], least: float) -> Iterator[tuple[float, float, int]]:
     """Start, end and label of every run of steps with one label."""
-    started, end, label = 0.0, 0.0, NOTHING
+    started, end, label = 0.0, 0.0, NO_CLASS
     for track in features:
         best = track.values.argmax(axis=1)
         sure = track.values.max(axis=1) >= least
-        labels = np.where(sure, best, NOTHING)
+        labels = np.where(sure, best, NO_CLASS)
         before = np.concatenate([[label], labels[:-1]])
         for step in np.flatnonzero(labels != before):
             time = track.time_of(int(step))

@@ -19,11 +19,11 @@ SAMPLE_RATE = 24_000
 CLIP = 47_975
 """Samples of one clip: 1.999 s, less one as the authors cut it; 400 spectra."""
 SPECTRA = 400
-SLOWER = 4
+FRAME_RATIO = 4
 """How many times fewer spectra the slow network sees."""
-THINNER = 8
+CHANNEL_RATIO = 8
 """How many times fewer channels the fast network has."""
-HANDED = 2
+FUSION_RATIO = 2
 """How many times more channels a hand-over has than the fast network there."""
 DEPTHS = (3, 4, 6, 3)
 """Blocks in the four stages: a ResNet-50."""
@@ -38,13 +38,13 @@ class SlowFast(Detector):
             128, size=2048, sample_rate=SAMPLE_RATE, low=0, high=12_000, slaney=False
         )
         self._mel = PowerSpectrum(hann(240), bands, hop=120, padding="constant", is_magnitude=True)
-        slow, fast = channels, channels // THINNER
+        slow, fast = channels, channels // CHANNEL_RATIO
         self.s1 = _Stem(slow, fast)
-        self.s1_fuse = _HandOver(fast)
+        self.s1_fuse = _Fusion(fast)
         for stage, depth in enumerate(DEPTHS, start=2):
             self.add_module(f"s{stage}", _Stage(stage, depth, slow=slow, fast=fast))
             if stage < 5:
-                self.add_module(f"s{stage}_fuse", _HandOver(fast * 2**stage))
+                self.add_module(f"s{stage}_fuse", _Fusion(fast * 2**stage))
         self.head = nn.ModuleDict({"projection": nn.Linear(32 * (slow + fast), classes)})
 
     def spectrum(self, sound: Tensor) -> Tensor:
@@ -54,7 +54,7 @@ class SlowFast(Detector):
     def embed(self, spectrum: Tensor) -> Tensor:
         """One vector a clip, `(batch, 1, width)`."""
         fast = spectrum[:, None]
-        sparse = torch.linspace(0, SPECTRA - 1, SPECTRA // SLOWER, device=fast.device).long()
+        sparse = torch.linspace(0, SPECTRA - 1, SPECTRA // FRAME_RATIO, device=fast.device).long()
         slow, fast = self.s1(fast[:, :, sparse], fast)
         slow = self.s1_fuse(slow, fast)
         for stage in range(2, 6):
@@ -77,31 +77,31 @@ class _Stem(nn.Module):
 
     def __init__(self, slow: int, fast: int) -> None:
         super().__init__()
-        self.pathway0_stem = self._entrance(slow, reach=1)
-        self.pathway1_stem = self._entrance(fast, reach=5)
+        self.pathway0_stem = self._make_stem(slow, reach=1)
+        self.pathway1_stem = self._make_stem(fast, reach=5)
 
     def forward(self, slow: Tensor, fast: Tensor) -> tuple[Tensor, Tensor]:
-        return self._enter(self.pathway0_stem, slow), self._enter(self.pathway1_stem, fast)
+        return self._run_stem(self.pathway0_stem, slow), self._run_stem(self.pathway1_stem, fast)
 
     @staticmethod
-    def _entrance(out: int, *, reach: int) -> nn.ModuleDict:
+    def _make_stem(out: int, *, reach: int) -> nn.ModuleDict:
         convolution = nn.Conv2d(1, out, (reach, 7), stride=2, padding=(reach // 2, 3), bias=False)
         return nn.ModuleDict({"conv": convolution, "bn": nn.BatchNorm2d(out)})
 
     @staticmethod
-    def _enter(stem: nn.ModuleDict, maps: Tensor) -> Tensor:
+    def _run_stem(stem: nn.ModuleDict, maps: Tensor) -> Tensor:
         return F.max_pool2d(F.relu(stem["bn"](stem["conv"](maps))), 3, stride=2, padding=1)
 
 
-class _HandOver(nn.Module):
+class _Fusion(nn.Module):
     """What the fast network found, at the rate of the slow one and beside its own."""
 
     def __init__(self, fast: int) -> None:
         super().__init__()
         self.conv_f2s = nn.Conv2d(
-            fast, HANDED * fast, (7, 1), stride=(SLOWER, 1), padding=(3, 0), bias=False
+            fast, FUSION_RATIO * fast, (7, 1), stride=(FRAME_RATIO, 1), padding=(3, 0), bias=False
         )
-        self.bn = nn.BatchNorm2d(HANDED * fast)
+        self.bn = nn.BatchNorm2d(FUSION_RATIO * fast)
 
     def forward(self, slow: Tensor, fast: Tensor) -> Tensor:
         """The slow network's maps with those handed over after them."""
@@ -117,10 +117,10 @@ class _Stage(nn.Module):
         stride = 1 if stage == 2 else 2
         inner = 2 ** (stage - 2)
         entry = 1 if stage == 2 else 2 ** (stage - 1)  # times the first channels, coming in
-        for path, (channels, handed, reach) in enumerate(
-            [(slow, HANDED * fast, 3 if stage >= 4 else 1), (fast, 0, 3)]
+        for path, (channels, fused, reach) in enumerate(
+            [(slow, FUSION_RATIO * fast, 3 if stage >= 4 else 1), (fast, 0, 3)]
         ):
-            incoming = entry * (channels + handed)
+            incoming = entry * (channels + fused)
             for place in range(depth):
                 block = _Bottleneck(
                     incoming if place == 0 else 4 * inner * channels,
