@@ -287,6 +287,32 @@ def test_tags_are_passed_on_as_if_somebody_were_asked_for_them(most):
     assert here.begun == [], "nobody is asked"
 
 
+def test_a_captioner_that_answers_at_once_is_called_in_turn_in_the_calling_thread():
+    errors = {4.0: CallRejected("no"), 8.0: CallTimeout("late"), 12.0: UnreadableFile("cut")}
+    errors[16.0] = UnreadableAnswer("blank", prompt_tokens=7, completion_tokens=1)
+    calls = []
+
+    def does(request):
+        calls.append((request.span.start, threading.get_ident()))
+        if request.span.start in errors:
+            raise errors[request.span.start]
+        return Answer("A hand stirs.", "scripted", prompt_tokens=0, completion_tokens=0)
+
+    outcome = Outcome()
+    tally = outcome.of(requests(6), Scripted(does, at_once=0), Limits())
+    assert calls == [(4.0 * n, threading.get_ident()) for n in range(6)]
+    assert sorted(outcome.answers) == [0.0, 20.0]
+    assert outcome.failures == {4.0: "no", 8.0: "late", 12.0: "cut", 16.0: "blank"}
+    assert outcome.attempts == {0.0: 1, 4.0: 1, 8.0: 1, 12.0: 0, 16.0: 1, 20.0: 1}
+    assert outcome.begun == [] and outcome.waits == []
+    assert (tally.calls, tally.failed, tally.tokens) == (6, 4, 8)
+
+
+def test_only_tags_alone_are_answered_at_once():
+    assert TagsCaptioner().at_once == 0
+    assert TagsCaptioner(look=lambda _: ()).at_once is None
+
+
 def test_a_cap_on_calls_stops_and_says_so():
     outcome, tally, count = run(count=10, limits=Limits(concurrency=4, max_calls=3))
     assert len(outcome.answers) == tally.calls == count == 3

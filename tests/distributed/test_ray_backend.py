@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 import earmark
+from earmark.captioning.captioner import TagsCaptioner
 from earmark.captioning.openai_captioner import OpenAICaptioner
-from earmark.distributed.ray_backend import RayBackend
+from earmark.distributed.ray_backend import RayBackend, RayCaptioner
 from earmark.errors import BackendError, InternalError, MissingExtra, UnreadableFile
 from earmark.ledger.run_reader import Run
 from earmark.pipeline.backend import InProcessBackend
@@ -58,6 +59,15 @@ def test_without_the_extra_the_cure_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtra, match=r"pip install 'earmark\[ray\]'"):
         RayBackend()
+
+
+def test_a_captioner_that_answers_at_once_is_limited_by_the_limits_where_workers_are_asked():
+    class Room:
+        def room(self) -> int:
+            return 3
+
+    there = RayCaptioner(Room(), TagsCaptioner(), None, concurrency=2)  # type: ignore[arg-type]
+    assert there.at_once is None
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,11 @@ class Captioner(Protocol):
 
     @property
     def at_once(self) -> int | None:
-        """Calls it can work on side by side; None where that is for the limits to say."""
+        """Calls it can work on side by side; None leaves it to the limits.
+
+        0 means that it answers at once, asks nobody and costs nothing: it is called in the calling
+        thread, one request after another.
+        """
         ...
 
     def check(self) -> None:
@@ -54,8 +58,12 @@ class TagsCaptioner:
     """
 
     model: str = FREE
-    at_once: int | None = None
     look: Look | None = None
+
+    @property
+    def at_once(self) -> int | None:
+        """0, at once, for the tags alone; None where a `look` takes time."""
+        return 0 if self.look is None else None
 
     def check(self) -> None:
         """Always ready."""

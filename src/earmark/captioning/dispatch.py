@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from earmark.captioning.captioner import Captioner, TagsCaptioner
+from earmark.captioning.captioner import Captioner
 from earmark.captioning.limits import Limits
 from earmark.captioning.request import Answer, Request
 from earmark.captioning.usage import Failure, Tally, UsageCounter
@@ -91,23 +91,26 @@ def dispatch(
         tally: Counts from where it stands, and is up to date whenever the log is written.
         sleep: Waits so many seconds between attempts; by default one that an interruption ends.
     """
-    if captioner.at_once is not None:
+    if captioner.at_once:
         limits = replace(limits, concurrency=min(limits.concurrency, captioner.at_once))
     usage = UsageCounter(limits, Tally() if tally is None else tally)
-    if isinstance(captioner, TagsCaptioner) and captioner.look is None:
-        _answer_with_tags(requests, captioner, usage, log)
+    if captioner.at_once == 0:
+        _answer_in_turn(requests, captioner, usage, log)
     else:
         _Dispatcher(captioner, limits, usage, log, sleep).run(requests)
     return usage.tally
 
 
-def _answer_with_tags(
+def _answer_in_turn(
     requests: Iterable[Request | Failure],
-    captioner: TagsCaptioner,
+    captioner: Captioner,
     usage: UsageCounter,
     log: CallLog,
 ) -> None:
-    """Answer the requests in turn, in this thread: tags need no server to wait for."""
+    """Answer the requests one after another, in this thread: no server is waited for.
+
+    Nothing is logged before a call, since no call costs anything, and none is tried again.
+    """
     for request in requests:
         if isinstance(request, Failure):
             usage.count(request.request, request)
@@ -116,9 +119,15 @@ def _answer_with_tags(
         usage.tally.stopped = usage.obstacle([], request)
         if usage.tally.stopped is not None:
             return
-        answer = captioner(request, timeout=usage.limits.timeout)
-        usage.count(request, answer)
-        log.answered(request, answer)
+        try:
+            outcome = captioner(request, timeout=usage.limits.timeout)
+        except (CallError, MediaError) as error:
+            failure = _failure(request, error, attempts=1)
+            usage.count(request, failure)
+            log.failed(failure)
+        else:
+            usage.count(request, outcome)
+            log.answered(request, outcome)
 
 
 @dataclass(slots=True, eq=False)
@@ -244,12 +253,8 @@ class _Dispatcher:
                 obstacle = self._count_lost_attempt(request) if error.was_sent else None
                 if reason := self._why_no_retry(attempt, wait, obstacle):
                     return Failure(request, f"{error}{reason}", attempt)
-            except UnreadableAnswer as error:
-                return _unusable_answer(request, error, attempt)
-            except CallError as error:
-                return Failure(request, str(error), attempt)
-            except MediaError as error:
-                return Failure(request, str(error), attempt - 1)
+            except (CallError, MediaError) as error:
+                return _failure(request, error, attempts=attempt)
             logger.info("attempt %d timed out; a retry after %.1f s of backoff", attempt, wait)
             (self.sleep or self.stopped.wait)(wait)
             attempt += 1
@@ -306,11 +311,17 @@ class _Dispatcher:
             self._stop(error)
 
 
-def _unusable_answer(request: Request, error: UnreadableAnswer, attempts: int) -> Failure:
-    """The failure for an answer that cannot be used, with the tokens it cost all the same.
+def _failure(request: Request, error: CallError | MediaError, *, attempts: int) -> Failure:
+    """The failure of a request whose last attempt raised `error`.
 
-    Where the server did not count them, the most that the request can have taken.
+    An answer that cannot be used costs its tokens all the same: where the server did not count
+    them, the most that the request can have taken. An attempt whose pictures could not be decoded
+    was not sent, and does not count.
     """
+    if isinstance(error, MediaError):
+        return Failure(request, str(error), attempts - 1)
+    if not isinstance(error, UnreadableAnswer):
+        return Failure(request, str(error), attempts)
     taken, given = error.prompt_tokens, error.completion_tokens
     is_guessed = taken is None or given is None
     most_taken, most_given = request.most_tokens

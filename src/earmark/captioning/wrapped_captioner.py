@@ -25,8 +25,8 @@ class WrappedCaptioner:
 
     @property
     def at_once(self) -> int | None:
-        """As many calls as the inner one can."""
-        return self.captioner.at_once
+        """As many calls as the inner one can; never 0, since the wrapping does work of its own."""
+        return self.captioner.at_once or None
 
     def check(self) -> None:
         """Raises, in one line, if no call could succeed; costs no call."""

@@ -197,9 +197,9 @@ class RayCaptioner:
 
     @property
     def at_once(self) -> int | None:
-        """As many as one worker's captioner can, on every worker."""
+        """As many as one worker's captioner can, on every worker; None where it sets no limit."""
         each = self._captioner.at_once
-        return None if each is None else each * self._cluster.room()
+        return each * self._cluster.room() if each else None
 
     def check(self) -> None:
         """Raises if no call could succeed from here."""
