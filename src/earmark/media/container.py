@@ -116,7 +116,7 @@ def open_media(
 
 
 def _tracks_of(storage: Storage, version: str) -> Tracks:
-    """The tracks of a file; where it is still the `version` described before, as they were then."""
+    """The tracks of a file, from memory if it is still the `version` that was read before."""
     key = storage.uri, storage.version
     if version and (known := _described.get(key)):
         if known.index and known.traks:
@@ -182,7 +182,7 @@ def _is_text(head: bytes) -> bool:
 
 
 def unreadable(uri: str, error: Exception) -> UnreadableFile:
-    """What libav's `error` says of the file at `uri`."""
+    """The error to raise for the file at `uri`, with the reason that libav gives."""
     reason = getattr(error, "strerror", None) or summarise(error)
     return UnreadableFile(
         f"{place_of(uri)} is not a media file libav can read ({reason}); check that it plays"
@@ -224,7 +224,7 @@ def moving_pictures(container: InputContainer) -> VideoStream | None:
 def decode_packet(
     decode: Callable[[Packet[Any] | None], list[Decoded]], packet: Packet[Any] | None, meter: Meter
 ) -> list[Decoded]:
-    """The frames a packet completes; None empties the decoder. A packet it refuses is counted."""
+    """The frames that a packet completes; None flushes the decoder. Refused packets are counted."""
     try:
         return decode(packet)
     except av.error.FFmpegError:  # damage is not always called invalid data

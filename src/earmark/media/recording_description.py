@@ -117,7 +117,7 @@ def open_recording(source: Source | str | Path, *, audio_track: int = 0) -> Reco
 
 
 def _began(told: str) -> str:
-    """The time that a file tells, in ISO 8601 to the second; empty where it cannot be meant.
+    """The creation time in a file, in ISO 8601 to the second; empty where it cannot be right.
 
     Cameras whose clock was never set say 1904 or 1970.
     """
@@ -246,23 +246,23 @@ def measure(file: MediaFile, streams: list[Stream]) -> dict[int, Extent]:
 
 
 def clock_zero(file: MediaFile, begin: float) -> float:
-    """The container's time that is the recording's 0, where the first packet is shown at `begin`.
+    """The time of the container at which the recording begins; its first packet is at `begin`.
 
-    An MP4's own 0, where it has an index, is shown first, whatever comes later. Elsewhere the
-    first packet is; a hair before 0 it is a codec's priming, further before it a clock that ran
-    over (MPEG-TS).
+    An MP4 with an index begins at its own 0, whenever its first packet is shown. Other files begin
+    at the first packet. A first packet just before 0 is priming of the codec; one further before 0
+    comes from a clock that wrapped around (MPEG-TS).
     """
     return begin if begin < -OVERHANG and file.tracks.index is None else max(0.0, begin)
 
 
 def promised(container: InputContainer) -> float:
-    """Seconds that the header says there are; 0 where it says nothing, or no more than a guess."""
+    """The duration in the header, in seconds; 0 where there is none, or it is only a guess."""
     is_told = not container.format.flags & _GUESSES
     return (container.duration or 0) / av.time_base if is_told else 0.0
 
 
 def bounds(extents: Collection[Extent], seen: Extent | None) -> tuple[float, float]:
-    """When a file begins and ends to be shown; the pictures decide where sound overhangs.
+    """When a file begins and ends; sound that overhangs the pictures a little does not count.
 
     `extents` are of all streams, `seen` is that of the pictures among them.
     """
@@ -364,7 +364,7 @@ def _by_scan(
 
 
 def _extent_of(stream: Stream, first: float, last: float, end: float) -> Extent:
-    """What the header says where the packets bear it out, else what the packets say."""
+    """The extent in the header if the packets confirm it, else that of the packets."""
     if stream.start_time is None or stream.time_base is None:
         return Extent(first, end)
     told = stream.start_time * float(stream.time_base)
