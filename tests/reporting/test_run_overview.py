@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from earmark.ledger.records import CallRow, RecordingRow
 from earmark.ledger.run_reader import Run
 from earmark.reporting.run_overview import (
     SOUNDS_MEANT,
+    Activity,
     fold_repeats,
     overview,
     seen_moments,
@@ -295,3 +297,5 @@ def test_a_recording_that_was_not_listened_to_says_so(tmp_path):
             (told,) = overview(run)
     assert [heading for heading, _ in told.lines()] == ["Heard"]
     assert dict(told.lines())["Heard"][0].startswith("not listened to")
+    seen = replace(told, activities=(Activity(Span(0.0, 4.0), "A drill turns."),))
+    assert [heading for heading, _ in seen.lines()] == ["Activities", "Heard"]

@@ -31,7 +31,8 @@ export function lasting(seconds) {
     return rest ? `${whole} min ${rest} s` : `${whole} min`;
   }
   const minutes = Math.round(seconds / 60);
-  return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  if (minutes < 60) return `${minutes} min`;
+  return minutes % 60 ? `${Math.floor(minutes / 60)} h ${minutes % 60} min` : `${minutes / 60} h`;
 }
 
 export function size(count) {

@@ -170,14 +170,14 @@ class RecordingOverview:
         if self.activities:
             told = map(str, self.activities)
             yield "Activities", _first(told, MOST_ACTIVITIES, "later caption")
+        if self.louder is None and not self.sounds:
+            yield "Heard", (UNHEARD,)
 
     def _heard_lines(self) -> tuple[str, ...]:
-        """The named sounds, or why there are none; empty where there is only speech."""
+        """The named sounds, or that none has a name; empty where there is speech alone."""
         if self.sounds:
             return _first(map(str, self.sounds), MOST_SOUNDS, "other sound")
-        if self.louder is None:
-            return (UNHEARD,)
-        if self.speech:
+        if self.speech or self.louder is None:
             return ()
         unnamed = "sounds have no names here: `earmark models get yamnet`"
         return ("nothing that has a name" if self.is_named else unnamed,)
