@@ -1,6 +1,7 @@
 """How long searching a large archive takes: `python benchmarks/search.py --entries 200000`.
 
-Makes a run of 1,000 recordings of an hour with so many entries, and asks it words and meanings.
+Makes a run of 1,000 recordings of an hour with so many entries, one in ten of them the caption of a
+picked window, and asks it words and meanings.
 Vectors are random but for those that are to be found, since reading 200,000 texts takes MiniLM
 minutes: a product with them takes as long.
 """
@@ -11,17 +12,20 @@ import argparse
 import random
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from earmark.captioning.request import Answer
 from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
 from earmark.ledger.ledger import Ledger
-from earmark.ledger.records import RecordingRow
+from earmark.ledger.records import CallRow, RecordingRow
 from earmark.ledger.run_reader import Run
 from earmark.models.sentence_encoder import WIDTH, SentenceEncoder
 from earmark.search.archive_search import GATHERED, Archive
 from earmark.search.meaning_index import MeaningIndex
+from earmark.selection.pick import Pick
 from earmark.timeline import Span
 
 SOUNDS = ("Drill", "Speech", "Water tap, faucet", "Hammer", "Dishes, pots, and pans", "Walk")
@@ -34,15 +38,34 @@ def fill(folder: Path, entries: int) -> None:
     with Ledger(folder, {"model": "m"}) as ledger:
         for number in range(1000):
             ledger.add(RecordingRow(f"r{number}", f"/cams/{number}.mp4", 3600.0, 10**9))
-            some = []
+            some: list[EvidenceEntry] = []
+            captions: dict[Span, str] = {}
             for place in range(entries // 1000):
                 span = Span(18.0 * place, 18.0 * place + 4)
-                if place % 10:
-                    text = f"A {' '.join(rng.sample(WORDS, 6))} {rng.randrange(10**6)}."
+                text = f"A {' '.join(rng.sample(WORDS, 6))} {rng.randrange(10**6)}."
+                if place % 10 == 5:
+                    captions[span] = text
+                elif place % 10:
                     some.append(EvidenceEntry(span, "said", text, 0.9, "w"))
                 else:
                     some.append(EvidenceEntry(span, "heard", rng.choice(SOUNDS), 0.8, SOUND_TRACK))
             ledger.keep_evidence(f"r{number}", some, kinds=["heard", "said"])
+            caption(ledger, f"r{number}", captions, tags=(rng.choice(SOUNDS), "loud"))
+
+
+def caption(
+    ledger: Ledger, recording: str, captions: Mapping[Span, str], *, tags: Sequence[str]
+) -> None:
+    """Picked windows with their tags and answers."""
+    picks = [
+        Pick(place, span.start, span.end, span.start + 2, 0.5, 0.5, 0.5, "")
+        for place, span in enumerate(captions)
+    ]
+    ledger.choose(recording, picks, tags=dict.fromkeys(captions, tags))
+    for span, text in captions.items():
+        call = CallRow(f"{recording} {span.start}", recording, span, "m")
+        ledger.unanswered([call])
+        ledger.keep(call, Answer(text, "m"))
 
 
 def random_index(run: Run, encoder: SentenceEncoder) -> MeaningIndex:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from earmark.evidence.evidence_entry import EvidenceEntry
+from earmark.ledger import text_index
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import PickFrames, RecordingRow
 from earmark.ledger.run_reader import Run
@@ -128,3 +130,13 @@ def test_every_text_leads_back_to_where_it_stands(folder: Path):
         "pass me the mallet": SAID.span,
     }
     assert {hit.rank for hit in found.values()} == {-2.0}
+
+
+def test_a_hit_is_looked_up_and_not_searched_for_among_all_picks(folder: Path):
+    """Which would take as long for each of hundreds of hits as there are picks in the archive."""
+    with Run(folder) as run:
+        for query in (text_index._HIT, text_index._INDEXED, text_index._CAPTIONS_OF):
+            values = range(1, 1 + max(int(place) for place in re.findall(r"\?(\d)", query)))
+            steps = [row[3] for row in run.rows(f"EXPLAIN QUERY PLAN {query}", *values)]
+            scanned = {step.split()[1] for step in steps if step.startswith("SCAN")}
+            assert steps and scanned <= {"plans"}, "of which there are a few"

@@ -20,7 +20,7 @@ SELECT recording, "start", "end" FROM tags JOIN present ON number = recording WH
 
 _HIT = """
 SELECT r.id, r.path, (
-        SELECT window FROM plans JOIN picks p ON p.plan = plans.id AND p.recording = ?1
+        SELECT window FROM plans CROSS JOIN picks p ON p.plan = plans.id AND p.recording = ?1
             AND p."start" = ?2 AND p."end" = ?3 ORDER BY p.plan = ?5 DESC LIMIT 1),
     t.words, (
         SELECT text FROM calls JOIN answers ON call = id
@@ -36,13 +36,15 @@ FROM recordings r
         ORDER BY id = ?4 DESC, at DESC LIMIT 1)
 WHERE r.number = ?1
 """
+"""Plans come first, as written: SQLite would go through all picks for each hit."""
 
 
-_CAPTION_HOLDING = """
+_HOLDING = "SELECT rowid FROM words WHERE words MATCH ?"
+
+_CAPTIONS_OF = """
 SELECT id FROM calls JOIN answers ON call = id
 WHERE recording = ?1 AND "start" = ?2 AND "end" = ?3 AND kind = 'caption'
-    AND EXISTS (SELECT 1 FROM words WHERE rowid = id AND words MATCH ?5)
-ORDER BY id = ?4 DESC, at DESC LIMIT 1
+ORDER BY id = ?4 DESC, at DESC
 """
 
 
@@ -129,8 +131,8 @@ class TextIndex:
         query = _as_query(words)
         if not query:
             return []
-        any_of_it = f"caption : ({_as_query(words, ' OR ')})"
-        windows = self._windows_with(query, most, in_caption=any_of_it)
+        in_caption = f"({query}) AND caption : ({_as_query(words, ' OR ')})"
+        windows = self._windows_with(query, most, in_caption=in_caption)
         hits = [*windows, *self._evidence_with(query, most)]
         return sorted(hits, key=lambda hit: hit.rank)[:most]
 
@@ -159,14 +161,15 @@ class TextIndex:
 
     def _windows_with(self, query: str, most: int, *, in_caption: str) -> Iterator[SearchHit]:
         found: set[tuple[Any, ...]] = set()
+        holding = {place for (place,) in self._read(_HOLDING, in_caption)}
         places = "SELECT rowid, rank FROM words WHERE words MATCH ? ORDER BY rank, rowid DESC"
         for place, rank in self._read(places, query):
             row = self._row(_INDEXED, place)
             if row is None or row in found:
                 continue  # of a recording that was replaced, or found already
             found.add(row)
-            holding = self._row(_CAPTION_HOLDING, *row, place, in_caption)
-            yield self._hit(row, holding[0] if holding else -1, rank)
+            own = self._read(_CAPTIONS_OF, *row, place) if holding else ()
+            yield self._hit(row, next((call for (call,) in own if call in holding), -1), rank)
             if len(found) == most:
                 break
 
