@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,14 @@ def test_a_cluster_that_is_not_there_is_one_line_at_once():
         RayBackend(BackendOptions("ray", address=address))
     with pytest.raises(BackendError, match="no Ray cluster at auto"):
         RayBackend(BackendOptions("ray", address="auto"))
+
+
+def test_a_cluster_of_our_own_reports_its_use_to_nobody(monkeypatch):
+    from ray._common.usage.usage_lib import usage_stats_enabled
+
+    monkeypatch.delenv("RAY_USAGE_STATS_ENABLED", raising=False)
+    with closing(RayBackend(BackendOptions("ray", workers=1))):
+        assert not usage_stats_enabled()
 
 
 def test_without_the_extra_the_cure_is_named(monkeypatch):

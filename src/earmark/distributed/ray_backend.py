@@ -13,6 +13,7 @@ neither the driver nor the store grows with the number of items.
 
 from __future__ import annotations
 
+import os
 import platform
 import socket
 import threading
@@ -321,6 +322,7 @@ def import_ray() -> Any:
 def _connect(ray: Any, address: str | None, workers: int | None) -> None:
     choices: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address is None:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody is told of a cluster of ours
         ray.init(num_cpus=workers, include_dashboard=False, **choices)
         return
     _check_port(address)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ def open_session(model: Path | bytes, *, threads: int | None = 1) -> Any:
 
     It runs on the CPU, on so many `threads`; None leaves that to the library.
     """
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # read once, when it is imported
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
