@@ -335,3 +335,10 @@ def test_probe_tells_no_size_of_pictures_that_is_not_known(tmp_path: Path) -> No
         made.mux(stream.encode(None))
     said = CliRunner().invoke(app, ["probe", str(tmp_path / "a.mp4")])
     assert "video: mpeg4, 10.00 frames a second" in said.stdout
+
+
+def test_a_cache_that_cannot_even_be_looked_into_is_no_bug(folder):
+    """As in a folder of somebody else's; a name too long is refused in the same way."""
+    said = Said("select", folder / "c.wav", "--cache", "x" * 300)
+    assert said.code == 1 and "a bug in earmark" not in said.err
+    assert "what was heard cannot be kept in" in said.err and "--no-cache" in said.err

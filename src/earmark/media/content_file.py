@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +18,8 @@ def content_file(folder: Path, key: str, made_by: str, suffix: str) -> Path:
         if nameless.exists():
             path.parent.mkdir(exist_ok=True)
             nameless.replace(path)
-    return nameless if nameless.exists() else path  # of a cache that can only be read
+    # Of a cache that can only be read; `Path.exists` raises where not even that is allowed.
+    return nameless if os.path.exists(nameless) else path  # noqa: PTH110
 
 
 def files_of(folder: Path, key: str) -> Iterator[Path]:
