@@ -163,7 +163,7 @@ def test_factors_are_above_nothing_and_one_a_length():
 
 
 def test_a_factor_lies_between_those_of_the_lengths_around_it():
-    factors = replace(FACTORS, lengths=(0.5, 2.0), same=(0.1, 0.3))
+    factors = replace(FACTORS, distances=(0.5, 2.0), same=(0.1, 0.3))
     certain = np.tile([1.0, 0.0, 0.0, 0.0], (5, 1))
     found = factors(certain, np.array([0.25, 0.5, 1.0, 2.0, 9.0]))
     assert found == pytest.approx([0.1, 0.1, 0.2, 0.3, 0.3])
@@ -216,7 +216,7 @@ def test_rates_far_below_one_are_told_apart_too():
     many = RevisedWindows([faint], [seen(drawing)], agree=equal, factors=FACTORS)
     assert many.is_informative
     assert faint not in many, "those it has are made anew"
-    assert revised("a").level == 1
+    assert revised("a").normaliser == 1
 
 
 def test_where_nothing_is_heard_answers_must_tell_more():
@@ -238,7 +238,7 @@ def test_of_few_answers_where_nothing_is_heard_the_factors_must_spread_by_more()
     many = RevisedWindows([windows(len(drawing))], [seen(drawing)], agree=equal, factors=FACTORS)
     many.evidence = 100.0  # that things go on from one answer to the next is beyond doubt
     assert not many.is_informative
-    many.is_heard = True
+    many.has_sound_evidence = True
     assert many.is_informative
 
 
