@@ -1,16 +1,15 @@
-"""What answers tell about the stretches between them: rates changed by what both ends say.
+"""Changes the expected rates between two answers by what these say.
 
     answers    chop ──────── chop     the same: hardly anything new in between
-               .    ──────── .        nothing is done: hardly anything at all
-               .    ──────── chop     one end empty
-               chop ──────── wash     different: most of what is new lies here
+               .    ──────── .        both idle: hardly anything at all
+               .    ──────── chop     one end idle
+               chop ──────── wash     different: most new actions lie here
 
-An answer may miss what is done, or call it otherwise: so what is likely at both ends by all answers
-counts (`hidden_activity`), and not what the two of them say.
+An answer may miss an activity or name it differently. So the ends of a gap count by what all
+answers make likely there (`hidden_activity`), not by what those two say.
 
-Only the order of the stretches can be learnt from that, not how much there is in all: the rates are
-changed so that they expect as much in the stretches between answers as before. Where all ends say
-alike, or all differ, nothing changes, and the plan stays what it was.
+The answers show where new actions lie, not how many there are in all: rates are changed so that
+their sum over all gaps stays the same. Where all ends agree, or all differ, nothing changes.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from earmark.selection.pick import gains
 from earmark.timeline import FloatArray, IndexArray
 
 NO_ACTIVITY = ""
-"""The activity of an answer that says nothing is being done."""
+"""The activity of an answer that says that nothing is done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +35,16 @@ class ObservedActivity:
     """What one answer says is being done, and where."""
 
     window: int
-    """The last of its steps, from 0; on the grid a window is a step."""
+    """Last step of its window, from 0; on the grid a window is one step."""
     activity: str | None
-    """A few words; `NOTHING` where nothing is being done, None where the answer does not say."""
+    """A few words; `NO_ACTIVITY` where nothing is done, None where the answer does not say."""
     start: float = 0.0
-    """Second its window begins at."""
+    """Start of its window in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The windows strictly between two answers that say what is being done."""
+    """The steps strictly between two answers that both say what is being done."""
 
     first: int
     stop: int
@@ -53,11 +52,11 @@ class Gap:
     end: float
     """Seconds."""
     kind: str
-    """What is likeliest at its ends, of `KINDS`."""
+    """The likeliest of `KINDS`."""
     factor: float
-    """New actions beside a stretch with two different things at its ends."""
+    """New actions, relative to a gap between two different activities."""
     expected: float
-    """New actions the sound lets expect, that neither end touches."""
+    """New actions expected from the sound that neither end touches."""
 
 
 def find_gaps(
@@ -66,10 +65,10 @@ def find_gaps(
     agree: Agreement,
     factors: GapFactors,
 ) -> tuple[list[list[Gap]], float, bool]:
-    """The stretches between answers, in order; those with an end that does not say are left out.
+    """The gaps of each recording in order, without those that have an end that does not say.
 
-    And how much the answers say that things go on from one to the next, see `likely_kinds`; and
-    whether anything is heard.
+    Returns also the evidence that activities continue from one answer to the next, see
+    `infer_kinds`, and whether the sound of any recording distinguishes its windows.
     """
     pairs = enumerate(zip(many, answers, strict=True))
     found = [_AnswerGaps.build(number, *pair, agree) for number, pair in pairs]
@@ -84,17 +83,17 @@ def find_gaps(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _AnswerGaps:
-    """What lies between the answers about one recording, before it is known what that tells."""
+    """The gaps of one recording, before their kinds and factors are known."""
 
     sequence: ActivitySequence
     left_answer: IndexArray
-    """Of the first end of each stretch among the answers that say."""
+    """For each gap, the index of its left end among the answers that say what is done."""
     distance: FloatArray
-    """Mean lengths of an action from one end to the other."""
+    """Mean lengths of an action between the two ends."""
     columns: tuple[list[float], ...]
-    """First and last window, start and end, and new actions expected."""
+    """First step and stop, start and end in seconds, and new actions expected, a list each."""
     has_sound_evidence: bool
-    """Whether the sound tells one window from another."""
+    """Whether the sound distinguishes one window from another."""
     held_out: Sequence[HeldOutAnswers]
 
     @classmethod
@@ -115,7 +114,7 @@ class _AnswerGaps:
         kept = names_activity[1:] & names_activity[:-1] & (distance > windows.per_call)
         rates = windows.rates
         total = np.cumsum(rates)
-        touched = gains(windows, positions) - rates[positions]  # of those that start before it
+        touched = gains(windows, positions) - rates[positions]  # started earlier
         expected = total[positions[1:] - 1] - total[positions[:-1]] - touched[1:]
         first, stop = positions[:-1][kept] + 1, positions[1:][kept]
         ends = first * windows.step, (stop + 1 - windows.per_call) * windows.step
@@ -128,9 +127,9 @@ class _AnswerGaps:
         return cls(sequence, number, distance[kept] / mean, lists, has_sound_evidence, held_out)
 
     def gaps(self, kinds: FloatArray, factors: GapFactors, weight: float) -> list[Gap]:
-        """The stretches, given how likely it is between answers what `KINDS` say.
+        """The gaps, given the probabilities of `KINDS` between answers, shape (answers - 1, kinds).
 
-        Factors that do not hold as they are differ less from one another; their mean is the same.
+        `weight` is the power of the factors to use; their mean stays the same.
         """
         own = kinds[self.left_answer]
         factor = factors(own, self.distance)
@@ -144,22 +143,22 @@ class _AnswerGaps:
 
 
 MIN_SPREAD = 0.06
-"""Of the factors about their mean, 1, squared: with less there is less to gain by moving calls than
-is lost by calls that lie unevenly. Set on the development halves, as the next are."""
+"""Least variance of the factors (their mean is 1) to plan by. Below it, moving calls gains less
+than their uneven spacing loses. Set on the development halves, as are the next ones."""
 
 MIN_EVIDENCE = 1.0
-"""From which on answers are planned by, in units of log-likelihood: how much the answers say that
-things go on from one to the next, and half of the squared differences of the factors from their
-mean, added up. Of dense kitchens neither is much. Set on the development halves: see
+"""Least evidence to plan by, in units of log-likelihood: the evidence that activities continue from
+one answer to the next, plus half the sum of the squared deviations of the factors from their mean.
+Dense kitchen recordings have little of either. Set on the development halves: see
 experiments/LOG.md."""
 
 MIN_EVIDENCE_UNHEARD = 3.0
-"""Likewise where nothing is heard: even spacing is hard to better, and a few misses of the model in
-a row look like idle time."""
+"""The same where nothing is heard: even spacing is hard to beat there, and a few misses of the
+model in a row look like idle time."""
 
 SPREAD_MARGIN = 2.0
-"""Likewise by how much more the factors must spread, divided by the number of stretches: of few
-answers the spread is partly chance."""
+"""Added to `MIN_SPREAD` where nothing is heard, divided by the number of gaps: with few answers the
+spread is partly chance."""
 
 KIND_PHRASES = {
     "same": "between answers that agree",
@@ -170,7 +169,7 @@ KIND_PHRASES = {
 
 
 class RevisedWindows(Collection[Windows]):
-    """The windows of many recordings with rates that know the answers; gone over, never held."""
+    """The windows of many recordings with rates revised by the answers; made one at a time."""
 
     def __init__(
         self,
@@ -187,8 +186,8 @@ class RevisedWindows(Collection[Windows]):
             many: The windows of each recording, rated by the sound.
             answers: The answers about each.
             agree: Compares what two answers say.
-            factors: What the ends of a stretch tell; `FITTED` if not given.
-            busyness: How many times as busy as it sounds each is; 1 if not given.
+            factors: New actions by the kind of a gap; `FITTED_FACTORS` if not given.
+            busyness: Factor on all rates of each recording; 1 if not given.
         """
         self.many = many
         self.busyness = [1.0] * len(many) if busyness is None else busyness
@@ -197,7 +196,7 @@ class RevisedWindows(Collection[Windows]):
         every = [gap for row in self.gaps for gap in row]
         after = sum(gap.expected * gap.factor for gap in every)
         self.normaliser = sum(gap.expected for gap in every) / after if after > 0 else 1.0
-        """What all factors are multiplied by, so that as much is expected in all as before."""
+        """Multiplies all factors, so that the total of expected actions stays the same."""
 
     def __len__(self) -> int:
         return len(self.many)
@@ -210,11 +209,12 @@ class RevisedWindows(Collection[Windows]):
             yield replace(windows, rates=rates)
 
     def _factors(self, windows: Windows, row: Sequence[Gap]) -> FloatArray:
-        """What the rate of each step is multiplied by, with answers that say on either side.
+        """The multiplier of the rate of each step of a recording.
 
-        Elsewhere by the mean of the recording. Where nothing is heard, what begins after the last
-        answer counts if it ends before the recording does, as what ends before the first answer
-        counts if it begins with it: nothing tells one end of a recording from the other.
+        Within a gap this is its factor, elsewhere the mean of the recording. Where nothing is
+        heard, an action after the last answer counts only if it ends before the recording does,
+        just as one before the first answer counts only if it starts within the recording: both ends
+        are alike.
         """
         expected = sum(gap.expected for gap in row)
         mean = sum(gap.expected * gap.factor for gap in row) / expected if expected > 0 else 1.0
@@ -231,11 +231,11 @@ class RevisedWindows(Collection[Windows]):
         return any(windows is item for windows in self)
 
     def discard_gaps(self) -> None:
-        """Let the stretches between answers be rated by their sound again."""
+        """Rate the gaps by their sound alone again."""
         self.gaps = [[] for _ in self.gaps]
 
     def gap_reason(self, recording: int, start: float) -> str:
-        """What the answers around a window are to one another, in words; empty where none are."""
+        """How the answers around a window compare, in words; empty outside all gaps."""
         row = self.gaps[recording]
         place = bisect_right(row, start, key=lambda gap: gap.start) - 1
         inside = place >= 0 and start < row[place].end
@@ -243,7 +243,7 @@ class RevisedWindows(Collection[Windows]):
 
     @property
     def is_informative(self) -> bool:
-        """Whether the answers tell one stretch from another by enough to plan by."""
+        """Whether the gaps differ enough to plan by."""
         every = [gap for row in self.gaps for gap in row]
         weights = np.array([gap.expected for gap in every])
         if not weights.sum() > 0:

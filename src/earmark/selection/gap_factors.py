@@ -1,7 +1,7 @@
-"""How many new actions lie between two answers, by what both say; learnt anew in every run.
+"""How many new actions lie in a gap between two answers, given both; fitted anew in every run.
 
-answers    chop ──── wash ──── chop     with the middle one left out, the ends agree;
-                                        but it is new, so here that tells less
+answers    chop ──── wash ──── chop     hold out the middle answer: its neighbours agree, but
+                                        it is new, so in this run agreement means less
 """
 
 from __future__ import annotations
@@ -23,52 +23,52 @@ from earmark.selection.pick import gains
 from earmark.timeline import FloatArray, IndexArray
 
 FACTOR_PRIOR_COUNT = 4.0
-"""New activities that the fitted factors of a kind count as much as."""
+"""Weight of the fitted factors of a kind, in new activities."""
 
 MIN_DETECTION = 0.1
-"""Of activities, however often answers are thought to miss them."""
+"""Least share of new activities that answers are assumed to report, however many they miss."""
 
 MIN_DISTINCT_NAME = 0.02
-"""Of new activities that bear another name than the ends of a stretch, however few names there
-are."""
+"""Least share of new activities assumed to have another name than both ends of a gap, however few
+names there are."""
 
 SCALE_ITERATIONS = 10
-"""Of expectation maximisation, over the answers of a run."""
+"""Iterations of expectation maximisation over the answers of a run."""
 
 MAX_NEW_PROBABILITY = 0.98
-"""That an answer tells of something new."""
+"""Highest probability that an answer reports something new."""
 
 TRANSFER_WEIGHTS = np.linspace(0.0, 1.0, 5)
-"""How far factors may hold in a recording, as a power of them: 0 not at all, 1 as they are."""
+"""Powers to which factors may be raised in a recording: 0 ignores them, 1 uses them unchanged."""
 
 TRANSFER_PRIOR = (
     np.exp(-2 * (1 - TRANSFER_WEIGHTS) ** 2) / np.exp(-2 * (1 - TRANSFER_WEIGHTS) ** 2).sum()
 )
-"""How often, by what is known before any answer."""
+"""Prior probability of each of `TRANSFER_WEIGHTS`."""
 
 TRANSFER_PRIOR_COUNT = 4.0
-"""Recordings that this counts as much as."""
+"""Weight of this prior, in recordings."""
 
 TRANSFER_ITERATIONS = 5
-"""Of expectation maximisation, over the recordings of a run."""
+"""Iterations of expectation maximisation over the recordings of a run."""
 
 
 @dataclass(frozen=True, slots=True)
 class GapFactors:
-    """New actions between two answers, beside those where two different things are being done.
+    """New actions in a gap, relative to a gap between two different activities.
 
-    By how many mean lengths of an action the answers lie apart: over a stretch much longer than
-    an action, that the same is done at both ends tells less.
+    Depends on the distance between the answers, in mean lengths of an action: over a gap much
+    longer than an action, agreement of its ends means less.
     """
 
     distances: tuple[float, ...]
-    """Distances, in mean lengths of an action, increasing."""
+    """Distances of the tables below, in mean lengths of an action, increasing."""
     same: tuple[float, ...]
     idle: tuple[float, ...]
-    """Nothing is being done at either end."""
+    """Nothing is done at either end."""
     one_empty: tuple[float, ...]
     scales: tuple[float, ...] = (1.0,) * len(KINDS)
-    """What those of each of `KINDS` are multiplied by, in the run at hand."""
+    """Multipliers of the factors of each of `KINDS` in this run."""
 
     def __post_init__(self) -> None:
         for shares in (self.same, self.idle, self.one_empty):
@@ -76,17 +76,17 @@ class GapFactors:
                 raise ValueError("factors are above 0, one for each length")
 
     def __call__(self, kinds: FloatArray, distance: FloatArray) -> FloatArray:
-        """The factor of each stretch.
+        """The factor of each gap.
 
         Args:
-            kinds: Shape (stretches, kinds): how likely each is what `KINDS` say.
-            distance: Mean lengths of an action that its ends lie apart.
+            kinds: Shape (gaps, kinds): probability of each of `KINDS`.
+            distance: Mean lengths of an action between the two ends.
         """
         found: FloatArray = (kinds * self.by_kind(distance)).sum(axis=1)
         return found
 
     def by_kind(self, distance: FloatArray) -> FloatArray:
-        """What each of `KINDS` would have, shape (stretches, kinds)."""
+        """The factor of each gap if it were of each of `KINDS`, shape (gaps, kinds)."""
         known = np.log(self.distances)
         tables = {"same": self.same, "one_empty": self.one_empty, "idle": self.idle}
         of_kind = [
@@ -111,30 +111,30 @@ development half of each (`scripts/answer_bench.py`): see experiments/LOG.md."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOutAnswers:
-    """What every second answer about a recording says beside those on either side of it."""
+    """Every second answer about a recording, compared with the answers on either side of it."""
 
     recording: int
-    """Of the recording."""
+    """Index of the recording."""
     neighbours: ActivitySequence
-    """The other answers."""
+    """The answers that are not held out: the ends around each that is."""
     distance: FloatArray
-    """Mean lengths of an action between two of the ends."""
+    """Mean lengths of an action between the two neighbours."""
     is_new: FloatArray
-    """Whether the answer between them says what neither does."""
+    """1 where the held-out answer names an activity that neither neighbour names, else 0."""
     expected: FloatArray
-    """How likely that was by the sound."""
+    """Probability of a new action there, from the sound."""
     distinct_name: FloatArray
-    """How likely something new between them bears another name than they: by how often these names
-    are said of the recording."""
+    """Probability that a new activity has another name than both neighbours, by how often their
+    names occur in the recording."""
 
     @classmethod
     def split(
         cls, recording: int, windows: Windows, sequence: ActivitySequence
     ) -> tuple[HeldOutAnswers, HeldOutAnswers]:
-        """What every second answer says, from the second on, and from the third on."""
+        """The answers held out in two ways: second, fourth, …; and third, fifth, …."""
         touched = gains(windows, sequence.positions)
         counts = np.bincount(sequence.labels[sequence.labels >= 0], minlength=1)
-        shares = np.append(counts / max(1, counts.sum()), 0.0)  # the last is of nothing, name -1
+        shares = np.append(counts / max(1, counts.sum()), 0.0)  # last: label -1, no activity
 
         def hold_out(first: int) -> HeldOutAnswers:
             neighbours = sequence.every_other(first)
@@ -156,26 +156,26 @@ class HeldOutAnswers:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOutTable:
-    """What was said where it was left out, in all recordings of a run: a row for each answer."""
+    """The held-out answers of all recordings of a run, one row each."""
 
     recording: IndexArray
-    """Of its recording."""
+    """Index of the recording of each row."""
     kinds: FloatArray
-    """Shape (answers, kinds): how likely the ends around it are what `KINDS` say."""
+    """Shape (answers, kinds): probability of `KINDS` for the two neighbours."""
     distance: FloatArray
     is_new: FloatArray
     expected: FloatArray
     distinct_name: FloatArray
     false_positive: FloatArray
-    """By kind: how likely an answer seems to tell of something new where there is none."""
+    """By kind: probability that an answer seems new where nothing is."""
     detection: FloatArray
-    """By kind: how much likelier one does where there is."""
+    """By kind: how much this probability rises where something is new."""
 
     @classmethod
     def build(
         cls, held_out: Sequence[HeldOutAnswers], statistics: AnswerStatistics
     ) -> HeldOutTable:
-        """All of `trials`, of which there is one at least."""
+        """The rows of `held_out`, which is not empty."""
         recordings = [one.recording for one in held_out]
         own = replace(statistics, active=statistics.active[recordings])
         kinds = np.concatenate(infer_kinds([one.neighbours for one in held_out], own)[0])
@@ -192,7 +192,7 @@ class HeldOutTable:
 def fit_factors(
     factors: GapFactors, held_out: Sequence[HeldOutAnswers], statistics: AnswerStatistics
 ) -> tuple[GapFactors, FloatArray]:
-    """The factors as they are in this run, and how far they hold in each recording: 0 to 1."""
+    """The factors scaled to this run, and the power of them to use in each recording, 0 to 1."""
     count = len(statistics.active)
     table = HeldOutTable.build(held_out, statistics) if held_out else None
     if table is None or not table.expected.sum() > 0:
@@ -202,11 +202,11 @@ def fit_factors(
 
 
 def _fit_scales(factors: GapFactors, table: HeldOutTable) -> GapFactors:
-    """What was new between ends of each kind, beside what was foretold.
+    """The factors scaled by the new activities observed in gaps of each kind over those predicted.
 
-    Of what kind the ends are is uncertain where answers err: to count what is new by how likely
-    each kind is by the ends alone would give every kind a part of what is new between the others,
-    and make them all alike. So what the answer between them says counts as well (expectation
+    The kind of a gap is uncertain where answers err. Counting new activities by the probability of
+    each kind given the ends alone would credit every kind with some of the others' and make all
+    kinds alike. So the held-out answer counts as evidence of the kind too (expectation
     maximisation).
     """
     predicted = factors.by_kind(table.distance) * (table.expected * table.distinct_name)[:, None]
@@ -229,9 +229,9 @@ def _fit_scales(factors: GapFactors, table: HeldOutTable) -> GapFactors:
 
 
 def _fit_transfer_weights(factors: GapFactors, table: HeldOutTable, count: int) -> FloatArray:
-    """How far the factors hold in each of `count` recordings, as far as its own answers tell.
+    """The power of the factors to use in each of `count` recordings: its posterior mean.
 
-    The posterior mean; the prior is how far they hold in the recordings of the run.
+    The prior is the distribution over the recordings of the run.
     """
     likely = _transfer_likelihoods(factors, table, count)  # (recordings, weights)
     has_held_out = np.bincount(table.recording, minlength=count) > 0
@@ -247,7 +247,7 @@ def _fit_transfer_weights(factors: GapFactors, table: HeldOutTable, count: int) 
 
 
 def _transfer_likelihoods(factors: GapFactors, table: HeldOutTable, count: int) -> FloatArray:
-    """How likely what was new in each recording is, the factors to each power; 1 of the best."""
+    """Likelihood of what was new in each recording for each power, relative to the best power."""
     factor = factors(table.kinds, table.distance)
     false_positive = table.kinds @ table.false_positive
     detection = table.kinds @ table.detection * table.expected
@@ -266,7 +266,7 @@ def _transfer_likelihoods(factors: GapFactors, table: HeldOutTable, count: int) 
 
 
 def _false_positive_rate(kind: str, errors: ErrorRates) -> float:
-    """How likely an answer amid a stretch seems to tell of something new where there is none."""
+    """Probability that an answer within a gap seems new where nothing is."""
     renamed = (1 - errors.missed) * errors.renamed
     ends = {"idle": (errors.invented,), "one_empty": (renamed, errors.invented)}
     return float(np.mean(ends.get(kind, (renamed,))))

@@ -1,14 +1,14 @@
-"""What is likely behind answers that may err: a hidden Markov model of what is being done.
+"""Infers the true activity behind answers that may be wrong: a hidden Markov model.
 
-    done       chop ─── chop ─── chop ─── nothing ─── wash
+    true       chop ─── chop ─── chop ─── nothing ─── wash
     answers    chop     nothing  stir     nothing     wash
                │        missed   renamed              │
-               └─ the same goes on, or another is begun, or nothing is done ─┘
+               └─ it continues, or another one starts, or nothing is done ───┘
 
-From one answer to the next the same goes on, by how long actions last; else something else is being
-done, or nothing. An answer misses what is done, invents, or names it as no other answer does, each
-with a chance of its own; these are learnt from the answers of the run themselves
-(expectation maximisation), and held back by what is usual where answers are few.
+From one answer to the next, the activity continues with the probability that actions last that
+long; otherwise another activity starts, or nothing is done. An answer may miss the activity, invent
+one, or name it as no other answer does. The rates of these three errors are learnt from the answers
+of the run by expectation maximisation, with a prior that dominates where answers are few.
 """
 
 from __future__ import annotations
@@ -25,36 +25,36 @@ Agreement = Callable[[str, str], bool]
 """Whether two activities, neither of them empty, are the same."""
 
 KINDS = ("same", "differ", "one_empty", "idle")
-"""What is being done at both ends of a stretch: the same, two activities, one, or none."""
+"""The two ends of a gap: same activity, different activities, one of them idle, both idle."""
 
 LOOKBACK = 8
-"""Answers back that an activity is looked for: what was done long before is another action."""
+"""Earlier answers searched for the same activity; anything older counts as another action."""
 
 MIN_VOCABULARY = 20
-"""Activities that there are at least, so that two actions bear one name by chance at most so often
-as once in so many."""
+"""Least number of distinct activities assumed: two different actions share a name by chance at most
+once in 20."""
 
 EM_ITERATIONS = 4
-"""Of expectation maximisation."""
+"""Iterations of expectation maximisation."""
 
 BATCH_CELLS = 1 << 20
-"""Answers times activities of recordings that are worked on together, padding included."""
+"""Size limit of a batch of recordings: answers times states, padding included."""
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorRates:
-    """How often answers err, as a share."""
+    """How often answers are wrong, as shares."""
 
     missed: float = 0.1
-    """Of windows in which something is done."""
+    """Share of windows with an activity whose answer says that nothing is done."""
     renamed: float = 0.15
-    """Of activities that are told."""
+    """Share of named activities that have a name no other answer uses."""
     invented: float = 0.03
-    """Of windows in which nothing is done."""
+    """Share of windows without an activity whose answer names one."""
 
     @classmethod
     def learn(cls, counts: FloatArray) -> ErrorRates:
-        """The shares by expected (faults, chances) of each kind, beside the usual ones."""
+        """The shares for expected (errors, opportunities) of each kind, shape (3, 2)."""
         usual = np.array([PRIOR_ERRORS.missed, PRIOR_ERRORS.renamed, PRIOR_ERRORS.invented])
         shares = (counts[:, 0] + usual * PRIOR_ANSWERS) / (counts[:, 1] + PRIOR_ANSWERS)
         return cls(*shares.tolist())
@@ -63,26 +63,26 @@ class ErrorRates:
 PRIOR_ERRORS = ErrorRates()
 
 PRIOR_ANSWERS = 20
-"""Answers that the usual faults count as much as."""
+"""Weight of the prior error rates, in answers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ActivitySequence:
-    """The answers about one recording that say what is being done."""
+    """The answers about one recording that say whether something is done, and what."""
 
     positions: IndexArray
-    """Their windows, increasing."""
+    """Window of each answer, increasing."""
     labels: IndexArray
-    """The activity of each, from 0; -1 where nothing is done."""
+    """Activity of each answer, from 0; -1 where nothing is done."""
     remaining: FloatArray
-    """Steps that what is being done goes on for in the mean, times the chance that it still goes on
-    after so many steps."""
+    """By number of steps d: the mean steps an action lasts, times the probability that an action in
+    progress still continues d steps later."""
 
     @classmethod
     def build(
         cls, windows: Windows, positions: Sequence[int], activities: Sequence[str], agree: Agreement
     ) -> ActivitySequence:
-        """What `said` at the windows `places` is about."""
+        """The sequence of `activities` at the windows `positions`; "" is no activity."""
         remaining = np.cumsum(windows.survival.reach(windows.step)[::-1])[::-1]
         return cls(
             np.array(positions, dtype=np.intp), label_activities(activities, agree), remaining
@@ -90,18 +90,18 @@ class ActivitySequence:
 
     @property
     def continues(self) -> FloatArray:
-        """From each to the next, the chance that what is being done goes on."""
+        """Probability that the activity continues from each answer to the next."""
         distances = np.minimum(np.diff(self.positions), len(self.remaining))
         chances: FloatArray = np.append(self.remaining / self.remaining[0], 0.0)[distances]
         return chances
 
     @property
     def mean_steps(self) -> float:
-        """Steps that an action lasts in the mean."""
+        """Mean duration of an action, in steps."""
         return float(self.remaining[0])
 
     def every_other(self, first: int) -> ActivitySequence:
-        """Every second of the answers, from the `first` on."""
+        """Every second answer, starting with number `first`."""
         return replace(self, positions=self.positions[first::2], labels=self.labels[first::2])
 
     def __len__(self) -> int:
@@ -109,14 +109,14 @@ class ActivitySequence:
 
     @property
     def cells(self) -> int:
-        """What it takes of a batch."""
+        """Space needed in a batch: answers times states."""
         return len(self) * (int(self.labels.max(initial=0)) + 3)
 
 
 def label_activities(activities: Sequence[str], agree: Agreement) -> IndexArray:
-    """A number for each activity, the same where a recent answer agrees; -1 for nothing."""
+    """A number for each activity, shared with a recent answer that agrees; -1 for no activity."""
     found: list[int] = []
-    recent: dict[str, tuple[int, int]] = {}  # by words, the number and when they were last said
+    recent: dict[str, tuple[int, int]] = {}  # by words: number, and when last used
     known = position = 0
     for words in activities:
         if not words:
@@ -136,21 +136,22 @@ def label_activities(activities: Sequence[str], agree: Agreement) -> IndexArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AnswerStatistics:
-    """How often answers err, and how often something is being done, in the recordings of a run."""
+    """Error rates of the answers of a run, and how active each of its recordings is."""
 
     errors: ErrorRates
     active: FloatArray
-    """The share of the time of each recording that something is being done."""
+    """Share of time in which something is done, one value per recording."""
 
 
 def infer_kinds(
     many: Sequence[ActivitySequence], statistics: AnswerStatistics | None = None
 ) -> tuple[list[FloatArray], float, AnswerStatistics]:
-    """For the answers about each recording the chances of `KINDS` between each and the next.
+    """Infer what lies at the two ends of each gap between consecutive answers.
 
-    Shape (answers - 1, kinds). And how much likelier all answers are because things go on from one
-    to the next, than if each was about something else: the difference of log-likelihoods. And the
-    habits that were learnt from the answers, where none are given.
+    Returns:
+        For each recording the probabilities of `KINDS`, shape (answers - 1, kinds); the gain in
+        log-likelihood over a model in which every answer is independent; and the statistics, learnt
+        from these answers unless given.
     """
     kinds: list[FloatArray] = [np.empty((0, len(KINDS)))] * len(many)
     batches = list(_batches(many))
@@ -171,7 +172,7 @@ def infer_kinds(
 
 
 def _batches(many: Sequence[ActivitySequence]) -> Iterator[list[int]]:
-    """Recordings of a similar number of answers together; those without any are left out."""
+    """Indices of recordings with similar numbers of answers; those without any are skipped."""
     order = [place for place, one in enumerate(many) if len(one)]
     order.sort(key=lambda place: many[place].cells)
     batch: list[int] = []
@@ -186,16 +187,16 @@ def _batches(many: Sequence[ActivitySequence]) -> Iterator[list[int]]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _BatchedHmm:
-    """Recordings side by side; states are their activities, one not told of, and last nothing."""
+    """Recordings side by side. States: their activities, one for any other activity, last idle."""
 
     emission: FloatArray
-    """Shape (answers, recordings, states): how likely each makes the answer; 1 past the end."""
+    """Shape (answers, recordings, states): likelihood of the answer; 1 past the end."""
     initial: FloatArray
-    """Shape (recordings, states): chances of whatever is begun."""
+    """Shape (recordings, states): probability of each state when something new starts."""
     stay: FloatArray
-    """Shape (answers - 1, recordings, 2): what is done goes on; so does that nothing is."""
+    """Shape (answers - 1, recordings, 2): an activity continues; idleness continues."""
     labels: IndexArray
-    """Shape (answers, recordings); -1 for nothing, -2 past the end."""
+    """Shape (answers, recordings); -1 for no activity, -2 past the end."""
 
     @classmethod
     def build(
@@ -226,7 +227,7 @@ class _BatchedHmm:
         return cls(emission, initial, stay, labels)
 
     def smooth(self) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-        """Chances of kinds (answers - 1, recordings, kinds), faults, active shares, evidence."""
+        """Kinds (answers - 1, recordings, kinds), error counts, active shares, evidence."""
         filtered, scale = self._forward()
         longest, count, states = filtered.shape
         kinds = np.empty((longest - 1, count, len(KINDS)))
@@ -263,7 +264,7 @@ class _BatchedHmm:
         return kinds / kinds.sum(axis=2, keepdims=True), *self._count(chances), evidence
 
     def _forward(self) -> tuple[FloatArray, FloatArray]:
-        """The chances of the states by the answers so far, and how likely each answer was."""
+        """State probabilities given the answers so far, and the likelihood of each answer."""
         filtered = np.empty(self.emission.shape)
         scale = np.empty(self.emission.shape[:2])
         now = self.initial
@@ -283,7 +284,7 @@ class _BatchedHmm:
         return filtered, scale
 
     def _count(self, chances: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Expected (faults, chances to err) of each kind, and the active share of each."""
+        """Expected (errors, opportunities) of each kind, and the active share of each recording."""
         chances = chances / chances.sum(axis=2, keepdims=True)
         is_named, is_empty = self.labels >= 0, self.labels == -1
         p_idle = chances[:, :, -1]

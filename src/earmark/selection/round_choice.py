@@ -1,4 +1,4 @@
-"""The plan of one round: why each pick is in it, and which of its picks are asked now."""
+"""The plan of one round: the reason for each pick, and which picks are asked now."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def choose_round(
     agree: Agreement,
     options: RoundOptions,
 ) -> tuple[Iterator[Choice], Turn]:
-    """What is asked of each recording in one round, and the round, as the answers so far say.
+    """The picks to ask in each recording in this round, and the round, given the answers so far.
 
-    `spend` gives the plan of all that is left; of it a round that is not the last asks a part.
+    `spend` plans all remaining calls; a round that is not the last asks only a part of that plan.
     """
     rated, turn = revise_by_answers(many, paid, agree=agree, options=options)
     choices = spend(rated)
@@ -38,7 +38,7 @@ def choose_round(
 
 
 def add_gap_reasons(choices: Iterable[Choice], many: RevisedWindows) -> Iterator[Choice]:
-    """The choice of each recording, its picks saying also what the answers around them are."""
+    """Append to the reason of each pick how the answers around it compare."""
     for place, choice in enumerate(choices):
         around = [many.gap_reason(place, pick.start) for pick in choice.picks]
         picks = [
@@ -49,7 +49,7 @@ def add_gap_reasons(choices: Iterable[Choice], many: RevisedWindows) -> Iterator
 
 
 def limit_to_round(choice: Choice, paid: Sequence[ObservedActivity], turn: Turn) -> Choice:
-    """Of a recording's plan what is paid and what is asked in a round that is not the last."""
+    """The plan without the picks that wait for a later round."""
     starts = {one.start for one in paid}
     waiting = [pick for pick in choice.picks if pick.start not in starts]
     done = len(choice.picks) - len(waiting)
@@ -59,11 +59,10 @@ def limit_to_round(choice: Choice, paid: Sequence[ObservedActivity], turn: Turn)
 
 
 def restore_sound_forecast(choices: Iterable[Choice], many: Iterable[Windows]) -> Iterator[Choice]:
-    """The choice of each recording, its picks with what the sound alone lets expect of them.
+    """Give each pick the rate and the expected actions that follow from the sound alone.
 
-    The answers say where to ask. A forecast is a share of the actions that were expected before
-    any was there, whatever round it is told in: one of rates that the answers have changed is no
-    share of those.
+    The answers decide where to ask. A forecast is a share of the actions expected before any
+    answer, in every round; rates revised by answers would not be a share of those.
     """
     for choice, windows in zip(choices, many, strict=True):
         places = [windows.window_at(pick.start) for pick in choice.picks]

@@ -1,4 +1,4 @@
-"""Rounds: part of a plan is asked, the answers change the rates, and the rest is planned again."""
+"""Rounds: ask a part of the plan, revise the rates by the answers, plan the rest again."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Item = TypeVar("Item")
 AUTO = "auto"
 
 MAX_ROUNDS = 9
-"""Rounds; more than a few bring nothing that was measured."""
+"""Most rounds allowed; no measurement showed a gain from more than a few."""
 
 AUTO_ROUNDS = 3
 
 FIRST_SHARE = 0.5
-"""Of the calls, asked before the first answer is read: enough that windows lie where the whole plan
-wants them, and that what lies between them can be told."""
+"""Share of the calls made before the first answer is read: enough for windows to lie where the
+whole plan wants them, and for the answers to tell something about the gaps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Rounds:
     """
 
     count: int | None = 1
-    """None where that is for the answers to say: no round more than can change the plan."""
+    """None for `auto`: the answers decide, and no round is added that cannot change the plan."""
 
     def __post_init__(self) -> None:
         if self.count is not None and not 1 <= self.count <= MAX_ROUNDS:
@@ -40,7 +40,7 @@ class Rounds:
 
     @classmethod
     def parse(cls, text: str | int | Rounds | None) -> Rounds:
-        """The rounds written as `3` or `auto`; rounds as they are."""
+        """The rounds written as `3` or `auto`; `Rounds` are returned unchanged."""
         if isinstance(text, Rounds):
             return text
         if text is None or str(text).strip().lower() == AUTO:
@@ -55,11 +55,11 @@ class Rounds:
 
     @property
     def is_one(self) -> bool:
-        """Whether all is asked at once."""
+        """Whether all calls are made at once."""
         return self.count == 1
 
     def shares(self) -> tuple[float, ...]:
-        """The share of all calls that is asked when each round ends; the last is all of them."""
+        """Cumulative share of all calls at the end of each round; the last is 1."""
         count = AUTO_ROUNDS if self.count is None else self.count
         if count == 1:
             return (1.0,)
@@ -75,20 +75,20 @@ class Turn:
     """One round of a run."""
 
     number: int | None = None
-    """From 1; None where all is asked at once."""
+    """From 1; None where all calls are made at once."""
     share: float = 1.0
-    """Of all calls, asked when the round ends."""
+    """Cumulative share of all calls at the end of the round."""
     lost: frozenset[tuple[str, Span]] = field(default_factory=frozenset)
     """Calls that failed in earlier rounds, by recording and span: spent, and not asked again."""
 
     @property
     def is_last(self) -> bool:
-        """Whether all that is left is asked now."""
+        """Whether all remaining calls are made in this round."""
         return self.share >= 1
 
 
 ALL_AT_ONCE = Turn()
-"""All of it at once."""
+"""The only round of a run without rounds."""
 
 
 def turns(rounds: Rounds) -> Iterator[Turn]:
@@ -101,9 +101,10 @@ def turns(rounds: Rounds) -> Iterator[Turn]:
 
 
 def spread_evenly(waiting: Sequence[Item], calls: int) -> list[Item]:
-    """So many of `waiting`, in order: the first, the last, and evenly between; one is the middle.
+    """`calls` items of `waiting` in order: first, last, evenly between; the middle if only one.
 
-    What lies before the first answer, or after the last, no answer tells anything about.
+    The ends are included because no answer says anything about what lies before the first answer or
+    after the last.
     """
     count = min(calls, len(waiting))
     if count < 2:
@@ -113,5 +114,5 @@ def spread_evenly(waiting: Sequence[Item], calls: int) -> list[Item]:
 
 
 def calls_now(planned: int, answered: int, share: float) -> int:
-    """Calls to make of a plan of so many picks, so many of them answered, by a round's end."""
+    """Calls to make in this round: up to `share` of the `planned` picks, less those `answered`."""
     return max(0, min(planned, math.ceil(share * planned - 1e-9)) - answered)

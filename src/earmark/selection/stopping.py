@@ -1,9 +1,9 @@
-"""When it is enough: how busy recordings are, by what was expected of the calls and what they saw.
+"""Estimates how busy recordings are from the answers, so that calls stop when they no longer pay.
 
-The sound says how many new activities a call is likely to touch; the answers say how many it did.
-Their ratio, held back towards 1 by a few calls' worth of doubt, is how much busier or calmer a
-recording is than it sounds. By that the rates are multiplied where a call has a price: so calls
-stop where, given the answers, the next one is expected to bring less.
+The sound predicts how many new activities each call touches; the answers show how many it did.
+Their ratio, shrunk towards 1, estimates how much busier or calmer a recording is than it sounds.
+Where a call has a price, rates are multiplied by this ratio: calls stop where the next one is
+expected to bring less than the price, given the answers.
 
     expected   0.8   0.7   0.9   0.6        3.0 new activities
     seen        1     0     0     0         1          (1 + 4) / (3 + 4) = 0.71 times as busy
@@ -23,22 +23,22 @@ from earmark.selection.pick import gains
 from earmark.selection.round_schedule import Rounds, Turn
 
 PRIOR_COUNT = 4.0
-"""New activities expected by the sound that weigh as much as what it says by itself."""
+"""Weight of the prior ratio of 1, in expected new activities."""
 
 TAIL_SHARE = 0.1
-"""Of the range, below and above."""
+"""Share of the simulations outside the range, at each end."""
 
 SIMULATIONS = 4000
 
 
 @dataclass(frozen=True, slots=True)
 class Sightings:
-    """New activities that answered calls were expected to see, and did."""
+    """New activities in the answered calls: expected and seen."""
 
     expected: float = 0.0
     seen: int = 0
     missed: float = 0.0
-    """Activities the sound lets expect that no answered call touches."""
+    """Activities expected from the sound that no answered call touches."""
 
     def __add__(self, other: Sightings) -> Sightings:
         return Sightings(
@@ -47,14 +47,14 @@ class Sightings:
 
     @property
     def busyness(self) -> float:
-        """How many times as busy as it sounds."""
+        """Estimated activity relative to what the sound predicts."""
         return (self.seen + PRIOR_COUNT) / (self.expected + PRIOR_COUNT)
 
     def missed_range(self, *, seed: int = 0) -> tuple[float, float, float]:
-        """Activities probably missed: the least, the expected and the most, 8 times of 10.
+        """Activities probably missed: 10 % quantile, mean and 90 % quantile.
 
-        How busy it is is as uncertain as the calls that say so are few; and how many activities
-        come of a rate is chance.
+        Simulated: the busyness is uncertain where few calls say so, and the number of activities
+        for a given rate is random (Poisson).
         """
         rng = np.random.default_rng(seed)
         busy = rng.gamma(self.seen + PRIOR_COUNT, 1 / (self.expected + PRIOR_COUNT), SIMULATIONS)
@@ -66,10 +66,10 @@ class Sightings:
 def count_new_activities(
     windows: Windows, answers: Sequence[ObservedActivity], agree: Agreement
 ) -> Sightings:
-    """What the answers about one recording saw that was new, beside what its sound foretold.
+    """New activities that the answers about one recording show, and those its sound predicts.
 
-    An answer is new where something is done that the answer before it does not say. Answers that do
-    not say what is done count neither way.
+    An answer is new where it names an activity that the answer before it does not. Answers that do
+    not say what is done are ignored.
     """
     known = sorted((one for one in answers if one.activity is not None), key=lambda one: one.window)
     places = np.array([one.window for one in known], dtype=np.intp)
@@ -89,12 +89,12 @@ def count_new_activities(
 
 @dataclass(frozen=True, slots=True)
 class RoundOptions:
-    """How a budget is asked."""
+    """The rounds of a run, the current one, and whether the budget is a price."""
 
     rounds: Rounds
     turn: Turn
     is_priced: bool = False
-    """Whether calls are made as long as one brings its price."""
+    """Whether calls are made as long as one is expected to bring its price."""
 
 
 def revise_by_answers(
@@ -104,11 +104,11 @@ def revise_by_answers(
     agree: Agreement,
     options: RoundOptions,
 ) -> tuple[Collection[Windows], Turn]:
-    """The windows as the answers so far let them be rated, and the round.
+    """The windows with rates revised by the answers so far, and the round.
 
-    With `auto` answers that tell too little of where things lie change nothing there, and all that
-    is left is asked at once. Where a call has a price, how busy each recording is counts as well,
-    and every round tells more of that.
+    With `auto`, answers that show too little about where actions lie do not change the gaps, and
+    all remaining calls are made at once. Where a call has a price, the busyness of each recording
+    counts as well, and every further round improves its estimate.
     """
     turn = options.turn
     if options.rounds.is_one:
