@@ -19,7 +19,7 @@ import numpy as np
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.selection import Budget, Coverage, allocate, rule_named
-from earmark.selection.coverage_ladder import calls_for, ladder
+from earmark.selection.coverage_ladder import calls_for, coverage_of_budgets
 
 T = TypeVar("T")
 
@@ -63,7 +63,7 @@ def thousand() -> None:
     timed("rank, 100 of them, across", lambda: count_calls("rank", some, quarter, across=True))
     shares = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.335, 0.5, 0.75)
     budgets = [round(share * 900_000) for share in shares]
-    reached = timed("ladder of ten budgets", lambda: ladder(many, budgets))
+    reached = timed("ladder of ten budgets", lambda: coverage_of_budgets(many, budgets))
     calls = timed("calls for 90 % coverage", lambda: calls_for(many, 0.9))
     print("  forecast:", ", ".join(f"{share:.1%} {value:.1%}" for share, value in
                                    zip(shares, reached, strict=True)))  # fmt: skip

@@ -331,6 +331,6 @@ def _audits(case: Case, said: Sequence[str]) -> list[tuple[bool, float, float, f
     found = []
     for seed in range(AUDITS):
         drawn = draw_evenly(chances, DRAWN, np.random.default_rng(seed))
-        told = estimate_share(active[drawn].tolist(), among=len(rest))
+        told = estimate_share(active[drawn].tolist(), population=len(rest))
         found.append((told.low <= truth <= told.high, told.width, foretold, truth))
     return found

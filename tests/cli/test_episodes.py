@@ -20,7 +20,7 @@ from earmark.grid import Grid
 from earmark.media import find
 from earmark.pipeline.listen import listen
 from earmark.pipeline.run_plan import make_plan
-from earmark.selection.episode_cost import Found
+from earmark.selection.episode_cost import RecordingEpisodes
 from earmark.timeline import Span, Track
 from making import make_audio, make_video
 
@@ -97,7 +97,7 @@ def test_when_episodes_save_less_than_half_a_way_out_is_named(
     capsys: pytest.CaptureFixture[str], end: float, is_told: bool
 ) -> None:
     spans = (Span(0.0, end),)
-    show_table(Found("a.wav", 40.0, spans, bill(spans, length=4.0, windows=10), 4.0))
+    show_table(RecordingEpisodes("a.wav", 40.0, spans, bill(spans, length=4.0, windows=10), 4.0))
     assert ("earmark select" in capsys.readouterr().out) == is_told
 
 

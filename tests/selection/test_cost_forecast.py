@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from drawing import windows
-from earmark.selection.cost_forecast import CallCost, Forecast, Rung, Screening, rungs_for
+from earmark.selection.cost_forecast import CallCost, Forecast, Rung, Screening, forecast_rungs
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_a_rung_costs_its_calls_and_pays_below_the_break_even():
     many = [windows("9181"), windows("1119")]
     screening = Screening(4.0, full_scan_seconds=8.0, measured_now=2)
     cost = CallCost(gpu_seconds=1800.0, money=0.25)
-    rungs = rungs_for(many, [2, 4, 8], cost, screening)
+    rungs = forecast_rungs(many, [2, 4, 8], cost, screening)
     assert [(rung.share, rung.calls) for rung in rungs] == [(0.25, 2), (0.5, 4), (1.0, 8)]
     assert [(rung.gpu_hours, rung.money) for rung in rungs] == [(1.0, 0.5), (2.0, 1.0), (4.0, 2.0)]
     assert [rung.pays for rung in rungs] == [True, False, False], "at the break-even it does not"
@@ -45,7 +45,7 @@ def test_a_call_costs_time_and_perhaps_no_money():
 
 
 def test_no_window_has_no_share_and_no_action_no_coverage():
-    (rung,) = rungs_for([windows("")], [0], CallCost(), Screening(0.0, 0.0, 0))
+    (rung,) = forecast_rungs([windows("")], [0], CallCost(), Screening(0.0, 0.0, 0))
     assert math.isnan(rung.share) and rung.coverage is None and not rung.pays
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from drawing import windows
 from earmark.grid import Windows
 from earmark.selection import Budget
-from earmark.selection.coverage_ladder import calls_for, ladder
+from earmark.selection.coverage_ladder import calls_for, coverage_of_budgets
 from reckoning import CURVES, best_together, forecast, rated, recordings, solved, worth
 
 
@@ -26,7 +26,7 @@ def test_a_forecast_is_the_share_of_expected_actions() -> None:
 def test_there_is_no_forecast_where_nothing_is_expected() -> None:
     silent = windows("....")
     assert math.isnan(forecast(silent, [1]))
-    assert math.isnan(ladder([silent], [2])[0])
+    assert math.isnan(coverage_of_budgets([silent], [2])[0])
     with pytest.raises(ValueError, match="no action is expected"):
         calls_for([silent], 0.5)
 
@@ -34,7 +34,9 @@ def test_there_is_no_forecast_where_nothing_is_expected() -> None:
 @given(st.lists(recordings(longest=5), min_size=1, max_size=3))
 def test_the_ladder_is_just_below_the_best(many: list[Windows]) -> None:
     best, actions = best_together(many), sum(float(one.rates.sum()) for one in many)
-    for value, expected in zip(best, ladder(many, list(range(len(best)))), strict=True):
+    for value, expected in zip(
+        best, coverage_of_budgets(many, list(range(len(best)))), strict=True
+    ):
         if actions:
             assert value / actions - 1.01e-4 <= expected <= value / actions + 1e-9
 
@@ -56,7 +58,7 @@ def test_the_ladder_is_what_spending_the_budget_is_expected_to_reach() -> None:
     many = [rated(rng.gamma(1.0, 1.0, count)) for count in (40, 90, 7, 300)]
     actions = sum(float(one.rates.sum()) for one in many)
     budgets = [10, 44, 109, 218, 400, 437, 900]
-    for budget, expected in zip(budgets, ladder(many, budgets), strict=True):
+    for budget, expected in zip(budgets, coverage_of_budgets(many, budgets), strict=True):
         shared = solved(many, Budget(count=budget))
         found = sum(
             worth(one, [pick.window for pick in picks])
@@ -69,7 +71,7 @@ def test_ladder_and_calls_for_are_each_others_inverse() -> None:
     rng = np.random.default_rng(12)
     many = [rated(rng.gamma(1.0, 1.0, count)) for count in (60, 200)]
     calls = calls_for(many, 0.9)
-    below, reached = ladder(many, [calls - 1, calls], within=1e-12)
+    below, reached = coverage_of_budgets(many, [calls - 1, calls], tolerance=1e-12)
     assert below < 0.9 <= reached + 1e-9
 
 
@@ -81,4 +83,4 @@ def test_a_coverage_is_a_share(coverage: float) -> None:
 
 def test_a_ladder_has_no_negative_rung() -> None:
     with pytest.raises(ValueError, match="not -1"):
-        ladder([windows("12")], [1, -1])
+        coverage_of_budgets([windows("12")], [1, -1])

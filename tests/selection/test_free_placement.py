@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from earmark.gate.rates import RankRates
 from earmark.grid import Grid, Windows
 from earmark.selection import Budget, Coverage, allocate
-from earmark.selection.omissions import left_out
+from earmark.selection.omissions import best_left_out
 from earmark.selection.pick import explain
 from earmark.selection.price_search import spend
 from earmark.selection.rules.coverage import lines
@@ -119,7 +119,7 @@ def test_where_nothing_speaks_windows_are_spaced_evenly() -> None:
 def test_the_best_of_what_was_left_out() -> None:
     windows = stepped([0.01] * 8 + [1.0] * 4 + [0.01] * 8 + [0.5] * 4 + [0.01] * 8, "brief")
     picks = Coverage()(windows, budget=1)
-    (other,) = left_out(windows, picks, 1)
+    (other,) = best_left_out(windows, picks, 1)
     assert (other.start, other.end, other.window) == (10.0, 12.0, None)
 
 
@@ -138,7 +138,7 @@ def test_a_window_past_the_end_is_left_out_of_nothing() -> None:
     windows = stepped([0.1] * 5 + [1.0])
     (pick,) = Coverage()(replace(windows, owned=(5,)), budget=1)
     moved = replace(pick, start=2.0)
-    assert [other.start for other in left_out(windows, [moved])] == [0.0]
+    assert [other.start for other in best_left_out(windows, [moved])] == [0.0]
 
 
 def test_rates_of_steps_add_up() -> None:

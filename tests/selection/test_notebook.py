@@ -12,7 +12,7 @@ import earmark
 from earmark.errors import MissingExtra
 from earmark.gate.listener import Failed
 from earmark.media.demo_scene import make_scene
-from earmark.selection.notebook import MOST_RECORDINGS, MOST_ROWS, draw_strip, write_table
+from earmark.selection.notebook import MAX_RECORDINGS, MAX_ROWS, draw_strip, write_table
 from earmark.selection.pick import Pick
 from earmark.selection.result import Chosen, Selection
 from earmark.timeline import Span
@@ -68,8 +68,8 @@ def test_a_strip_marks_spans_where_they_are():
 
 
 def test_a_table_shows_the_first_rows_and_counts_the_others():
-    table = write_table([{"n": n} for n in range(MOST_ROWS + 3)])
-    assert Tags(table).seen.count("tr") == MOST_ROWS + 1
+    table = write_table([{"n": n} for n in range(MAX_ROWS + 3)])
+    assert Tags(table).seen.count("tr") == MAX_ROWS + 1
     assert "and 3 more" in table
     assert write_table([]) == ""
 
@@ -85,9 +85,9 @@ def test_nothing_from_outside_becomes_markup():
 
 
 def test_an_archive_is_shown_in_part():
-    many = Selection({}, tuple(chosen(f"{n}.mp4", 1) for n in range(MOST_RECORDINGS + 2)))
+    many = Selection({}, tuple(chosen(f"{n}.mp4", 1) for n in range(MAX_RECORDINGS + 2)))
     page = many._repr_html_()
-    assert Tags(page).seen.count("svg") == MOST_RECORDINGS
+    assert Tags(page).seen.count("svg") == MAX_RECORDINGS
     assert "and 2 more recordings" in page
 
 

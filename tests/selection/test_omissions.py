@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from drawing import windows
 from earmark.grid import Windows
 from earmark.selection import Coverage
-from earmark.selection.omissions import additions, left_out, losses
+from earmark.selection.omissions import additions, best_left_out, losses
 from earmark.selection.rules.rank import Rank
 from reckoning import CURVES, recordings, worth
 
@@ -31,7 +31,7 @@ def test_additions_and_losses_are_differences_of_worth(
 
 def test_the_best_scores_not_taken_come_first() -> None:
     recording = windows(".8.9...3..6.", survival=CURVES["brief"])
-    out = left_out(recording, Rank()(recording, budget=2), limit=2)
+    out = best_left_out(recording, Rank()(recording, budget=2), limit=2)
     assert [(one.window, one.score) for one in out] == [(10, 0.6), (7, 0.3)]
     assert out[0].reason == "0.6 new actions expected beyond the picks, below the price 0.8"
     assert (out[0].start, out[0].end) == (40.0, 44.0)
@@ -39,15 +39,15 @@ def test_the_best_scores_not_taken_come_first() -> None:
 
 def test_scores_go_before_what_windows_would_add() -> None:
     recording = windows("99.......5", rates=[1, 1, 2, 3, 4, 5, 6, 7, 8, 0.1])
-    out = left_out(recording, Rank()(recording, budget=2), limit=2)
+    out = best_left_out(recording, Rank()(recording, budget=2), limit=2)
     assert [one.window for one in out] == [9, 2]
     two = windows("99.......9", rates=[1, 1, 2, 3, 4, 5, 6, 7, 8, 0.1])
-    assert left_out(two, Rank()(two, budget=2), limit=1)[0].window == 9
+    assert best_left_out(two, Rank()(two, budget=2), limit=1)[0].window == 9
 
 
 def test_what_brings_as_much_as_a_pick_is_ranked_lower_by_the_rule() -> None:
     recording = windows("9...8", survival=CURVES["brief"], rates=[1, 0, 0, 0, 1])
-    (out,) = left_out(recording, Rank()(recording, budget=1), limit=1)
+    (out,) = best_left_out(recording, Rank()(recording, budget=1), limit=1)
     assert (
         out.reason
         == "1 new actions expected beyond the picks; the rule ranks it lower than the picks"
@@ -56,29 +56,29 @@ def test_what_brings_as_much_as_a_pick_is_ranked_lower_by_the_rule() -> None:
 
 def test_a_neighbour_says_whose_it_is() -> None:
     recording = windows("." * 180 + ".89.")
-    (out,) = left_out(recording, Rank()(recording, budget=1), limit=1)
+    (out,) = best_left_out(recording, Rank()(recording, budget=1), limit=1)
     assert out.window == 181
     assert out.reason.startswith("next to the pick at 12:08; 0.3")
 
 
 def test_hours_are_shown_where_there_are_any() -> None:
     recording = windows("." * 1000 + "89")
-    (out,) = left_out(recording, Rank()(recording, budget=1), limit=1)
+    (out,) = best_left_out(recording, Rank()(recording, budget=1), limit=1)
     assert "next to the pick at 1:06:44" in out.reason
 
 
 def test_with_no_call_to_spend() -> None:
-    (out,) = left_out(windows("15"), [], limit=1)
+    (out,) = best_left_out(windows("15"), [], limit=1)
     assert out.reason.endswith("and no call to spend")
 
 
 def test_with_equal_scores_what_would_add_most_comes_first() -> None:
     flat = windows("5" * 9)
-    out = left_out(flat, Coverage()(flat, budget=1), limit=3)
+    out = best_left_out(flat, Coverage()(flat, budget=1), limit=3)
     assert [one.expected for one in out] == sorted((one.expected for one in out), reverse=True)
 
 
 def test_nothing_is_left_out_when_all_is_taken() -> None:
     recording = windows("123")
-    assert left_out(recording, Rank()(recording, budget=3)) == []
-    assert left_out(windows(""), []) == []
+    assert best_left_out(recording, Rank()(recording, budget=3)) == []
+    assert best_left_out(windows(""), []) == []

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from earmark.selection import Budget, Coverage, allocate
-from earmark.selection.coverage_ladder import ladder
+from earmark.selection.coverage_ladder import coverage_of_budgets
 from reckoning import CURVES, rated, solved, worth
 
 
@@ -75,4 +75,6 @@ def test_a_flat_recording_keeps_them_too():
 def test_a_forecast_is_not_moved_by_what_is_owned():
     windows = rated([1, 2, 0, 3, 1])
     owned = replace(windows, owned=(2,))
-    assert ladder([owned], [1, 2, 5]) == pytest.approx(ladder([windows], [1, 2, 5]))
+    assert coverage_of_budgets([owned], [1, 2, 5]) == pytest.approx(
+        coverage_of_budgets([windows], [1, 2, 5])
+    )

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from earmark.grid import Windows
-from earmark.selection.price_search import Bracket, is_settled, shares, splice
+from earmark.selection.price_search import Bracket, is_settled, splice, split_calls
 from earmark.selection.rules.coverage import lines
 from earmark.selection.solver import Line, solve
 from reckoning import CURVES, best_of_all, recordings, worth
@@ -59,7 +59,7 @@ def test_shares_spend_exactly_and_stay_within_the_ends(
     some = [Line(np.ones(width), CURVES["usual"].reach(4.0)) for width in widths]
     bracket = Bracket(some, np.zeros(len(widths), dtype=np.intp), np.array([0.0]))
     budget = data.draw(st.integers(0, sum(widths)))
-    counts = shares(bracket, np.array([budget]))
+    counts = split_calls(bracket, np.array([budget]))
     assert counts.sum() == budget
     assert all(0 <= count <= width for count, width in zip(counts, widths, strict=True))
 

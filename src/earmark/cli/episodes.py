@@ -21,7 +21,7 @@ from earmark.reporting.console import emit_json, err, out, print_table, warn
 from earmark.reporting.csv_rows import write_csv
 from earmark.reporting.progress_display import show_progress
 from earmark.reporting.text_format import counted
-from earmark.selection.episode_cost import Found, find_episodes
+from earmark.selection.episode_cost import RecordingEpisodes, find_episodes
 from earmark.timeline import format_clock
 
 EpisodesAs = Literal["table", "json", "csv"]
@@ -99,7 +99,7 @@ def operating_point(gate: Gate, recall: str, guarantee: str | None, confidence: 
     return points.episodes(given.threshold)
 
 
-def show(found: Sequence[Found], format: EpisodesAs) -> None:
+def show(found: Sequence[RecordingEpisodes], format: EpisodesAs) -> None:
     """Print the episodes."""
     if format == "json":
         emit_json([each.to_json() for each in found])
@@ -116,7 +116,7 @@ def show(found: Sequence[Found], format: EpisodesAs) -> None:
         show_table(each)
 
 
-def show_table(each: Found) -> None:
+def show_table(each: RecordingEpisodes) -> None:
     """One recording: its episodes, then both accounts."""
     account = each.bill
     out.print(f"{each.recording}: {counted(account.episodes, 'episode')}", style="bold")

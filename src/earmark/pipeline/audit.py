@@ -38,7 +38,7 @@ from earmark.selection.audit_sample import (
     ShareInterval,
     chance_of_activity,
     draw_evenly,
-    estimate_whole,
+    estimate_combined_share,
     forecast_width,
 )
 from earmark.selection.pick import explain
@@ -180,7 +180,7 @@ def audit(
             drawn=len(draws),
             answered=sum(map(len, found)),
             active=sum(map(sum, found)),
-            share=estimate_whole(found, among=windows, confidence=confidence),
+            share=estimate_combined_share(found, population=windows, confidence=confidence),
             windows_an_action=float(_survival(run).reach(tasks[0].request.span.duration).sum()),
             tally=tally,
         )

@@ -24,7 +24,7 @@ from earmark.media import Recording
 from earmark.pipeline.backend import Backend
 from earmark.pipeline.run_plan import Plan
 from earmark.selection import Choice, allocate
-from earmark.selection.coverage_forecast import forecast_coverage, notes_on
+from earmark.selection.coverage_forecast import forecast_coverage, recording_notes
 from earmark.selection.pick import explain
 from earmark.timeline import Span
 
@@ -188,7 +188,7 @@ def _keep_choice(
         tags={span: each.tags for span, each in sounds.items()},
         rule=choice.rule_used,
         forecast=told or share,
-        notes=notes_on(said, choice),
+        notes=recording_notes(said, choice),
         round=number,
     )
     made = (

@@ -21,7 +21,7 @@ from earmark.selection.cost_forecast import (
     Forecast,
     RecordingNote,
     Screening,
-    rungs_for,
+    forecast_rungs,
 )
 from earmark.selection.coverage_ladder import calls_for, check_coverage
 
@@ -75,7 +75,7 @@ def plan(
     calls = sorted({round(share * scan) for share in shares} - {0})
     error = made.listening.frontline.error if is_told else None
     goal = [_calls_for(many, coverage, error)] if coverage is not None and many else []
-    rungs = rungs_for(many, [*calls, *goal], price, screening, error)
+    rungs = forecast_rungs(many, [*calls, *goal], price, screening, error)
     rungs = rungs if is_told else [replace(rung, coverage=None) for rung in rungs]
     actions, duration = _count(many)
     forecast = Forecast(

@@ -13,8 +13,8 @@ from earmark.pipeline.listen import listen_each
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
 from earmark.reporting.progress import Progress
 from earmark.selection import Choice, allocate
-from earmark.selection.coverage_forecast import forecast_coverage, notes_on
-from earmark.selection.omissions import left_out
+from earmark.selection.coverage_forecast import forecast_coverage, recording_notes
+from earmark.selection.omissions import best_left_out
 from earmark.selection.result import Chosen, Selection
 
 
@@ -73,8 +73,8 @@ def _chosen(plan: Plan, scored: ScoredRecording, choice: Choice, explain: int) -
         picks=tuple(choice.picks),
         chapters=recording.source.paths if chaptered else (),
         chapter_starts=tuple(part.start for part in recording.parts) if chaptered else (),
-        notes=notes_on(heard, choice),
-        left_out=tuple(left_out(windows, choice.picks, explain)) if explain else (),
+        notes=recording_notes(heard, choice),
+        left_out=tuple(best_left_out(windows, choice.picks, explain)) if explain else (),
         actions=None if share is None else expected,
         actions_range=None if share is None or not error else error.count(expected, duration),
     )

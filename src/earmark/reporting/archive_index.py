@@ -28,7 +28,7 @@ from earmark.reporting.report_page import (
 )
 from earmark.reporting.run_overview import RecordingOverview, overview_of, total_lines
 from earmark.selection.coverage_forecast import measured_range
-from earmark.selection.coverage_ladder import ladder
+from earmark.selection.coverage_ladder import coverage_of_budgets
 from earmark.version import VERSION
 
 SHARES = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0)
@@ -73,7 +73,7 @@ def curve(run: Run, error: ForecastError | None = None) -> list[tuple[float, ...
             many.append(Windows(heard.window, long, *each, per_call=heard.per_call))
     total = sum(windows.calls for windows in many)
     budgets = sorted({round(share * total) for share in SHARES})
-    reached = ladder(many, budgets, within=0.002)
+    reached = coverage_of_budgets(many, budgets, tolerance=0.002)
     if not total or math.isnan(reached[0]):
         return []
     actions = sum(float(windows.rates.sum()) for windows in many)

@@ -12,8 +12,8 @@ from earmark.ledger.records import Expected, RecordingRow, Totals
 from earmark.ledger.run_reader import Run
 from earmark.reporting.html_document import embed_image
 from earmark.selection.notebook import (
-    MOST_RECORDINGS,
-    MOST_ROWS,
+    MAX_RECORDINGS,
+    MAX_ROWS,
     DataFrame,
     Markup,
     draw_strip,
@@ -69,7 +69,7 @@ class CaptionResult:
     def _repr_html_(self) -> str:
         with self.open() as run:
             recordings = run.recordings()
-            shown = [_as_html(run, row) for row in recordings[:MOST_RECORDINGS]]
+            shown = [_as_html(run, row) for row in recordings[:MAX_RECORDINGS]]
             missed = [{"path": row.path, "why": row.reason} for row in run.failed_recordings()]
         more = len(recordings) - len(shown)
         rest = [f"<p>… and {more} more recordings</p>"] if more > 0 else []
@@ -80,7 +80,7 @@ def _as_html(run: Run, recording: RecordingRow) -> str:
     picks = list(run.picks(recording.id))
     rows: list[dict[str, object]] = []
     for place, row in enumerate(picks):
-        picture = run.thumbnail(recording.id, row.span) if place < MOST_ROWS else b""
+        picture = run.thumbnail(recording.id, row.span) if place < MAX_ROWS else b""
         image = f'<img alt="" src="{embed_image(picture)}">' if picture else ""
         said = row.caption if row.kept else row.failure or row.status
         span = f"{format_clock(row.span.start)} – {format_clock(row.span.end)}"

@@ -21,9 +21,9 @@ class Choice:
     """The name of the rule; not the one asked for where the recording gives it nothing to read."""
     note: str = ""
     """One line for a person; empty if all went as asked."""
-    is_unread: bool = False
+    lacks_evidence: bool = False
     """Whether the recording told the rule nothing, and so nothing can be expected of the picks."""
-    is_too_dear: bool = False
+    is_overpriced: bool = False
     """Whether there are no picks because none is expected to bring what a call is to bring."""
 
 
@@ -56,16 +56,20 @@ def allocate(
         for windows, path in zip(many, paths, strict=True):
             picks = rule.explain(windows, path)
             blind = choose_without_evidence(rule, windows, len(picks))
-            yield _choice(rule, windows, blind or picks, wanted, is_unread=blind is not None)
+            yield _make_choice(
+                rule, windows, blind or picks, wanted, lacks_evidence=blind is not None
+            )
         return
 
-    def safe(windows: Windows, *, budget: int) -> list[Pick]:
-        used = rule_named("strata") if _is_unreadable(rule, windows) else rule
+    def safe_rule(windows: Windows, *, budget: int) -> list[Pick]:
+        used = rule_named("strata") if _lacks_evidence(rule, windows) else rule
         return used(windows, budget=budget)
 
-    for windows, calls in zip(many, _calls(safe, many, budget, across, weights), strict=True):
-        is_unread = _is_unreadable(rule, windows)
-        yield _choice(rule, windows, safe(windows, budget=calls), wanted, is_unread=is_unread)
+    each = _calls_of_each(safe_rule, many, budget, across, weights)
+    for windows, calls in zip(many, each, strict=True):
+        lacks = _lacks_evidence(rule, windows)
+        picks = safe_rule(windows, budget=calls)
+        yield _make_choice(rule, windows, picks, wanted, lacks_evidence=lacks)
 
 
 def choose_without_evidence(rule: Rule, windows: Windows, calls: int) -> list[Pick] | None:
@@ -74,19 +78,19 @@ def choose_without_evidence(rule: Rule, windows: Windows, calls: int) -> list[Pi
     None where they do tell it something, and where calls are already paid that `strata` would not
     make: the rest is then better placed beside those.
     """
-    if not calls or not _is_unreadable(rule, windows):
+    if not calls or not _lacks_evidence(rule, windows):
         return None
-    laid = rule_named("strata")(windows, budget=calls)
-    places = {windows.window_at(pick.start) for pick in laid} if windows.owned else set()
-    return laid if places.issuperset(windows.owned) else None
+    picks = rule_named("strata")(windows, budget=calls)
+    places = {windows.window_at(pick.start) for pick in picks} if windows.owned else set()
+    return picks if places.issuperset(windows.owned) else None
 
 
-def _is_unreadable(rule: Rule, windows: Windows) -> bool:
+def _lacks_evidence(rule: Rule, windows: Windows) -> bool:
     """Whether the recording tells `rule` nothing; of a single window there is nothing to tell."""
     return len(windows) > 1 and not (windows.has_evidence or is_blind(rule))
 
 
-def _calls(
+def _calls_of_each(
     rule: Rule, many: Collection[Windows], budget: Budget, across: bool, weights: Weights
 ) -> Iterable[int]:
     """The calls of each recording, for a rule that knows one at a time."""
@@ -94,29 +98,29 @@ def _calls(
         return (budget.calls(windows.calls) for windows in many)
     from earmark.selection import envelope  # only where such a rule has a price, or shares calls
 
-    alike = [1.0] * len(many) if weights is None else weights
+    equal = [1.0] * len(many) if weights is None else weights
     if budget.price is not None:
-        return envelope.share_calls(rule, many, alike, envelope.at_price(budget.price))
+        return envelope.share_calls(rule, many, equal, envelope.at_price(budget.price))
     calls = budget.calls(sum(windows.calls for windows in many))
-    return envelope.share_calls(rule, many, alike, envelope.within(calls))
+    return envelope.share_calls(rule, many, equal, envelope.within_budget(calls))
 
 
-def _choice(
-    rule: Rule, windows: Windows, picks: list[Pick], budget: Budget | None, *, is_unread: bool
+def _make_choice(
+    rule: Rule, windows: Windows, picks: list[Pick], budget: Budget | None, *, lacks_evidence: bool
 ) -> Choice:
     """The choice with what there is to say; no `budget` where recordings share their calls."""
     name = rule_name(rule)
-    if picks and is_unread:
+    if picks and lacks_evidence:
         why = f"every window scores the same, so {name} has nothing to go by: strata was used"
-        return Choice(picks, "strata", why, is_unread=True)
+        return Choice(picks, "strata", why, lacks_evidence=True)
     if budget is None or not len(windows):
         return Choice(picks, name)
     if budget.price is not None:
-        least = f"{budget.price:g} new actions"
-        why = f"calls stop where the next one is expected to bring fewer than {least}"
+        minimum = f"{budget.price:g} new actions"
+        why = f"calls stop where the next one is expected to bring fewer than {minimum}"
         if not picks:
-            why = f"no call is expected to bring {least}, so none is made"
-            return Choice(picks, name, why, is_too_dear=True)
+            why = f"no call is expected to bring {minimum}, so none is made"
+            return Choice(picks, name, why, is_overpriced=True)
         return Choice(picks, name, why if len(picks) < windows.calls else "")
     wanted = budget.calls(windows.calls)
     if wanted == 0:

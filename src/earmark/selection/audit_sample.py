@@ -25,10 +25,10 @@ import numpy as np
 from earmark.grid import Windows
 from earmark.timeline import FloatArray, IndexArray
 
-LEAST_SCATTER = 0.4
+MIN_VARIANCE_RATIO = 0.4
 """Of the scatter of plain draws, the least that is believed: a few dozen draws say no better."""
 
-ENOUGH = 8
+MIN_OF_EACH = 8
 """Draws of either kind below which the bounds are those of plain draws."""
 
 
@@ -70,30 +70,34 @@ class ShareInterval:
 
 
 def estimate_share(
-    active: Sequence[bool], *, among: int, confidence: float = 0.95
+    active: Sequence[bool], *, population: int, confidence: float = 0.95
 ) -> ShareInterval:
     """The share of active windows among as many as there are, from those drawn.
 
     Args:
         active: What was found in the windows drawn, in the order of `draw_evenly`.
-        among: Windows that were drawn from.
+        population: Windows that were drawn from.
         confidence: How often the interval is to hold.
     """
     count, found = len(active), sum(active)
     if not count:
         return ShareInterval(math.nan, 0.0, 1.0, confidence)
     share = found / count
-    if count >= among:
+    if count >= population:
         return ShareInterval(share, share, share, confidence)
-    plain = count / scatter(active) / _left(count, among) if is_plenty(active) else count
-    low, high = bounds(share * plain, plain, confidence)
+    effective = (
+        count / variance_ratio(active) / _population_correction(count, population)
+        if has_enough_of_each(active)
+        else count
+    )
+    low, high = clopper_pearson(share * effective, effective, confidence)
     # What was seen is there, and what was seen idle is idle, whatever chance may say.
-    most = (among - (count - found)) / among
-    return ShareInterval(share, max(low, found / among), min(high, most), confidence)
+    most = (population - (count - found)) / population
+    return ShareInterval(share, max(low, found / population), min(high, most), confidence)
 
 
-def estimate_whole(
-    parts: Sequence[Sequence[bool]], *, among: Sequence[int], confidence: float = 0.95
+def estimate_combined_share(
+    parts: Sequence[Sequence[bool]], *, population: Sequence[int], confidence: float = 0.95
 ) -> ShareInterval:
     """The share of active windows of all `parts` together, each drawn from by itself.
 
@@ -103,42 +107,44 @@ def estimate_whole(
 
     Args:
         parts: What was found in the windows drawn of each.
-        among: Windows of each part that were drawn from.
+        population: Windows of each part that were drawn from.
         confidence: How often the interval is to hold.
     """
     if len(parts) == 1:
-        return estimate_share(parts[0], among=among[0], confidence=confidence)
-    whole, found = sum(among), sum(map(sum, parts))
-    thinnest = min(len(part) * whole / windows for part, windows in zip(parts, among, strict=True))
-    if not thinnest:
+        return estimate_share(parts[0], population=population[0], confidence=confidence)
+    whole, found = sum(population), sum(map(sum, parts))
+    effective = min(
+        len(part) * whole / windows for part, windows in zip(parts, population, strict=True)
+    )
+    if not effective:
         return ShareInterval(math.nan, 0.0, 1.0, confidence)
-    pairs = zip(parts, among, strict=True)
+    pairs = zip(parts, population, strict=True)
     share = sum(sum(part) / len(part) * windows / whole for part, windows in pairs)
-    low, high = bounds(share * thinnest, thinnest, confidence)
+    low, high = clopper_pearson(share * effective, effective, confidence)
     most = (whole - (sum(map(len, parts)) - found)) / whole
     return ShareInterval(share, max(low, found / whole), min(high, most), confidence)
 
 
-def is_plenty(active: Sequence[bool]) -> bool:
+def has_enough_of_each(active: Sequence[bool]) -> bool:
     """Whether enough of either kind were drawn to judge by these how little the draws scatter."""
-    return ENOUGH <= sum(active) <= len(active) - ENOUGH
+    return MIN_OF_EACH <= sum(active) <= len(active) - MIN_OF_EACH
 
 
-def _left(count: int, among: int) -> float:
+def _population_correction(count: int, population: int) -> float:
     """The share of plain scatter that is left where so many of so few are drawn."""
-    return 1 - (count - 1) / max(1, among - 1)
+    return 1 - (count - 1) / max(1, population - 1)
 
 
-def scatter(active: Sequence[bool]) -> float:
+def variance_ratio(active: Sequence[bool]) -> float:
     """How much draws scatter beside plain ones, 1 at most, by the difference of neighbours."""
     found = np.array(active, dtype=float)
     share = found.mean()
     own = np.mean(np.diff(found) ** 2) / 2
-    return float(np.clip(own / (share * (1 - share)), LEAST_SCATTER, 1.0))
+    return float(np.clip(own / (share * (1 - share)), MIN_VARIANCE_RATIO, 1.0))
 
 
 @lru_cache(maxsize=4096)
-def bounds(found: float, count: float, confidence: float) -> tuple[float, float]:
+def clopper_pearson(found: float, count: float, confidence: float) -> tuple[float, float]:
     """The exact bounds of a share of which `found` of `count` draws were; counts may be broken."""
     from scipy.special import betaincinv  # slow to import, and only audits need it
 
@@ -153,10 +159,12 @@ def forecast_width(chances: FloatArray, calls: int, *, confidence: float = 0.95)
     if not len(chances) or calls >= len(chances):
         return 0.0
     share = float(chances.mean())
-    plain = share * (1 - share)
+    variance = share * (1 - share)
     own = float(np.mean(chances * (1 - chances)))
     count = float(calls)
-    if ENOUGH <= share * calls <= calls - ENOUGH:
-        count /= max(own / plain, LEAST_SCATTER) * _left(calls, len(chances))
-    low, high = bounds(share * count, count, confidence)
+    if MIN_OF_EACH <= share * calls <= calls - MIN_OF_EACH:
+        count /= max(own / variance, MIN_VARIANCE_RATIO) * _population_correction(
+            calls, len(chances)
+        )
+    low, high = clopper_pearson(share * count, count, confidence)
     return high - low

@@ -11,7 +11,7 @@ from earmark.gate.forecast_error import ForecastError, ForecastRange, as_count
 from earmark.gate.listener import Failed
 from earmark.grid import Windows
 from earmark.selection.coverage_forecast import measured_range
-from earmark.selection.coverage_ladder import ladder
+from earmark.selection.coverage_ladder import coverage_of_budgets
 from earmark.selection.notebook import (
     DataFrame,
     draw_strip,
@@ -151,7 +151,7 @@ class Forecast:
         return plain
 
 
-def rungs_for(
+def forecast_rungs(
     many: Sequence[Windows],
     budgets: Sequence[int],
     cost: CallCost,
@@ -167,10 +167,10 @@ def rungs_for(
     actions = sum(float(one.rates.sum()) for one in many)
     duration = sum(one.duration for one in many)
     rungs = []
-    for calls, reached in zip(budgets, ladder(many, budgets), strict=True):
+    for calls, reached in zip(budgets, coverage_of_budgets(many, budgets), strict=True):
         share = calls / windows if windows else math.nan
-        told = measured_range(reached, error, actions=actions, duration=duration)
-        coverage = told.expected if told else None if math.isnan(reached) else reached
+        measured = measured_range(reached, error, actions=actions, duration=duration)
+        coverage = measured.expected if measured else None if math.isnan(reached) else reached
         spent = (calls * cost.gpu_seconds / 3600, calls * cost.money)
-        rungs.append(Rung(share, calls, coverage, *spent, share < screening.break_even, told))
+        rungs.append(Rung(share, calls, coverage, *spent, share < screening.break_even, measured))
     return rungs

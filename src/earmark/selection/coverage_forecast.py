@@ -8,17 +8,17 @@ from earmark.gate.forecast_error import ForecastError, ForecastRange
 from earmark.gate.listener import Heard
 from earmark.selection.allocation import Choice
 
-UNPRICED = (
+NOTHING_HEARD_NOTE = (
     "nothing was heard in it by which a call could be worth its price, so none is made: "
     "look at it all the same with a share of its windows, such as `--budget 10%`"
 )
 """What is said where a budget is a price, and there is nothing to expect anything by."""
 
 
-def notes_on(heard: Heard, choice: Choice) -> tuple[str, ...]:
+def recording_notes(heard: Heard, choice: Choice) -> tuple[str, ...]:
     """What a reader should know of a recording and of what was chosen in it."""
-    is_unpriced = choice.is_too_dear and not heard.is_heard
-    return heard.notes(UNPRICED if is_unpriced else choice.note)
+    has_no_price = choice.is_overpriced and not heard.is_heard
+    return heard.notes(NOTHING_HEARD_NOTE if has_no_price else choice.note)
 
 
 def forecast_coverage(
@@ -29,7 +29,7 @@ def forecast_coverage(
     None where no action is expected, or nothing was heard to base a forecast on. With it comes the
     range that such forecasts had on measured recordings, known for the rule `coverage` alone.
     """
-    if choice.is_unread or not heard.is_heard or not actions:
+    if choice.lacks_evidence or not heard.is_heard or not actions:
         return None, None
     share = sum(pick.expected for pick in choice.picks) / actions
     if error is None or choice.rule_used != "coverage":

@@ -15,20 +15,22 @@ from earmark.selection.solver import Line
 from earmark.timeline import FloatArray
 
 
-def ladder(many: Sequence[Windows], budgets: Sequence[int], *, within: float = 1e-4) -> list[float]:
+def coverage_of_budgets(
+    many: Sequence[Windows], budgets: Sequence[int], *, tolerance: float = 1e-4
+) -> list[float]:
     """The coverage expected of each budget, spent over all recordings at one price.
 
     At most `within` below the best there is, and never above it; nan where no action is expected.
     """
     if any(budget < 0 for budget in budgets):
         raise ValueError(f"a budget is 0 calls or more, not {min(budgets)}")
-    lined = _unpaid(many)
+    unpaid = _lines_without_owned(many)
     reached: dict[int, float] = {}
     above: Side | None = None
     for budget in sorted(set(budgets), reverse=True):
-        bracket = _closed_in(lined, budget, within, above)
+        bracket = _bracket_budget(unpaid, budget, tolerance, above)
         actions = float(bracket.actions.sum())
-        reached[budget] = float(_line(bracket).sum()) / actions if actions else math.nan
+        reached[budget] = float(_chord_value(bracket).sum()) / actions if actions else math.nan
         above = bracket.low
     return [reached[budget] for budget in budgets]
 
@@ -41,7 +43,7 @@ def calls_for(many: Sequence[Windows], coverage: float) -> int:
         raise ValueError("no action is expected in these recordings, so no coverage can be reached")
     goal = np.array([coverage - PRECISION]) * actions
     alike = np.zeros(len(many), dtype=np.intp)
-    bracket = _WorthBracket(_unpaid(many), alike, goal, slack=PRECISION * actions)
+    bracket = _WorthBracket(_lines_without_owned(many), alike, goal, slack=PRECISION * actions)
     while not bracket.settled.all():
         bracket.narrow()
     return math.ceil(float(bracket.wanted()[0]) - 1e-9)
@@ -53,7 +55,7 @@ def check_coverage(coverage: float) -> None:
         raise ValueError(f"a coverage lies above 0 and up to 1 (100 %), not {coverage}")
 
 
-def _unpaid(many: Sequence[Windows]) -> list[Line]:
+def _lines_without_owned(many: Sequence[Windows]) -> list[Line]:
     """The recordings as if no call had been made yet."""
     unpaid = [replace(windows, owned=()) if windows.owned else windows for windows in many]
     return lines(unpaid, has_margins=False)
@@ -77,25 +79,27 @@ class _WorthBracket(Bracket):
         return worth < self.goal
 
 
-def _closed_in(lined: list[Line], budget: int, within: float, above: Side | None) -> Bracket:
+def _bracket_budget(
+    unpaid: list[Line], budget: int, tolerance: float, above: Side | None
+) -> Bracket:
     """A bracket around a budget over all recordings, as tight as asked for.
 
     `above` is an end of the bracket of a larger budget; with it the search does not start afresh.
     """
-    bracket = Bracket(lined, np.zeros(len(lined), dtype=np.intp), np.array([float(budget)]))
+    bracket = Bracket(unpaid, np.zeros(len(unpaid), dtype=np.intp), np.array([float(budget)]))
     if above is not None and above.calls.sum() >= budget:
         bracket.high = above
-    while not is_settled(bracket) and _doubt(bracket) > within * bracket.actions.sum():
+    while not is_settled(bracket) and _chord_error(bracket) > tolerance * bracket.actions.sum():
         bracket.narrow()
     return bracket
 
 
-def _line(bracket: Bracket) -> FloatArray:
+def _chord_value(bracket: Bracket) -> FloatArray:
     """What the line between the two ends says the goal is worth: never more than it is."""
     return bracket.worth()[0] + bracket.chord() * (bracket.wanted() - bracket.calls()[0])
 
 
-def _doubt(bracket: Bracket) -> float:
+def _chord_error(bracket: Bracket) -> float:
     """How much more the goal may be worth than the line says: up to where the prices meet.
 
         ╱ ┄●     each end's price is the slope of a straight line that is nowhere below
@@ -107,4 +111,4 @@ def _doubt(bracket: Bracket) -> float:
     from_low = less + bracket.low.prices * (wanted - fewer)
     from_high = most - bracket.high.prices * (more - wanted)
     highest = np.fmin(np.fmin(from_low, from_high), bracket.actions)
-    return float(np.max(highest - _line(bracket), initial=0.0))
+    return float(np.max(highest - _chord_value(bracket), initial=0.0))

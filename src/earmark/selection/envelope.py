@@ -40,7 +40,7 @@ class Curve:
     windows: int
     weight: float = 1.0
     """What an action is worth."""
-    asked: IndexArray = field(default_factory=lambda: np.zeros(1, dtype=np.intp))
+    budgets: IndexArray = field(default_factory=lambda: np.zeros(1, dtype=np.intp))
     """Budgets tried, increasing from 0."""
     calls: IndexArray = field(default_factory=lambda: np.zeros(1, dtype=np.intp))
     """Picks made of each; fewer than asked where the rule leaves calls unspent."""
@@ -48,15 +48,17 @@ class Curve:
 
     def probe(self, rule: Rule, windows: Windows, *, near: int) -> None:
         """Try budgets on both sides of `near`, up to the next ones that were tried before."""
-        low = self.asked[max(0, int(np.searchsorted(self.asked, near)) - 1)]
-        high = min(self.asked[self.asked > near], default=self.windows)
-        budgets = np.linspace(low, high, PROBES + 1).round().astype(np.intp)
-        fresh = np.setdiff1d(budgets, self.asked)
-        picked = [rule(windows, budget=budget) for budget in fresh.tolist()]
-        chosen = [np.array([pick.window for pick in picks], dtype=np.intp) for picks in picked]
+        low = self.budgets[max(0, int(np.searchsorted(self.budgets, near)) - 1)]
+        high = min(self.budgets[self.budgets > near], default=self.windows)
+        candidates = np.linspace(low, high, PROBES + 1).round().astype(np.intp)
+        untried = np.setdiff1d(candidates, self.budgets)
+        picks_of_each = [rule(windows, budget=budget) for budget in untried.tolist()]
+        chosen = [
+            np.array([pick.window for pick in picks], dtype=np.intp) for picks in picks_of_each
+        ]
         worth = [self.weight * float(gains(windows, one).sum()) for one in chosen]
-        order = np.argsort(asked := np.concatenate([self.asked, fresh]))
-        self.asked = asked[order]
+        order = np.argsort(budgets := np.concatenate([self.budgets, untried]))
+        self.budgets = budgets[order]
         self.calls = np.append(self.calls, np.array([*map(len, chosen)], dtype=np.intp))[order]
         self.worth = np.append(self.worth, worth)[order]
 
@@ -106,7 +108,7 @@ def at_price(price: float) -> Purchase:
     return buy
 
 
-def within(budget: int) -> Purchase:
+def within_budget(budget: int) -> Purchase:
     """So many calls, those that bring most; steps that bring the same are taken evenly."""
 
     def buy(curves: Sequence[Curve]) -> IndexArray:

@@ -14,7 +14,7 @@ from earmark.timeline import Span
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RecordingEpisodes:
     """The episodes of one recording."""
 
     recording: str
@@ -41,7 +41,7 @@ class Found:
         }
 
 
-def find_episodes(heard: Heard, rule: Episodes, *, window: float = 4.0) -> Found:
+def find_episodes(heard: Heard, rule: Episodes, *, window: float = 4.0) -> RecordingEpisodes:
     """The stretches that the gate which `heard` a recording keeps open under `rule`.
 
     Raises:
@@ -53,4 +53,4 @@ def find_episodes(heard: Heard, rule: Episodes, *, window: float = 4.0) -> Found
     episodes = tuple(rule(heard.scores))
     windows = Grid(window).count(recording.duration)
     account = bill(episodes, length=window, windows=windows)
-    return Found(recording.source.path, recording.duration, episodes, account, window)
+    return RecordingEpisodes(recording.source.path, recording.duration, episodes, account, window)

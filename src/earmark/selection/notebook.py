@@ -15,10 +15,10 @@ from earmark.timeline import Span, format_clock
 DataFrame = Any
 """A `pandas.DataFrame`, where pandas is installed."""
 
-MOST_RECORDINGS, MOST_ROWS = 10, 50
+MAX_RECORDINGS, MAX_ROWS = 10, 50
 """Shown of a result and of a table; a line says how many more there are."""
 
-_CALLED = "#c2410c"
+_PICK_COLOUR = "#c2410c"
 
 
 class Markup(str):
@@ -36,7 +36,7 @@ def draw_strip(duration: float, spans: Iterable[Span], *, has_clock: bool = True
     length = max(duration, 1e-9)
     marks = "".join(
         f'<rect x="{1000 * span.start / length:.2f}" width="{1000 * span.duration / length:.2f}" '
-        f'height="20" fill="{_CALLED}">'
+        f'height="20" fill="{_PICK_COLOUR}">'
         f"<title>{format_clock(span.start)} – {format_clock(span.end)}</title></rect>"
         for span in spans
     )
@@ -60,9 +60,9 @@ def write_table(rows: Sequence[Mapping[str, object]]) -> Markup:
     head = "".join(f"<th>{_cell(name)}</th>" for name in rows[0])
     body = "".join(
         f"<tr>{''.join(f'<td>{_cell(value)}</td>' for value in row.values())}</tr>"
-        for row in rows[:MOST_ROWS]
+        for row in rows[:MAX_ROWS]
     )
-    more = len(rows) - MOST_ROWS
+    more = len(rows) - MAX_ROWS
     rest = f"<p>… and {more} more</p>" if more > 0 else ""
     return Markup(f"<table><tr>{head}</tr>{body}</table>{rest}")
 

@@ -12,7 +12,7 @@ from earmark.selection.result import LeftOut
 from earmark.timeline import FloatArray, IndexArray, format_clock
 
 
-def left_out(windows: Windows, picks: Sequence[Pick], limit: int = 10) -> list[LeftOut]:
+def best_left_out(windows: Windows, picks: Sequence[Pick], limit: int = 10) -> list[LeftOut]:
     """The `limit` best-scoring windows that are not among `picks`, best first.
 
     Where all scores are equal, those that would add most come first. Of windows that are placed
@@ -25,11 +25,11 @@ def left_out(windows: Windows, picks: Sequence[Pick], limit: int = 10) -> list[L
     places = np.setdiff1d(beside, chosen)
     others = explain(windows, places, lambda *_: "")
     scores = np.array([other.score for other in others])
-    tells_apart = len(np.unique(windows.scores)) > 1
-    order = best_first(scores if tells_apart else extra[places])
+    scores_differ = len(np.unique(windows.scores)) > 1
+    order = best_first(scores if scores_differ else extra[places])
     price = float(losses(windows, chosen).min(initial=np.inf))
     return [
-        _explained(windows, others[place], float(extra[places[place]]), chosen, price)
+        _explain_omission(windows, others[place], float(extra[places[place]]), chosen, price)
         for place in order[:limit].tolist()
     ]
 
@@ -67,7 +67,7 @@ def losses(windows: Windows, chosen: IndexArray) -> FloatArray:
     return kept
 
 
-def _explained(
+def _explain_omission(
     windows: Windows, other: Pick, expected: float, chosen: IndexArray, price: float
 ) -> LeftOut:
     """Why the window `other` was left out, with the least that a pick brings as the price."""
@@ -83,5 +83,5 @@ def _explained(
         reason = f"{beyond}, below the price {price:.2g}"
     else:
         reason = f"{beyond}; the rule ranks it lower than the picks"
-    seen = (other.window, other.start, other.end, other.score, other.rate)
-    return LeftOut(*seen, expected, reason)
+    fields = (other.window, other.start, other.end, other.score, other.rate)
+    return LeftOut(*fields, expected, reason)

@@ -73,24 +73,24 @@ def explain(windows: Windows, chosen: ArrayLike, reason: Callable[[int, float], 
     numbers = ordered.tolist()
     shown = numbers if windows.per_call == 1 else [None] * len(numbers)
     if windows.per_call == 1:
-        seen = windows.instants[ordered], windows.scores[ordered], windows.rates[ordered]
+        described = windows.instants[ordered], windows.scores[ordered], windows.rates[ordered]
     else:
-        seen = _seen_between(windows, windows.steps_of(ordered), (starts + ends) / 2)
-    columns = (starts, ends, *seen, gains(windows, ordered))
+        described = _describe_steps(windows, windows.steps_of(ordered), (starts + ends) / 2)
+    columns = (starts, ends, *described, gains(windows, ordered))
     rows = zip(shown, *(column.tolist() for column in columns), strict=True)
     return [
         Pick(*(*row, reason(number, row[-1]))) for number, row in zip(numbers, rows, strict=True)
     ]
 
 
-def _seen_between(
+def _describe_steps(
     windows: Windows, steps: IndexArray, middles: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The instant, the score and the rate of windows of so many `steps`, `(windows, steps)`."""
-    held = windows.scores[steps]
-    best = np.take_along_axis(steps, held.argmax(axis=1)[:, None], axis=1)[:, 0]
-    tells = np.ptp(held, axis=1) > 0
-    instants = np.where(tells, windows.instants[best], middles)
+    step_scores = windows.scores[steps]
+    best = np.take_along_axis(steps, step_scores.argmax(axis=1)[:, None], axis=1)[:, 0]
+    scores_differ = np.ptp(step_scores, axis=1) > 0
+    instants = np.where(scores_differ, windows.instants[best], middles)
     total = np.append(0.0, np.cumsum(windows.rates))
     rates = total[steps[:, -1] + 1] - total[steps[:, 0]]
-    return instants, held.max(axis=1, initial=-np.inf), rates
+    return instants, step_scores.max(axis=1, initial=-np.inf), rates

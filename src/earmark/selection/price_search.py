@@ -68,7 +68,7 @@ class Bracket:
     settled: Flags = field(init=False)
     stalled: IndexArray = field(init=False)
     """Guesses of a price in a row that found nothing new, one a group."""
-    leaning: IndexArray = field(init=False)
+    streak: IndexArray = field(init=False)
     """Moves in a row of the same end, one a group; below 0 those of the high end."""
     windows: FloatArray = field(init=False)
     actions: FloatArray = field(init=False)
@@ -86,7 +86,7 @@ class Bracket:
         self.low = Side(none, np.zeros(count, np.intp), np.zeros(count), unknown.copy())
         self.high = Side(every, lengths, actions + np.array(extra), unknown.copy())
         self.settled, self.stalled = np.zeros(groups, bool), np.zeros(groups, np.intp)
-        self.leaning = np.zeros(groups, np.intp)
+        self.streak = np.zeros(groups, np.intp)
         self.windows, self.actions = self.total(lengths), self.total(actions)
 
     def wanted(self) -> FloatArray:
@@ -118,14 +118,14 @@ class Bracket:
     def narrow(self) -> None:
         """Solve every unsettled group once, at a price between its two ends."""
         guess = self._guess(self.wanted())
-        by_chord = self._is_vain(guess)
+        by_chord = self._is_useless(guess)
         prices = np.where(by_chord, self.chord(), guess)
         where = np.flatnonzero(~self.settled[self.group] & (self.low.calls < self.high.calls))
         found = self._solve(where, prices)
         self.passes += 1
         self._replace(where, found, by_chord)
 
-    def _is_vain(self, guess: FloatArray) -> Flags:
+    def _is_useless(self, guess: FloatArray) -> Flags:
         """Whether a guess is no use: not between the ends, or the last ones found nothing new."""
         upper = np.where(np.isnan(self.low.prices), np.inf, self.low.prices)
         lower = np.where(np.isnan(self.high.prices), 0.0, self.high.prices)
@@ -148,7 +148,7 @@ class Bracket:
         near = np.where(from_low, fewer, more)
         price = np.where(from_low, self.low.prices, self.high.prices)
         # Beyond the goal, as seen from the nearer end: the other end is to close in as well.
-        past = OVERSHOOT * 4.0 ** np.clip(np.abs(self.leaning) - 1, 0, 9)
+        past = OVERSHOOT * 4.0 ** np.clip(np.abs(self.streak) - 1, 0, 9)
         aim = wanted + np.where(both, past, 1.0) * (wanted - near)
         aim = np.maximum(np.clip(aim, (fewer + wanted) / 2, (more + wanted) / 2), 1)
         fewer, more, near = np.maximum(fewer, 1), np.maximum(more, 2), np.maximum(near, 1)
@@ -203,14 +203,14 @@ class Bracket:
         worth = less + np.bincount(group, found.worth - self.low.worth[where], groups)
         better = (worth - less) - found.prices * (calls - fewer)
         inside = (fewer < calls) & (calls < more)
-        open_ = ~self.settled
+        unsettled = ~self.settled
         proven = by_chord & (~inside | (better <= PRECISION * self.actions))
         self.settled |= proven
         self.stalled = np.where(inside, 0, self.stalled + 1)
-        moves = open_ & ~proven
+        moves = unsettled & ~proven
         is_short = self.is_short(calls, worth)
         along = np.where(is_short, 1, -1)
-        self.leaning = np.where(along * self.leaning > 0, self.leaning + along, along)
+        self.streak = np.where(along * self.streak > 0, self.streak + along, along)
         for end, chosen in ((self.low, moves & is_short), (self.high, moves & ~is_short)):
             end.prices[chosen] = found.prices[chosen]
             some = np.flatnonzero((chosen & inside)[group])
@@ -241,7 +241,7 @@ def splice(few: NDArray[np.int32], many: NDArray[np.int32], calls: int) -> NDArr
     return np.concatenate([many[: ahead + place], few[place:]])
 
 
-def shares(bracket: Bracket, budgets: IndexArray) -> IndexArray:
+def split_calls(bracket: Bracket, budgets: IndexArray) -> IndexArray:
     """The calls of each line so that each settled group spends exactly its budget.
 
     Every number between a line's two ends is as good; they are filled evenly.
@@ -270,6 +270,6 @@ def spend(lines: Sequence[Line], group: IndexArray, budgets: IndexArray) -> Path
     bracket = Bracket(lines, group, budgets.astype(float))
     while not is_settled(bracket):
         bracket.narrow()
-    counts = shares(bracket, bracket.wanted().astype(np.int64)).tolist()
+    counts = split_calls(bracket, bracket.wanted().astype(np.int64)).tolist()
     pairs = zip(bracket.low.paths, bracket.high.paths, counts, strict=True)
     return [splice(few, many, count) for few, many, count in pairs]

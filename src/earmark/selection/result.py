@@ -11,7 +11,7 @@ from typing import Any
 from earmark.gate.forecast_error import ForecastRange, as_count, as_range
 from earmark.gate.listener import Failed
 from earmark.selection.notebook import (
-    MOST_RECORDINGS,
+    MAX_RECORDINGS,
     DataFrame,
     draw_strip,
     to_data_frame,
@@ -143,7 +143,7 @@ class Selection:
         return f"Selection(calls={self.calls}, windows={self.windows}, {counts})"
 
     def _repr_html_(self) -> str:
-        shown = [chosen._repr_html_() for chosen in self.recordings[:MOST_RECORDINGS]]
+        shown = [chosen._repr_html_() for chosen in self.recordings[:MAX_RECORDINGS]]
         more = len(self.recordings) - len(shown)
         rest = [f"<p>… and {more} more recordings</p>"] if more > 0 else []
         failed = write_table([asdict(failure) for failure in self.failures])

@@ -62,7 +62,7 @@ def solve(lines: Sequence[Line], prices: FloatArray) -> tuple[Paths, FloatArray]
     paths: Paths = [np.empty(0, np.int32)] * len(lines)
     values = np.zeros(len(lines))
     for batch in _batches(lines):
-        columns = _Columns.of([lines[place] for place in batch], prices[batch])
+        columns = _Columns.build([lines[place] for place in batch], prices[batch])
         best, steps = columns.advance()
         values[batch], traced = columns.trace(best, steps)
         for place, path in zip(batch.tolist(), traced, strict=True):
@@ -103,7 +103,7 @@ class _Columns:
     """Shape of the rates; None where no recording has any."""
 
     @classmethod
-    def of(cls, lines: Sequence[Line], prices: FloatArray) -> _Columns:
+    def build(cls, lines: Sequence[Line], prices: FloatArray) -> _Columns:
         lengths = np.array([len(line) for line in lines], dtype=np.intp)
         depth = max(len(line.reach) for line in lines)
         rates = np.zeros((depth + int(lengths.max()), len(lines)))
@@ -133,7 +133,7 @@ class _Columns:
         candidates = np.empty(self.reach.shape)
         is_best = np.empty(self.reach.shape, dtype=bool)
         numbered = np.empty(self.reach.shape, dtype=steps.dtype)
-        live = np.searchsorted(-self.lengths, depth - np.arange(len(self.rates))).tolist()
+        unfinished = np.searchsorted(-self.lengths, depth - np.arange(len(self.rates))).tolist()
         row, first = depth, depth - 1  # of the steps to a row, the first that may be the best
         while row < len(self.rates):
             for worth in self._worths(row, depth - first):
@@ -147,7 +147,7 @@ class _Columns:
                 np.equal(candidates[near], here, out=is_best[near])
                 np.multiply(is_best[near], numbers[near], out=numbered[near])
                 np.maximum.reduce(numbered[near], axis=0, out=steps[row])
-                first = max(0, int(steps[row, : live[row]].min()) - 1)
+                first = max(0, int(steps[row, : unfinished[row]].min()) - 1)
                 np.maximum(here, best[row - 1], out=here)
                 row += 1
         return best, steps
