@@ -19,7 +19,7 @@ import numpy as np
 from adaptation_bench import BUDGETS, TaughtTurn, TurnResult, play_turn
 from make_default_gate import gather_all, held_out
 
-from earmark.evaluation.played_answers import AnswerPlayer
+from earmark.evaluation.simulated_answers import AnswerSimulator
 from earmark.gate.gate import Gate
 from earmark.training.dataset import Material, participant
 from earmark.training.recipe import Provenance, train
@@ -44,7 +44,7 @@ def main() -> None:
         results = []
         for first in options.turns:
             turn = turn_of(third, first)
-            results.append(play_turn(third, gates, turn, AnswerPlayer.parse(answers)))
+            results.append(play_turn(third, gates, turn, AnswerSimulator.parse(answers)))
             show(f"{answers}, turn {first}", [results[-1]])
         show(f"{answers}, mean of {len(results)} turns", results)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from earmark.errors import LedgerError
 from earmark.evaluation.benchmark import Case
-from earmark.evaluation.played_answers import AnswerPlayer
+from earmark.evaluation.simulated_answers import AnswerSimulator
 from earmark.gate.gate import Gate
 from earmark.grid import Grid
 from earmark.selection.rules.coverage import Coverage
@@ -65,7 +65,7 @@ class TurnResult:
 
 
 def play_turn(
-    material: Material, gates: Mapping[str, Gate], turn: TaughtTurn, player: AnswerPlayer
+    material: Material, gates: Mapping[str, Gate], turn: TaughtTurn, player: AnswerSimulator
 ) -> TurnResult:
     """Adapt `gates["dense"]` to the taught recordings, and judge it beside `gates["both"]`."""
     names = [*turn.busy, *turn.taught, *turn.judged]
@@ -107,7 +107,7 @@ def _calibrated(gate: Gate, scores: Scores, material: Material, names: Sequence[
     )
 
 
-def _answered(case: Case, player: AnswerPlayer) -> AnsweredRecording:
+def _answered(case: Case, player: AnswerSimulator) -> AnsweredRecording:
     """What the player says of the windows that `coverage` picks."""
     said = player.activities(case.recording, case.actions, case.windows)
     picks = Coverage()(case.windows, budget=round(ASKED * len(case.windows)))

@@ -16,9 +16,9 @@ from itertools import pairwise
 import numpy as np
 
 from earmark.evaluation.benchmark import Case, average_phases, choose, count_picks
-from earmark.evaluation.metrics.coverage_counts import reach
+from earmark.evaluation.metrics.coverage_counts import window_range
 from earmark.evaluation.metrics.significance import compare_paired
-from earmark.evaluation.played_answers import AnswerPlayer, play_apart, play_rounds
+from earmark.evaluation.simulated_answers import AnswerSimulator, simulate_rounds, simulate_runs
 from earmark.evaluation.tables.table import Cells, Table
 from earmark.grid import Windows
 from earmark.selection.audit_sample import (
@@ -93,8 +93,8 @@ def rounds_table(materials: Sequence[BenchMaterial]) -> Table:
             calls = [budget.calls(len(windows)) for windows in many]
             once = coverages(cases, _plan_once(cases, calls))
             plays = (
-                partial(play_rounds, many, budget=budget, rounds=Rounds(None)),
-                partial(play_apart, many, calls=calls),
+                partial(simulate_rounds, many, budget=budget, rounds=Rounds(None)),
+                partial(simulate_runs, many, calls=calls),
             )
             cells = [
                 _gain(_covered(cases, words, play), once) for play in plays for words in ANSWERS
@@ -160,7 +160,7 @@ def _owning(case: Case, picks: Sequence[Pick]) -> Windows:
 
 def _counted(case: Case, windows: Windows) -> Windows:
     """The rates with as many actions between two answers as lie wholly there."""
-    first, after = reach(case.actions, len(windows), windows.length)
+    first, after = window_range(case.actions, len(windows), windows.length)
     edges = (-1, *windows.owned, len(windows))
     rates = np.zeros(len(windows))
     for left, right in pairwise(edges):
@@ -172,7 +172,7 @@ def _counted(case: Case, windows: Windows) -> Windows:
 
 def _oracle(case: Case, windows: Windows, calls: int) -> float:
     """Per cent covered where each further call takes the window that adds most."""
-    first, after = reach(case.actions, len(windows), windows.length)
+    first, after = window_range(case.actions, len(windows), windows.length)
     touched = np.zeros((len(windows), len(first)), dtype=bool)
     for action, (begin, stop) in enumerate(zip(first.tolist(), after.tolist(), strict=True)):
         touched[begin:stop, action] = True
@@ -194,7 +194,7 @@ def _plan_once(cases: Sequence[Case], calls: Sequence[int]) -> list[list[Pick]]:
 
 
 def _said(cases: Sequence[Case], words: str) -> list[list[str]]:
-    player = AnswerPlayer.parse(words)
+    player = AnswerSimulator.parse(words)
     return [player.activities(case.recording, case.actions, case.windows) for case in cases]
 
 
@@ -223,12 +223,12 @@ def enough_table(materials: Sequence[BenchMaterial], *, price: str = "auto") -> 
         shares = []
         for rounds, words in ((Rounds(1), "perfect"), *((Rounds(None), each) for each in ANSWERS)):
             plans = (
-                play_rounds(many, _said(cases, player), budget, rounds)
+                simulate_rounds(many, _said(cases, player), budget, rounds)
                 for player in _players(words)
             )
             shares.append(_mean([_total(cases, each, budget.price) for each in plans]))
         numbers = [_with_number(case) for case in cases]
-        told = play_rounds(numbers, _said(cases, "perfect"), budget, Rounds(1))
+        told = simulate_rounds(numbers, _said(cases, "perfect"), budget, Rounds(1))
         shares += [_total(cases, told, budget.price), _unlucky(cases, budget.price)]
         cells = (
             f"{100 * x / best:.0f} %" if best > 0 and math.isfinite(x) else "-" for x in shares

@@ -32,7 +32,7 @@ from make_default_gate import gather_all, held_out
 
 from earmark.evaluation.annotations.readers import read_annotations
 from earmark.evaluation.benchmark import Case
-from earmark.evaluation.coverage_evaluation import EvaluationPlan, open_source
+from earmark.evaluation.coverage_evaluation import EvaluationPlan, open_score_source
 from earmark.evaluation.tables.table import Table
 from earmark.gate.gate import Gate
 from earmark.media.atomic_file import replacing
@@ -100,7 +100,7 @@ def unheard(**choices: Any) -> list[Case]:
     marked = read_annotations(choices["spans"], format=choices.get("spans_format"))
     judged = [each for each in marked.recordings if not is_development(each)]
     plan = EvaluationPlan(recordings=judged, answers="perfect", allow_missing=True, **choices)
-    return [task() for task in open_source(plan)[0].tasks().values()]
+    return [task() for task in open_score_source(plan)[0].tasks().values()]
 
 
 def heard(data: Path, runs: Path, name: str) -> list[Case]:

@@ -24,8 +24,8 @@ from earmark.evaluation.benchmark import Case, run_case
 from earmark.evaluation.metrics.coverage_counts import (
     count_covered,
     count_overlaps,
-    covered,
-    holding,
+    holds_instant,
+    is_covered,
 )
 from earmark.gate.episodes import OperatingPoints, bill
 from earmark.gate.forecast_error import ForecastError
@@ -211,7 +211,7 @@ def lone_rows(lone: Sequence[Case]) -> Iterable[str]:
     bought = Coverage().solve_many(windows, budget=Budget(price=AUTO_PRICE))
     touched = 0
     for case, chosen in zip(lone, bought, strict=True):
-        found = covered(case.actions, chosen, windows=len(case.windows), length=4.0)
+        found = is_covered(case.actions, chosen, windows=len(case.windows), length=4.0)
         touched += int(found.sum())
     calls = sum(len(chosen) for chosen in bought)
     yield ""
@@ -362,7 +362,7 @@ def cover_bouts(case: Case, budget: float) -> float:
         busy[(offset + np.floor(np.arange(calls) * step).astype(np.intp)) % len(busy)]
         for offset in range(int(np.ceil(step)))
     ]
-    found = [covered(case.actions, each, windows=size, length=length).mean() for each in phases]
+    found = [is_covered(case.actions, each, windows=size, length=length).mean() for each in phases]
     return float(np.mean(found))
 
 
@@ -441,7 +441,7 @@ def instant_rows(judged: Sequence[Judged]) -> Iterable[str]:
                 near = [action for action in each.case.actions if action.overlaps(span)]
                 if near:
                     total[0] += 1
-                    total[1] += bool(holding(near, np.array([pick.instant])).any())
+                    total[1] += bool(holds_instant(near, np.array([pick.instant])).any())
     yield "Instants in an action, where the window touches one: " + ", ".join(
         f"{100 * held / max(1, near):.0f} % at {budget:.0%} of calls"
         for budget, (near, held) in counts.items()

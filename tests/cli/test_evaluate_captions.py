@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from earmark.cli.app import app
 from earmark.errors import ModelMissing
-from earmark.evaluation.annotations.table_readers import seconds
+from earmark.evaluation.annotations.table_readers import parse_time
 from earmark.features.yamnet import YAMNet
 from earmark.media.demo_scene import Script
 from earmark.models import ModelStore
@@ -82,7 +82,7 @@ def kitchen(tmp_path_factory, shared_data, server) -> Kitchen:
     )
     with (shared_data / "epic" / "EPIC_100_validation.csv").open(encoding="utf-8") as file:
         marked = [row for row in csv.DictReader(file) if row["video_id"] == RECORDING]
-    within = [row for row in marked if seconds(row["stop_timestamp"]) < LENGTH]
+    within = [row for row in marked if parse_time(row["stop_timestamp"]) < LENGTH]
     with (folder / "actions.csv").open("w", encoding="utf-8", newline="") as file:
         table = csv.DictWriter(file, list(within[0]))
         table.writeheader()
@@ -145,7 +145,7 @@ def test_every_variant_is_asked_of_a_real_server(kitchen, weights):
 
     # The palm detector finds the hand where it is drawn, and says where there is none.
     middles = [
-        (seconds(row["start_timestamp"]) + seconds(row["stop_timestamp"])) / 2
+        (parse_time(row["start_timestamp"]) + parse_time(row["stop_timestamp"])) / 2
         for row in kitchen.actions
     ]
     without = sum(AWAY[0] <= time < AWAY[1] for time in middles)

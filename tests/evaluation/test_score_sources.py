@@ -13,8 +13,8 @@ from earmark.evaluation.score_sources import (
     NEIGHBOURS,
     FittedScores,
     SoundEventListener,
-    features,
-    loudest,
+    event_features,
+    longest_event_instants,
     share_filled,
     split_for_fitting,
 )
@@ -28,12 +28,12 @@ def test_what_is_heard_in_each_window():
     assert count_starts(EVENTS, 3, window=4.0).tolist() == [3, 0, 0]
     assert count_overlaps(EVENTS, 3, window=4.0).tolist() == [3, 2, 1]
     assert share_filled(EVENTS, 3, window=4.0).tolist() == [0.5, 1.0, 0.25]
-    assert loudest(EVENTS, 12.0, window=4.0).tolist() == [1.5, 6.0, 8.5]
-    assert loudest([], 10.0, window=4.0).tolist() == [2.0, 6.0, 9.0]
+    assert longest_event_instants(EVENTS, 12.0, window=4.0).tolist() == [1.5, 6.0, 8.5]
+    assert longest_event_instants([], 10.0, window=4.0).tolist() == [2.0, 6.0, 9.0]
 
 
 def test_features_hold_the_neighbours_and_the_labels():
-    rows = features(EVENTS, 12.0, window=4.0, labels=("clang",))
+    rows = event_features(EVENTS, 12.0, window=4.0, labels=("clang",))
     assert rows.shape == (3, 3 * (2 * NEIGHBOURS + 1) + 2)
     middle = 3 * NEIGHBOURS
     assert rows[0, middle] == pytest.approx(np.log1p(3))

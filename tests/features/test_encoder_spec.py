@@ -11,7 +11,12 @@ import pytest
 
 from earmark.errors import ModelMismatch
 from earmark.features import ENCODERS, encoder_named
-from earmark.features.encoder_spec import make_encoder, moved, portable_options, split_name
+from earmark.features.encoder_spec import (
+    make_encoder,
+    portable_options,
+    split_name,
+    with_machine_options,
+)
 from earmark.media import Sound
 from tone_model import write_model, write_queries
 
@@ -19,7 +24,7 @@ from tone_model import write_model, write_queries
 @pytest.mark.parametrize("name", ENCODERS)
 def test_a_name_alone_is_the_encoder_as_it_is(name):
     assert encoder_named(name) == ENCODERS[name]()
-    detector = make_encoder(ENCODERS[name], name, detects=True)
+    detector = make_encoder(ENCODERS[name], name, as_detector=True)
     assert getattr(detector, "reads", "activity") == "activity"
     assert detector.channels == 1 or name in ("log-mel", "floor-mel")
 
@@ -41,7 +46,7 @@ def test_options_have_the_type_of_their_field(text, option, value):
 
 
 def test_a_detector_takes_options_too():
-    made = make_encoder(ENCODERS["panns"], "panns:threshold=0.25", detects=True)
+    made = make_encoder(ENCODERS["panns"], "panns:threshold=0.25", as_detector=True)
     assert (made.reads, made.threshold) == ("activity", 0.25)
 
 
@@ -72,7 +77,9 @@ def test_what_a_gate_remembers_leaves_out_where_things_are(tmp_path):
     made = encoder_named(f"dasm:weights={model}:queries={queries}")
     kept = json.loads(json.dumps(portable_options(made)))
     assert kept == {"reads": "logits", "threshold": 0.0, "expects": made.fingerprint()}
-    again = moved(ENCODERS["dasm"](**kept), {"weights": str(model), "queries": str(queries)})
+    again = with_machine_options(
+        ENCODERS["dasm"](**kept), {"weights": str(model), "queries": str(queries)}
+    )
     sound = [Sound(np.zeros(32_000, np.float32), 0.0, 32_000)]
     assert sum(len(track) for track in again.encode(sound)) == 25
     write_queries(queries, "a high whistle", "a low hum")
@@ -82,9 +89,9 @@ def test_what_a_gate_remembers_leaves_out_where_things_are(tmp_path):
 
 
 def test_files_may_be_elsewhere_and_nothing_else_may_change():
-    elsewhere = moved(encoder_named("beats:hop=2"), {"weights": "/there/b.pt"})
+    elsewhere = with_machine_options(encoder_named("beats:hop=2"), {"weights": "/there/b.pt"})
     assert elsewhere == encoder_named("beats:hop=2:weights=/there/b.pt")
     with pytest.raises(ValueError, match="a gate fixes 'hop' of its encoder; only weights"):
-        moved(encoder_named("beats"), {"hop": "2"})
+        with_machine_options(encoder_named("beats"), {"hop": "2"})
     with pytest.raises(ValueError, match="LogMel has no option 'weights'"):
-        moved(encoder_named("log-mel"), {"weights": "a.pt"})
+        with_machine_options(encoder_named("log-mel"), {"weights": "a.pt"})

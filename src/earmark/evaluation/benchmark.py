@@ -23,12 +23,12 @@ from earmark.evaluation.metrics.coverage_counts import (
     CoverageCounts,
     ForecastCounts,
     count_covered,
-    covered,
+    count_touched,
     forecast_error,
-    holding,
-    touched,
+    holds_instant,
+    is_covered,
 )
-from earmark.evaluation.played_answers import AnswerPlayer, play_apart
+from earmark.evaluation.simulated_answers import AnswerSimulator, simulate_runs
 from earmark.evaluation.tables.table import percent
 from earmark.grid import Grid, Placement, Windows
 from earmark.media.atomic_file import replacing
@@ -70,7 +70,7 @@ COMPARED = (*(name for name in RULES if name != "full"), *REFERENCES)
 """Every rule that can be evaluated below a full scan; of other packages too."""
 
 
-def is_unheard(rule: str) -> bool:
+def ignores_scores(rule: str) -> bool:
     """Whether a rule comes to the same whatever listens: one frontline's rows are then enough."""
     return rule in REFERENCES or bool(getattr(RULES.get(rule), "is_blind", False))
 
@@ -148,7 +148,7 @@ class BenchmarkRun:
     failures: dict[tuple[str, str], str] = field(default_factory=dict)
     """Why a case could not be judged, by frontline and recording."""
 
-    def of(self, cases: Iterable[tuple[str, str]]) -> BenchmarkRun:
+    def only(self, cases: Iterable[tuple[str, str]]) -> BenchmarkRun:
         """What came of these cases, in that order."""
         place = {case: number for number, case in enumerate(cases)}
 
@@ -185,7 +185,7 @@ def run_case(
             counted = [average(case, each) for each in calls]
         else:
             picked = choose(case, rule, calls, answers=answers)
-            count = count_placed if rule == FREE else count_picks
+            count = count_free_picks if rule == FREE else count_picks
             counted = [count(case, picks) for picks in picked]
         for budget, counts in zip(budgets, counted, strict=True):
             key = (case.recording, case.frontline, rule, budget)
@@ -204,10 +204,10 @@ def count_picks(case: Case, picks: Sequence[Pick]) -> CoverageCounts:
     return count_covered(case.actions, picks, windows=len(case.windows), length=case.windows.length)
 
 
-def count_placed(case: Case, picks: Sequence[Pick]) -> CoverageCounts:
+def count_free_picks(case: Case, picks: Sequence[Pick]) -> CoverageCounts:
     """What `picks` that lie anywhere come to; they are in order of time."""
-    held = holding(case.actions, np.array([pick.instant for pick in picks], dtype=float))
-    reached = touched(case.actions, picks), int(held.sum())
+    held = holds_instant(case.actions, np.array([pick.instant for pick in picks], dtype=float))
+    reached = count_touched(case.actions, picks), int(held.sum())
     return CoverageCounts(len(case.windows), len(picks), len(case.actions), *reached)
 
 
@@ -220,9 +220,9 @@ def choose(
     that listens to nothing looks at the middle of its windows.
     """
     if rule == ROUNDS:
-        player = AnswerPlayer.parse(answers or "perfect")
-        said = player.activities(case.recording, case.actions, case.windows)
-        return play_apart([case.windows] * len(calls), [said] * len(calls), calls)
+        simulator = AnswerSimulator.parse(answers or "perfect")
+        said = simulator.activities(case.recording, case.actions, case.windows)
+        return simulate_runs([case.windows] * len(calls), [said] * len(calls), calls)
     if rule == FREE:
         assert case.steps is not None, "they were asked for"
         return Coverage().each([case.steps] * len(calls), budgets=calls)
@@ -236,13 +236,13 @@ def choose(
         if not (case.windows.has_evidence or is_blind(chosen)):
             chosen = Strata()
     if is_blind(chosen):
-        case = unheard(case)
+        case = with_middle_instants(case)
     if isinstance(chosen, Coverage):
         return chosen.each([case.windows] * len(calls), budgets=calls)
     return [chosen(case.windows, budget=budget) for budget in calls]
 
 
-def unheard(case: Case) -> Case:
+def with_middle_instants(case: Case) -> Case:
     """The case as a rule that listens to nothing finds it: every instant is a window's middle."""
     windows = case.windows
     starts = np.arange(len(windows)) * windows.length
@@ -264,7 +264,7 @@ def average_phases(case: Case, calls: int) -> CoverageCounts:
     M = 10, K = 3    ^..^..^...    .^..^..^..    ..^..^..^.    ...^..^..^
     """
     size, length = len(case.windows), case.windows.length
-    instants = unheard(case).windows.instants
+    instants = with_middle_instants(case).windows.instants
     if calls == 0:
         return CoverageCounts(size, 0, len(case.actions), 0, 0)
     step = size / calls
@@ -272,29 +272,29 @@ def average_phases(case: Case, calls: int) -> CoverageCounts:
     hit = strict = 0.0
     for offset in offsets:
         chosen = (offset + np.floor(np.arange(calls) * step).astype(np.intp)) % size
-        hit += covered(case.actions, chosen, windows=size, length=length).sum()
-        strict += holding(case.actions, instants[chosen]).sum()
+        hit += is_covered(case.actions, chosen, windows=size, length=length).sum()
+        strict += holds_instant(case.actions, instants[chosen]).sum()
     return CoverageCounts(size, calls, len(case.actions), hit / len(offsets), strict / len(offsets))
 
 
 def write_rows(path: Path, kind: type[Row], rows: Iterable[Row]) -> None:
     """Write rows as CSV; the file is whole or not there."""
     with replacing(path) as scratch:
-        scratch.write_text(rows_as_csv(kind, rows), encoding="utf-8")
+        scratch.write_text(rows_to_csv(kind, rows), encoding="utf-8")
 
 
-def rows_as_csv(kind: type[Row], rows: Iterable[Row]) -> str:
+def rows_to_csv(kind: type[Row], rows: Iterable[Row]) -> str:
     """The rows with their header."""
     text = io.StringIO()
     names = [each.name for each in fields(kind)]
-    write_csv(text, names, ([exactly(value) for value in astuple(row)] for row in rows))
+    write_csv(text, names, ([format_exact(value) for value in astuple(row)] for row in rows))
     return text.getvalue()
 
 
-def exactly(value: str | float) -> str:
+def format_exact(value: str | float) -> str:
     """`value` as text that is read back as the same number.
 
-    >>> exactly(5), exactly(5.0), exactly(0.335), exactly(1 / 3)
+    >>> format_exact(5), format_exact(5.0), format_exact(0.335), format_exact(1 / 3)
     ('5', '5', '0.335', '0.3333333333333333')
     """
     is_whole = isinstance(value, float) and value.is_integer()
@@ -303,7 +303,7 @@ def exactly(value: str | float) -> str:
 
 def rows_fingerprint(rows: Iterable[BenchmarkRow]) -> str:
     """A short hash of the rows, to tell one evaluation from another."""
-    return hashlib.sha256(rows_as_csv(BenchmarkRow, rows).encode()).hexdigest()[:16]
+    return hashlib.sha256(rows_to_csv(BenchmarkRow, rows).encode()).hexdigest()[:16]
 
 
 def read_rows(path: Path) -> list[BenchmarkRow]:
@@ -330,7 +330,7 @@ def parse_rows(path: Path, kind: type[Row]) -> list[Row]:
         ]
 
 
-SAVE_EVERY = 5.0
+SAVE_INTERVAL = 5.0
 """Seconds between two savings of the rows: what a run that is killed may lose."""
 
 PER_RECORDING = "per_recording.csv"
@@ -369,7 +369,7 @@ class BenchmarkDesign:
     def __post_init__(self) -> None:
         Grid(self.window, self.placement)  # says what is wrong with either
         if self.answers is not None:
-            AnswerPlayer.parse(self.answers)
+            AnswerSimulator.parse(self.answers)
         more = [*([ROUNDS] if self.answers else []), *([FREE] if self.placement == FREE else [])]
         object.__setattr__(self, "rules", tuple(dict.fromkeys([*self.rules, *more])))
         named = (*self.rules, self.subject, self.baseline)
@@ -392,7 +392,7 @@ class BenchmarkDesign:
 
     def rules_for(self, is_first: bool) -> tuple[str, ...]:
         """The rules to run on a frontline: those that do not listen on the first one alone."""
-        return tuple(rule for rule in self.rules if is_first or not is_unheard(rule))
+        return tuple(rule for rule in self.rules if is_first or not ignores_scores(rule))
 
 
 def run(
@@ -427,13 +427,13 @@ def run(
             )
             done.rows += found.rows
             done.forecasts += found.forecasts
-            if folder and time.monotonic() - saved > SAVE_EVERY:
+            if folder and time.monotonic() - saved > SAVE_INTERVAL:
                 done.save(folder)
                 saved = time.monotonic()
     finally:
         if folder:
             done.save(folder)
-    return done.of(tasks)
+    return done.only(tasks)
 
 
 def _load(folder: Path, design: BenchmarkDesign, first: str) -> BenchmarkRun:
@@ -452,4 +452,4 @@ def _load(folder: Path, design: BenchmarkDesign, first: str) -> BenchmarkRun:
         for case, count in Counter(map(case_of, rows)).items()
         if count == len(design.rules_for(case[0] == first)) * size
     ]
-    return BenchmarkRun(rows, forecasts).of(whole)
+    return BenchmarkRun(rows, forecasts).only(whole)

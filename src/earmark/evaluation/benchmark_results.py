@@ -8,7 +8,7 @@ from dataclasses import astuple, dataclass
 
 import numpy as np
 
-from earmark.evaluation.benchmark import BenchmarkRow, is_unheard
+from earmark.evaluation.benchmark import BenchmarkRow, ignores_scores
 from earmark.evaluation.metrics.coverage_counts import CoverageCounts, calls_saved
 from earmark.evaluation.tables.table import mean
 
@@ -41,7 +41,7 @@ class BenchmarkResults:
         return cls(list(recordings), systems, sorted({budget for _, budget in counts}), counts)
 
     @property
-    def counted(self) -> int:
+    def with_actions(self) -> int:
         """Recordings that have actions, and so a coverage."""
         first = next(iter(self.counts.values()), {})
         return sum(counts.actions > 0 for counts in first.values())
@@ -60,13 +60,13 @@ class BenchmarkResults:
         """The first frontline with `rule`, whether it was run or not."""
         return self.frontlines[0], rule
 
-    def of(self, system: System, budget: float) -> dict[str, CoverageCounts]:
+    def by_recording(self, system: System, budget: float) -> dict[str, CoverageCounts]:
         """The counts of one system at one budget, by recording; empty if it was not run."""
         return self.counts.get((system, budget), {})
 
     def points(self, system: System, budget: float) -> list[float]:
         """Coverage in points, one for each of `recordings`; nan without actions."""
-        found = self.of(system, budget)
+        found = self.by_recording(system, budget)
         return [100 * found.get(name, CoverageCounts()).coverage for name in self.recordings]
 
     def means(self, system: System) -> dict[float, float]:
@@ -75,7 +75,7 @@ class BenchmarkResults:
 
     def pooled(self, system: System, budget: float) -> CoverageCounts:
         """The counts of all recordings together."""
-        return sum(self.of(system, budget).values(), CoverageCounts())
+        return sum(self.by_recording(system, budget).values(), CoverageCounts())
 
     def curve(self, system: System) -> list[tuple[float, float]]:
         """Cost and coverage of all recordings together, one point a budget."""
@@ -96,8 +96,8 @@ class BenchmarkResults:
         self, system: System, budget: float, *, baseline: System, draws: int = 1000
     ) -> tuple[float, float]:
         """95 % of `saved` over recordings, by bootstrap; nan for fewer than two recordings."""
-        ours = self.of(system, budget)
-        theirs = [self.of(baseline, each) for each in self.budgets]
+        ours = self.by_recording(system, budget)
+        theirs = [self.by_recording(baseline, each) for each in self.budgets]
         names = [n for n in ours if ours[n].actions and all(n in each for each in theirs)]
         if len(names) < 2:
             return math.nan, math.nan
@@ -115,5 +115,5 @@ class BenchmarkResults:
 
     def label(self, system: System) -> str:
         """The name of a system: its rule, and its frontline where it matters which."""
-        alone = len(self.frontlines) == 1 or is_unheard(system[1])
+        alone = len(self.frontlines) == 1 or ignores_scores(system[1])
         return system[1] if alone else f"{system[0]} / {system[1]}"

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from earmark.errors import AnnotationError, MediaError
 from earmark.evaluation import benchmark
-from earmark.evaluation.annotations.actions import Annotations, few
+from earmark.evaluation.annotations.actions import Annotations, list_few
 from earmark.evaluation.annotations.media_match import find_media, reconcile
 from earmark.evaluation.annotations.readers import read_annotations
-from earmark.evaluation.annotations.table_readers import read_durations, seconds
+from earmark.evaluation.annotations.table_readers import parse_time, read_durations
 from earmark.evaluation.benchmark import BenchmarkDesign, BenchmarkRow, Progress
 from earmark.evaluation.experiment_report import Drawing, ExperimentReport, claim_folder
 from earmark.evaluation.paper.operating_points import UNITS, EpisodeTrial, points_table
@@ -25,7 +25,7 @@ from earmark.evaluation.score_sources import (
     FittedScores,
     MediaScores,
     ScoreSource,
-    scored,
+    score_recordings,
     split_for_fitting,
 )
 from earmark.evaluation.tables import timeline_strip
@@ -121,7 +121,7 @@ class EvaluationResult:
 
     def to_csv(self) -> str:
         """The rows as `per_recording.csv` holds them."""
-        return benchmark.rows_as_csv(BenchmarkRow, self.rows)
+        return benchmark.rows_to_csv(BenchmarkRow, self.rows)
 
     def _repr_html_(self) -> str:
         return "".join(table.to_html() for table in self.report.tables)
@@ -157,17 +157,17 @@ def evaluate(
         else EvaluationPlan(spans=spans, **choices)  # type: ignore[arg-type]
     )
     folder = None if out is None else Path(out)
-    source, left_out = open_source(plan)
+    source, left_out = open_score_source(plan)
     chooses = plan.downsample or plan.operating_points
-    development = _development(plan, source) if chooses else []
-    minute = _minute(plan.strip, source.evaluated) if plan.strip else None
+    development = _development_recordings(plan, source) if chooses else []
+    minute = _parse_strip(plan.strip, source.evaluated) if plan.strip else None
     settings = _settings(plan, source)
     if folder:
         claim_folder(folder, settings, fresh=fresh, rows=benchmark.ROWS)
     ran = benchmark.run(source.tasks(), plan, folder=folder, progress=progress)
     about = f"scores from {source.describe()}", f"earmark {VERSION}, windows of {plan.window:g} s"
     notes = (*about, *left_out)
-    errors = source.errors if isinstance(source, MediaScores) else {}
+    errors = source.forecast_errors if isinstance(source, MediaScores) else {}
     report = report_coverage(
         ran, source.evaluated, plan, settings=settings, notes=notes, errors=errors
     )
@@ -179,7 +179,7 @@ def evaluate(
     return EvaluationResult(plan, tuple(ran.rows), report)
 
 
-def open_source(plan: EvaluationPlan) -> tuple[ScoreSource, tuple[str, ...]]:
+def open_score_source(plan: EvaluationPlan) -> tuple[ScoreSource, tuple[str, ...]]:
     """What scores the recordings, and a line for every kind of recording left out."""
     durations = read_durations(plan.durations) if plan.durations else {}
     marked = read_annotations(plan.spans, format=plan.spans_format, durations=durations)
@@ -197,8 +197,8 @@ def open_source(plan: EvaluationPlan) -> tuple[ScoreSource, tuple[str, ...]]:
         reconcile(split.evaluated, heard, what="events")
     unmarked = [name for name in events.recordings if name not in marked.recordings]
     return FittedScores(marked, events, split, plan.window), (
-        *_left_out("without events, so heard as silent", silent),
-        *_left_out("with events and no annotations, not used", unmarked),
+        *_left_out_note("without events, so heard as silent", silent),
+        *_left_out_note("with events and no annotations, not used", unmarked),
     )
 
 
@@ -213,7 +213,7 @@ def _open_media_source(
     available = [*(name for name in chosen if name in media), *unmarked]
     astray = [n for n in plan.development if n not in media or n not in marked.recordings]
     if astray:
-        names = few(astray)
+        names = list_few(astray)
         raise AnnotationError(f"--dev names {names}: no media, or no annotations, of that name")
     both = reconcile(chosen, available, allow_missing=plan.allow_missing)
     opened: dict[str, Recording] = {}
@@ -224,7 +224,7 @@ def _open_media_source(
         except MediaError as error:
             broken[name] = str(error)
     if broken and not plan.allow_missing:
-        reasons = few(broken.values(), most=10)
+        reasons = list_few(broken.values(), most=10)
         raise AnnotationError(f"{reasons}: pass --allow-missing to evaluate the others")
     lengths = {**durations, **{name: recording.duration for name, recording in opened.items()}}
     read = read_annotations(
@@ -233,15 +233,19 @@ def _open_media_source(
     here = read.only(reconcile(chosen, opened, allow_missing=True))
     heard = (opened, plan.frontlines, plan.window, plan.cache)
     return MediaScores(read, here, *heard, placement=plan.placement), (
-        *_left_out("annotated but without media, left out", [n for n in chosen if n not in media]),
-        *_left_out("not annotated, left out", unmarked),
-        *_left_out("whose media cannot be read, left out", list(broken.values())),
+        *_left_out_note(
+            "annotated but without media, left out", [n for n in chosen if n not in media]
+        ),
+        *_left_out_note("not annotated, left out", unmarked),
+        *_left_out_note("whose media cannot be read, left out", list(broken.values())),
     )
 
 
-def _left_out(why: str, names: Sequence[str]) -> tuple[str, ...]:
+def _left_out_note(why: str, names: Sequence[str]) -> tuple[str, ...]:
     """A line for the recordings that are missing; nothing if none is."""
-    return (f"{counted(len(names), 'recording')} {why}: {few(names, most=10)}",) if names else ()
+    return (
+        (f"{counted(len(names), 'recording')} {why}: {list_few(names, most=10)}",) if names else ()
+    )
 
 
 def _settings(plan: EvaluationPlan, source: ScoreSource) -> dict[str, Any]:
@@ -257,7 +261,7 @@ def _settings(plan: EvaluationPlan, source: ScoreSource) -> dict[str, Any]:
     }
 
 
-def _development(plan: EvaluationPlan, source: ScoreSource) -> list[str]:
+def _development_recordings(plan: EvaluationPlan, source: ScoreSource) -> list[str]:
     """The recordings that episodes are chosen on: none that is evaluated."""
     others = list(plan.development)
     if plan.sound_events:
@@ -277,7 +281,7 @@ def _episode_tables(
     """Operating points, and downsampling to save time and to save calls, as far as asked for."""
     judged, trials = list(source.evaluated.recordings), {}
     for line in source.frontlines:
-        sets = scored(source, line, development), scored(source, line, judged)
+        sets = score_recordings(source, line, development), score_recordings(source, line, judged)
         trials[line] = EpisodeTrial(*sets, plan.window)
     tables: list[Table] = []
     if plan.operating_points:
@@ -307,7 +311,7 @@ def _strip_figure(
     return {"strip": ("One minute of the stream and the calls spent on it.", draw)}
 
 
-def _minute(words: str, marked: Annotations) -> tuple[str, Span]:
+def _parse_strip(words: str, marked: Annotations) -> tuple[str, Span]:
     """The recording and the sixty seconds named by `NAME` or `NAME@SECONDS`."""
     name, at = (words, "") if words in marked.recordings else words.rpartition("@")[::2]
     name, at = (name, at) if name else (words, "")
@@ -315,7 +319,7 @@ def _minute(words: str, marked: Annotations) -> tuple[str, Span]:
     duration = marked.durations[name]
     if not at:
         return name, timeline_strip.middle_minute(duration)
-    start = seconds(at)
+    start = parse_time(at)
     if not 0 <= start < duration:
         raise ValueError(f"--strip {words}: {at!r} is no time within the {duration:g} s of {name}")
     return name, Span(start, min(duration, start + timeline_strip.LENGTH))

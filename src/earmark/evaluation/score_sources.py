@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from earmark.errors import AnnotationError
-from earmark.evaluation.annotations.actions import Action, Annotations, few
+from earmark.evaluation.annotations.actions import Action, Annotations, list_few
 from earmark.evaluation.benchmark import Case, Tasks
-from earmark.evaluation.metrics.coverage_counts import count_overlaps, count_starts, reach
+from earmark.evaluation.metrics.coverage_counts import count_overlaps, count_starts, window_range
 from earmark.gate.forecast_error import ForecastError
 from earmark.gate.frontline_registry import frontline_named
 from earmark.gate.rates import fit_poisson
@@ -40,7 +40,7 @@ FOLDS = 5
 NEIGHBOURS = 2
 """Windows looked at on either side of the one that is rated."""
 
-COMMON = 60
+MIN_LABEL_COUNT = 60
 """Events of one label among the fitted recordings from which on the label is listened to."""
 
 RIDGE = 150.0
@@ -75,19 +75,19 @@ class SoundEventListener:
         """
         if not actions.actions:
             raise AnnotationError(
-                f"no action in the recordings to fit on ({few(actions.recordings)}); "
+                f"no action in the recordings to fit on ({list_few(actions.recordings)}); "
                 f"mark some, or evaluate fewer of the annotated ones (--recordings)"
             )
         if not any(events.recordings.get(name) for name in actions.recordings):
             raise AnnotationError(
-                f"no event in the recordings to fit on ({few(actions.recordings)}); "
+                f"no event in the recordings to fit on ({list_few(actions.recordings)}); "
                 f"--sound-events must mark the same recordings by the same names"
             )
         heard = {name: events.recordings.get(name, []) for name in actions.recordings}
         counts = Counter(event.label for each in heard.values() for event in each if event.label)
-        labels = tuple(sorted(label for label, count in counts.items() if count >= COMMON))
+        labels = tuple(sorted(label for label, count in counts.items() if count >= MIN_LABEL_COUNT))
         seen = [
-            features(each, actions.durations[name], window=window, labels=labels)
+            event_features(each, actions.durations[name], window=window, labels=labels)
             for name, each in heard.items()
         ]
         starts = [
@@ -103,13 +103,13 @@ class SoundEventListener:
         The score of a window is its rate. Its instant is the middle of the longest stretch of sound
         in it, the middle of the window where there is none.
         """
-        rows = features(events, duration, window=self.window, labels=self.labels)
+        rows = event_features(events, duration, window=self.window, labels=self.labels)
         rates = np.exp(np.clip(self.intercept + rows @ self.weights, -30, 3))
-        instants = loudest(events, duration, window=self.window)
+        instants = longest_event_instants(events, duration, window=self.window)
         return Windows(self.window, duration, rates, instants, rates, self.survival)
 
 
-def features(
+def event_features(
     events: Sequence[Action], duration: float, *, window: float, labels: Sequence[str] = ()
 ) -> FloatArray:
     """What is heard in and around each window, one row a window.
@@ -150,14 +150,16 @@ def share_filled(spans: Sequence[Action], count: int, *, window: float) -> Float
     return shares
 
 
-def loudest(events: Sequence[Action], duration: float, *, window: float) -> FloatArray:
+def longest_event_instants(
+    events: Sequence[Action], duration: float, *, window: float
+) -> FloatArray:
     """The middle of the longest stretch of one event in each window; its own middle in silence."""
     count = Grid(window).count(duration)
     edges = np.arange(count + 1) * window
     ends = np.minimum(edges[1:], duration)
     instants: FloatArray = (edges[:-1] + ends) / 2
     longest = np.zeros(count)
-    first, after = reach(events, count, window)
+    first, after = window_range(events, count, window)
     for event, begin, stop in zip(events, first.tolist(), after.tolist(), strict=True):
         for place in range(begin, stop):
             low, high = max(event.start, edges[place]), min(event.end, ends[place])
@@ -193,7 +195,7 @@ def split_for_fitting(annotations: Annotations, evaluated: Sequence[str] = ()) -
         description = f"fitted on the {len(rest)} other annotated recordings"
         return FittingSplit(tuple(evaluated), dict.fromkeys(evaluated, rest), description)
     if len(names) < 2:
-        raise AnnotationError(f"only {few(names)} is annotated: none is left to fit on")
+        raise AnnotationError(f"only {list_few(names)} is annotated: none is left to fit on")
     parts = min(FOLDS, len(names))
     others = [tuple(n for p, n in enumerate(names) if p % parts != part) for part in range(parts)]
     fitted = {name: others[place % parts] for place, name in enumerate(names)}
@@ -313,13 +315,13 @@ class MediaScores:
         }
 
     @property
-    def errors(self) -> dict[str, ForecastError | None]:
+    def forecast_errors(self) -> dict[str, ForecastError | None]:
         """How far the forecasts of each frontline may be off."""
         return {line: frontline_named(self._file(line)).error for line in self.frontlines}
 
     def case(self, frontline: str, name: str) -> Case:
         """A recording scored by a frontline."""
-        scored, line = self._hear(frontline, name), frontline_named(self._file(frontline))
+        scored, line = self._listen(frontline, name), frontline_named(self._file(frontline))
         steps = None
         if self.placement == "free":
             steps = Grid(self.window, self.placement).lay(scored.heard, line).windows
@@ -328,12 +330,12 @@ class MediaScores:
 
     def track(self, name: str, frontline: str | None = None) -> Track:
         """The scores of a recording by the first frontline or another, on its own clock."""
-        return self._hear(frontline or self.frontlines[0], name).heard.scores
+        return self._listen(frontline or self.frontlines[0], name).heard.scores
 
     def _file(self, frontline: str) -> str:
         return self.files.get(frontline, frontline)
 
-    def _hear(self, frontline: str, name: str) -> ScoredRecording:
+    def _listen(self, frontline: str, name: str) -> ScoredRecording:
         plan = make_plan(frontline=self._file(frontline), window=self.window, cache=self.cache)
         return listen(self.recordings[name].source, plan.listening)
 
@@ -352,7 +354,9 @@ class AnnotatedScores:
     actions: Sequence[Action]
 
 
-def scored(source: ScoreSource, frontline: str, names: Iterable[str]) -> list[AnnotatedScores]:
+def score_recordings(
+    source: ScoreSource, frontline: str, names: Iterable[str]
+) -> list[AnnotatedScores]:
     """The scores of recordings with their actions."""
     marked = source.annotations
     return [

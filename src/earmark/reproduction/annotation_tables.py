@@ -144,7 +144,7 @@ def make_per_recording(inputs: PaperInputs) -> Outcome:
     for set_name, paper in (("primary", 40.9), ("replication", 53.5)):
         names = RECORDINGS[f"paper-{set_name}"]
         own = BenchmarkResults.of_rows(row for row in judged if row.recording in names)
-        counts = own.of(even, 0.25).values()
+        counts = own.by_recording(even, 0.25).values()
         covered, marks = [c.covered for c in counts], [c.actions for c in counts]
         quantity, n = f"{set_name}: uniform at 25 %, pooled, %", f"{sum(marks)} actions"
         rows.append(pooled_row(quantity, paper, covered, marks, n=n, ran=ANNOTATED))
@@ -170,13 +170,13 @@ def make_cost(inputs: PaperInputs) -> Iterator[Comparison]:  # noqa: ARG001 - it
     prices = CostModel()
     listening, looking = prices.hours / prices.audio_speed, prices.hours / prices.visual_speed
     values = (
-        ("full scan of 1,000 h, GPU-h", 185, prices.full, ""),
+        ("full scan of 1,000 h, GPU-h", 185, prices.full_scan, ""),
         ("listening, GPU-h", 6, listening, ""),
         ("visual frontline, GPU-h", 117, looking, ""),
-        ("visual frontline and half the calls, GPU-h", 209, looking + prices.full / 2, ""),
-        ("listening, % of a full scan", 3, 100 * listening / prices.full, ""),
+        ("visual frontline and half the calls, GPU-h", 209, looking + prices.full_scan / 2, ""),
+        ("listening, % of a full scan", 3, 100 * listening / prices.full_scan, ""),
         (
-            "visual frontline, % of a full scan", 75, 100 * looking / prices.full,
+            "visual frontline, % of a full scan", 75, 100 * looking / prices.full_scan,
             "the paper's own 117 of 185 GPU-hours are 63 %",
         ),
         ("audio against video, times as fast", 21, prices.audio_speed / prices.visual_speed, ""),

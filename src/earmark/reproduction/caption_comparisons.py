@@ -27,7 +27,7 @@ from earmark.evaluation.paper.captions import (
 from earmark.evaluation.paper.cost_model import CostModel, composition_table
 from earmark.evaluation.paper.operating_points import find_episodes
 from earmark.evaluation.paper.published_numbers import COMPOSED, KEPT, RULE, SCARCE, primary_of
-from earmark.evaluation.score_sources import scored
+from earmark.evaluation.score_sources import score_recordings
 from earmark.evaluation.tables.table import Cells, Table, p_value
 from earmark.evidence.sound_names import sound_namer
 from earmark.media import Frame
@@ -113,7 +113,7 @@ def unavailable_variants(tools: CaptionTools) -> dict[str, str]:
 def _is_full(score: VariantScore) -> bool:
     """Whether only the allowance differs from the full frame."""
     variant = score.variant
-    return not (variant.crops_hands or variant.tells_sounds or variant.is_deployed)
+    return not (variant.crops_hands or variant.mentions_sounds or variant.is_deployed)
 
 
 def _naming_rows(scores: Sequence[VariantScore], ran: str) -> Iterator[Comparison]:
@@ -151,7 +151,7 @@ def find_retained(inputs: PaperInputs, stimuli: Sequence[Stimulus]) -> set[Stimu
     line = source.frontlines[0]
     rule = find_point(operating_points(inputs)[line], 0.93).rule
     episodes: dict[str, list[Span]] = {}
-    for one in scored(source, line, {each.recording for each in stimuli}):
+    for one in score_recordings(source, line, {each.recording for each in stimuli}):
         episodes[one.recording] = find_episodes(one, rule) if rule else []
     return {s for s in stimuli if any(s.span.overlaps(span) for span in episodes[s.recording])}
 

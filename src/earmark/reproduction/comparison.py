@@ -11,7 +11,7 @@ import numpy as np
 
 from earmark.evaluation.experiment_report import Drawing
 from earmark.evaluation.metrics.boundaries import MatchCounts
-from earmark.evaluation.metrics.coverage_counts import dash, share
+from earmark.evaluation.metrics.coverage_counts import or_dash, share
 from earmark.evaluation.metrics.significance import bootstrap_ratio
 from earmark.evaluation.tables.table import Cells, Table, interval, mean, plain
 from earmark.reporting.text_format import counted
@@ -59,7 +59,7 @@ class Comparison:
     def cells(self) -> Cells:
         """The row of a table."""
         gap, ends = self.difference, interval(self.low, self.high)
-        signed = dash(gap, "+,.2f") if math.isnan(gap) or round(gap, 2) else "0"
+        signed = or_dash(gap, "+,.2f") if math.isnan(gap) or round(gap, 2) else "0"
         numbers = (_format_value(self.paper), _format_value(self.ours), signed)
         return (self.quantity, *numbers, self.n, ends, self.ran, self.remarks)
 

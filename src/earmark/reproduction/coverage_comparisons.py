@@ -28,7 +28,7 @@ from earmark.evaluation.score_sources import (
     FittedScores,
     MediaScores,
     ScoreSource,
-    scored,
+    score_recordings,
     split_for_fitting,
 )
 from earmark.evaluation.tables import figures
@@ -212,7 +212,7 @@ def make_coverage_by_set(inputs: PaperInputs) -> Outcome:
     for set_name, names in sets.items():
         for rule in SHOWN_RULES if names else ():
             for budget in results.budgets:
-                found = results.of(results.system(rule), budget)
+                found = results.by_recording(results.system(rule), budget)
                 counts = [found[name] for name in names if name in found]
                 total = sum(counts, CoverageCounts())
                 rows.append(
@@ -254,7 +254,7 @@ def make_savings(inputs: PaperInputs) -> Iterator[Comparison]:
     flows = [name for name in results.frontlines if name.partition(":")[0] == "flow"]
     systems = [((line, RULE), {0.05: 20.0, 0.25: 14.0})]
     systems += [((flow, "rank"), {0.05: 24.0, 0.25: 4.0}) for flow in flows]
-    n = f"{results.counted} recordings"
+    n = f"{results.with_actions} recordings"
     for system, printed in systems:
         heard = ran if system[0] == line else describe_listening(inputs, system[0])
         remarks = "; the paper: 9 to 20 % below half, negative above" if system[0] == line else ""
@@ -313,7 +313,7 @@ def make_window_gains(inputs: PaperInputs) -> Iterator[Comparison]:
         names = primary_of(results.recordings)
         for budget in SWEEP_BUDGETS:
             ranked, even = (
-                results.of(results.system(rule), budget) for rule in ("rank", "uniform")
+                results.by_recording(results.system(rule), budget) for rule in ("rank", "uniform")
             )
             more = [ranked[name].covered - even[name].covered for name in names]
             actions = [even[name].actions for name in names]
@@ -334,7 +334,7 @@ def make_frontlines(inputs: PaperInputs) -> Iterator[Comparison]:
             yield missing_row(f"{name} at 25 %, pooled, %", paper, why)
             continue
         line, rule = systems[name]
-        found = results.of((line, rule), 0.25)
+        found = results.by_recording((line, rule), 0.25)
         counts = [found[each] for each in primary_of(results.recordings)]
         covered, actions = [c.covered for c in counts], [c.actions for c in counts]
         heard = "nothing is heard" if name == "uniform" else describe_listening(inputs, line)
@@ -382,7 +382,7 @@ def make_ego4d(inputs: PaperInputs) -> Outcome:
     chosen = [name for name in usable if name in opened]
     if not chosen:
         why = "bring the clips, files named as the questions name them, in --ego4d DIR"
-        printed = published.paired(published.EGO4D_PAIRED)
+        printed = published.paired_quantities(published.EGO4D_PAIRED)
         return Outcome([*rows, *(missing_row(name, gain, why) for name, gain in printed)])
     line = inputs.plan.frontlines[0]
     ran = f"{describe_frontline(inputs, line)}; EgoSound clips of Ego4D"
@@ -428,7 +428,7 @@ def _point_rows(
         why = f"{line} has no stored operating point; give a .gate file first"
         return [missing_row("moments retained, %", 80.0, why)]
     rule = gate.episodes(recall=inputs.plan.recall)
-    (total,) = count_setting(scored(source, line, names), rule, window=inputs.plan.window)
+    (total,) = count_setting(score_recordings(source, line, names), rule, window=inputs.plan.window)
     n, remarks = f"{len(names)} clips", f"stored for a dev recall of {100 * inputs.plan.recall:g} %"
     return [
         Comparison("moments retained, %", 80.0, 100 * total.recall, n, ran=ran, remarks=remarks),

@@ -19,7 +19,7 @@ from earmark.evaluation.paper.operating_points import (
     points_table,
 )
 from earmark.evaluation.paper.published_numbers import RULE, primary_of
-from earmark.evaluation.score_sources import scored
+from earmark.evaluation.score_sources import score_recordings
 from earmark.evaluation.tables import timeline_strip
 from earmark.features.encoder_spec import split_name
 from earmark.features.pretrained.segments import PAPER_THRESHOLD, segments
@@ -40,8 +40,8 @@ from earmark.timeline import Span
 def make_trial(inputs: PaperInputs, line: str) -> EpisodeTrial:
     """The recordings to choose on, none of which is judged, and those to judge, scored."""
     source, _ = open_scores(inputs)
-    chosen = scored(source, line, development_recordings(inputs))
-    judged = scored(source, line, primary_of(source.evaluated.recordings))
+    chosen = score_recordings(source, line, development_recordings(inputs))
+    judged = score_recordings(source, line, primary_of(source.evaluated.recordings))
     return EpisodeTrial(chosen, judged, inputs.plan.window)
 
 
@@ -244,7 +244,7 @@ def make_strip_figure(inputs: PaperInputs) -> Outcome:
     minute = timeline_strip.busiest_minute(every.picks, whole.end)
     strip = timeline_strip.make_strip(case, design, span=minute, scores=source.track(name, line))
     if rule:
-        kept = find_episodes(scored(source, line, [name])[0], rule)
+        kept = find_episodes(score_recordings(source, line, [name])[0], rule)
         shown = [span for span in kept if span.overlaps(strip.span)]
         strip = replace(strip, episodes=shown, threshold=rule.on, is_operating_point=True)
     if name in inputs.media:

@@ -73,7 +73,7 @@ ARTEFACTS: Registry[Artefact] = Registry(
         ),
         "paired": Artefact(
             "Paired comparison, EK-100", "Tables III, V", "coverage_comparisons:make_paired",
-            _SCORED, published.paired(published.PAIRED) + published.SEEN,
+            _SCORED, published.paired_quantities(published.PAIRED) + published.SEEN,
         ),
         "coverage": Artefact(
             "Coverage by rule and set, the plane", "Fig. 4 (b), (c)",
@@ -140,7 +140,7 @@ ARTEFACTS: Registry[Artefact] = Registry(
             "Ego4D: the clips and the paired comparison", "Tables III, VI, Fig. 5",
             "coverage_comparisons:make_ego4d", ("ego4d",),
             (("clips with readable moments and enough windows", 247),
-             *published.paired(published.EGO4D_PAIRED),
+             *published.paired_quantities(published.EGO4D_PAIRED),
              ("moments retained, %", 80.0), ("of the stream, %", 44.5)),
         ),
         "captions": Artefact(

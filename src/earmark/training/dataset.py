@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from earmark.errors import AnnotationError, ModelMismatch
-from earmark.evaluation.annotations.actions import Action, Annotations, few
+from earmark.evaluation.annotations.actions import Action, Annotations, list_few
 from earmark.evaluation.annotations.media_match import find_media
 from earmark.features import encoder_named
 from earmark.features.encoder import Encoder, SoundEncoder
@@ -69,7 +69,8 @@ def gather(
     unheard = [name for name in annotations.recordings if name not in sources]
     if unheard:
         raise AnnotationError(
-            f"no media in {few(map(str, folders))} for {few(unheard)}; the stems must agree"
+            f"no media in {list_few(map(str, folders))} for {list_few(unheard)}; "
+            "the stems must agree"
         )
     material = {}
     for done, (name, actions) in enumerate(annotations.recordings.items()):

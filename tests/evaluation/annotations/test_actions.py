@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from earmark.errors import AnnotationError
-from earmark.evaluation.annotations.actions import AnnotationFile, AnnotationRow, gather
+from earmark.evaluation.annotations.actions import AnnotationFile, AnnotationRow, combine_files
 from earmark.evaluation.annotations.media_match import reconcile
 from earmark.evaluation.annotations.table_readers import read_durations
 
@@ -19,14 +19,14 @@ def marks(*rows: tuple[float, float], name: str = "a") -> AnnotationFile:
 
 
 def test_actions_come_in_order_of_time_with_the_length_they_are_given():
-    marked = gather([marks((5, 6), (1, 2))], durations={"a": 9.0})
+    marked = combine_files([marks((5, 6), (1, 2))], durations={"a": 9.0})
     assert [(each.start, each.end) for each in marked.recordings["a"]] == [(1, 2), (5, 6)]
     assert marked.durations == {"a": 9.0}
     assert marked.duration_source == {"a": "table"}
 
 
 def test_a_recording_of_unknown_length_ends_with_its_last_event_and_says_so():
-    marked = gather([marks((5, 6), (1, 2))])
+    marked = combine_files([marks((5, 6), (1, 2))])
     assert marked.durations == {"a": 6.0}
     assert any(
         "1 recording of no given length, taken to end with" in line for line in marked.notes()
@@ -34,7 +34,7 @@ def test_a_recording_of_unknown_length_ends_with_its_last_event_and_says_so():
 
 
 def test_an_action_a_moment_past_the_end_is_cut_there():
-    marked = gather([marks((5, 6.3))], durations={"a": 6.0})
+    marked = combine_files([marks((5, 6.3))], durations={"a": 6.0})
     assert marked.recordings["a"][0].end == 6.0
 
 
@@ -49,24 +49,24 @@ def test_an_action_a_moment_past_the_end_is_cut_there():
 )
 def test_a_row_that_cannot_be_true_is_named(row: tuple[float, float], complaint: str):
     with pytest.raises(AnnotationError, match=complaint):
-        gather([marks(row)], durations={"a": 6.0})
+        combine_files([marks(row)], durations={"a": 6.0})
 
 
 def test_rows_that_last_nothing_are_left_out_and_counted():
-    marked = gather([marks((1, 1), (2, 3))])
+    marked = combine_files([marks((1, 1), (2, 3))])
     assert marked.actions == 1
     assert marked.excluded == {"no time between start and end": 1}
 
 
 def test_overlapping_actions_are_kept_and_counted():
-    marked = gather([marks((0, 4), (1, 2), (3, 5), (5, 6))])
+    marked = combine_files([marks((0, 4), (1, 2), (3, 5), (5, 6))])
     assert marked.actions == 4
     assert marked.overlapping == 2
 
 
 def test_rows_that_say_the_same_are_kept_and_counted():
-    marked = gather([marks((0, 4), (0, 4), (5, 6))])
-    assert (marked.actions, marked.repeated) == (3, 1)
+    marked = combine_files([marks((0, 4), (0, 4), (5, 6))])
+    assert (marked.actions, marked.duplicates) == (3, 1)
     assert "1 row saying the same as another; each counts" in marked.notes()
 
 
@@ -75,11 +75,11 @@ def test_an_id_used_twice_is_refused():
         tuple(AnnotationRow("a", n, n + 1, "", f"f.csv line {n}", "k7") for n in (1, 2))
     )
     with pytest.raises(AnnotationError, match=r"line 2: the id k7 was used before \(f.csv line 1"):
-        gather([twice])
+        combine_files([twice])
 
 
 def test_only_and_without_split_the_recordings():
-    marked = gather([marks((1, 2)), marks((1, 2), name="b")])
+    marked = combine_files([marks((1, 2)), marks((1, 2), name="b")])
     assert list(marked.only(["b"]).recordings) == ["b"]
     assert list(marked.without(["b"]).recordings) == ["a"]
     with pytest.raises(AnnotationError, match="c not in the annotations, which know a, b"):

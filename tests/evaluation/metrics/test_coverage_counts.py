@@ -19,9 +19,9 @@ from earmark.evaluation.metrics.coverage_counts import (
     count_covered,
     count_kept,
     count_occupied,
-    covered,
-    dash,
     forecast_error,
+    is_covered,
+    or_dash,
 )
 from earmark.grid import Grid
 from earmark.selection.pick import Pick
@@ -49,7 +49,7 @@ DRAWN = actions(
 
 def test_an_action_is_covered_by_any_window_it_overlaps():
     def names(*chosen: int) -> list[float]:
-        return covered(DRAWN, np.array(chosen), windows=3, length=4.0).tolist()
+        return is_covered(DRAWN, np.array(chosen), windows=3, length=4.0).tolist()
 
     assert names(0) == [1, 1, 0, 0]
     assert names(1) == [0, 1, 1, 0]  # the third ends at 8 s sharp: window 2 does not touch it
@@ -80,8 +80,8 @@ def test_nothing_to_find_is_a_dash_and_never_nought():
     assert math.isnan(CoverageCounts().cost)
     assert math.isnan(OccupancyCounts().occupancy)
     assert math.isnan(EpisodeCounts().recall)
-    assert dash(empty.coverage) == "—"
-    assert dash(0.0) == "0.0"
+    assert or_dash(empty.coverage) == "—"
+    assert or_dash(0.0) == "0.0"
 
 
 spans = st.tuples(st.floats(0, 60), st.floats(0.01, 20))
@@ -101,7 +101,7 @@ def test_coverage_and_occupancy_equal_the_obvious_loops(
         [max(m * length, a.start) < min((m + 1) * length, a.end) for m in range(windows)]
         for a in marked
     ]
-    got = covered(marked, np.array(sorted(chosen), dtype=int), windows=windows, length=length)
+    got = is_covered(marked, np.array(sorted(chosen), dtype=int), windows=windows, length=length)
     assert got.tolist() == [any(row[m] for m in chosen) for row in touched]
     full = count_occupied(marked, 80.0, window=length)
     assert full.windows == windows
@@ -145,7 +145,7 @@ def test_episodes_end_with_the_recording():
 
 def test_an_action_that_lasts_nothing_touches_nothing():
     moments = [Action(5.0, 5.0), Action(4.0, 4.0)]
-    assert covered(moments, np.array([0, 1, 2]), windows=3, length=4.0).tolist() == [0, 0]
+    assert is_covered(moments, np.array([0, 1, 2]), windows=3, length=4.0).tolist() == [0, 0]
     assert count_occupied(moments, 12.0, window=4.0) == OccupancyCounts(3, 0, 0)
 
 

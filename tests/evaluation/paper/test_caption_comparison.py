@@ -34,8 +34,8 @@ from earmark.evaluation.paper.captions import (
     CaptionLog,
     Stimulus,
     Vocabulary,
-    class_of,
     draw_stimuli,
+    find_class,
     read_stimuli,
 )
 from earmark.media import Frame, Recording, find, open_recording
@@ -322,7 +322,7 @@ def test_words_are_brought_to_their_classes(tmp_path):
     read = read_stimuli(path, nouns=NOUNS, verbs=VERBS)
     assert read[0] == ACTIONS[0]
     assert (read[2].noun, read[2].verb) == ("lawn", "mow")
-    assert class_of("tap:water", NOUNS) == "tap"
+    assert find_class("tap:water", NOUNS) == "tap"
     path.write_text(TABLE + "a_2,kitchen,00:00:07.00,00:00:08.00,,\n")
     assert read_stimuli(path, nouns=NOUNS, verbs=VERBS) == read, "blanks cannot be named"
     with pytest.raises(AnnotationError, match=r"cannot read .*none.csv"):
@@ -359,7 +359,7 @@ def test_a_draw_is_the_same_for_the_same_seed_and_never_more_than_there_are():
 def test_the_command_prints_a_row_a_variant(kitchen, tmp_path, capsys):
     (tmp_path / "actions.csv").write_text(TABLE)
     for name, vocabulary in (("nouns", NOUNS), ("verbs", VERBS)):
-        lines = [f'{key},"{list(ways)}"' for key, ways in vocabulary.ways.items()]
+        lines = [f'{key},"{list(ways)}"' for key, ways in vocabulary.phrases.items()]
         (tmp_path / f"{name}.csv").write_text("key,instances\n" + "\n".join(lines) + "\n")
     kept = tmp_path / "said.jsonl"
     with fault_server(then="ok:A hand takes a plate.") as server:

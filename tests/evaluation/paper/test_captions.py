@@ -26,7 +26,7 @@ VERBS = Vocabulary({"cut": ("cut", "chop", "slice"), "put": ("put", "put-down"),
     ],
 )
 def test_nouns(caption: str, label: str, expected: bool):
-    assert NOUNS.names(caption, label) is expected
+    assert NOUNS.mentions(caption, label) is expected
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_nouns(caption: str, label: str, expected: bool):
     ],
 )
 def test_verbs(caption: str, label: str, expected: bool):
-    assert VERBS.names(caption, label) is expected
+    assert VERBS.mentions(caption, label) is expected
 
 
 def test_named_counts_add_up():
@@ -53,7 +53,7 @@ def test_named_counts_add_up():
 def test_epic_classes(tmp_path: Path):
     path = tmp_path / "nouns.csv"
     path.write_text("id,key,instances,category\n0,tap,\"['tap', 'water:tap']\",appliances\n")
-    assert Vocabulary.from_epic(path).ways == {"tap": ("tap", "water:tap")}
+    assert Vocabulary.from_epic(path).phrases == {"tap": ("tap", "water:tap")}
     path.write_text("id,name\n0,tap\n")
     with pytest.raises(AnnotationError, match="needs the columns key and instances"):
         Vocabulary.from_epic(path)
@@ -62,7 +62,7 @@ def test_epic_classes(tmp_path: Path):
 def test_the_real_vocabularies(shared_data: Path):
     nouns = Vocabulary.from_epic(shared_data / "epic" / "EPIC_100_noun_classes.csv")
     verbs = Vocabulary.from_epic(shared_data / "epic" / "EPIC_100_verb_classes.csv")
-    assert (len(nouns.ways), len(verbs.ways)) == (300, 97)
-    assert nouns.names("A hand stirs the pot with a wooden spoon.", "spoon")
-    assert verbs.names("A hand picks up a cup.", "take")
-    assert not verbs.names("A hand washes a cup.", "take")
+    assert (len(nouns.phrases), len(verbs.phrases)) == (300, 97)
+    assert nouns.mentions("A hand stirs the pot with a wooden spoon.", "spoon")
+    assert verbs.mentions("A hand picks up a cup.", "take")
+    assert not verbs.mentions("A hand washes a cup.", "take")

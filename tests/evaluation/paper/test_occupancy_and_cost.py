@@ -193,11 +193,11 @@ def test_gains_by_window_length():
 
 def test_the_paper_s_costs():
     prices = CostModel()
-    assert round(prices.full) == 185
+    assert round(prices.full_scan) == 185
     assert round(prices.hours / prices.audio_speed) == 6
     flow = prices.triage(0.5, speed=prices.visual_speed)
     assert round(flow) == 209
-    assert flow > prices.full  # a frontline that decodes costs more than it saves
+    assert flow > prices.full_scan  # a frontline that decodes costs more than it saves
     assert prices.break_even(prices.audio_speed) == pytest.approx(0.97, abs=0.001)
     rows = {str(row[0]): row for row in cost_table(prices).rows}
     assert rows["full scan"][3] == pytest.approx(185)

@@ -58,7 +58,7 @@ def test_results_answer_by_system_and_budget():
     assert RESULTS.curve(BLIND) == [(0.1, 0.2), (0.2, 0.6)]
     assert RESULTS.saved(EAR, 0.1, baseline=BLIND) == pytest.approx(1 - 0.1 / 0.15)
     assert RESULTS.label(EAR) == "rank"
-    assert RESULTS.counted == 2
+    assert RESULTS.with_actions == 2
 
 
 def test_coverage_is_a_mean_over_recordings_that_have_actions():

@@ -1,7 +1,7 @@
 """Actions people marked in recordings, whichever file they were marked in.
 
-Readers (see `readers`) turn a file into an `AnnotationFile`; `gather` checks its rows and lays them
-out by recording. Nothing here knows a file format, an experiment or a model.
+Readers (see `readers`) turn a file into an `AnnotationFile`; `combine_files` checks the rows and
+groups them by recording. Nothing here depends on a file format, an experiment or a model.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Annotations:
         )
 
     @property
-    def repeated(self) -> int:
+    def duplicates(self) -> int:
         """Actions that say exactly what another one of the same recording says."""
         return sum(len(actions) - len(set(actions)) for actions in self.recordings.values())
 
@@ -117,8 +117,8 @@ class Annotations:
         wanted = list(dict.fromkeys(names))
         unknown = [name for name in wanted if name not in self.recordings]
         if unknown:
-            known = f"the annotations, which know {few(self.recordings)}"
-            raise AnnotationError(f"{few(unknown)} not in {known}")
+            known = f"the annotations, which know {list_few(self.recordings)}"
+            raise AnnotationError(f"{list_few(unknown)} not in {known}")
         return replace(
             self,
             recordings={name: self.recordings[name] for name in wanted},
@@ -139,21 +139,21 @@ class Annotations:
         for count, thing, told in (
             (guessed, "recording", "of no given length, taken to end with the last event"),
             (self.overlapping, "action", "overlapping an earlier one; each counts"),
-            (self.repeated, "row", "saying the same as another; each counts"),
-            (len(silent), "recording", f"without action, so without coverage: {few(silent)}"),
+            (self.duplicates, "row", "saying the same as another; each counts"),
+            (len(silent), "recording", f"without action, so without coverage: {list_few(silent)}"),
         ):
             lines += [f"{counted(count, thing)} {told}"] if count else []
         return lines
 
 
-def few(names: Iterable[str], *, most: int = 3) -> str:
+def list_few(names: Iterable[str], *, most: int = 3) -> str:
     """The first `most` of `names` and how many more there are, for one line of text."""
     everything = list(names)
     shown = ", ".join(everything[:most])
     return shown + (f" and {len(everything) - most} more" if len(everything) > most else "")
 
 
-def gather(
+def combine_files(
     files: Iterable[AnnotationFile],
     *,
     durations: Mapping[str, float] | None = None,

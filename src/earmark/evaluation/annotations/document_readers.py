@@ -11,8 +11,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 from earmark.errors import AnnotationError
-from earmark.evaluation.annotations.actions import AnnotationFile, AnnotationRow, few
-from earmark.evaluation.annotations.table_readers import seconds
+from earmark.evaluation.annotations.actions import AnnotationFile, AnnotationRow, list_few
+from earmark.evaluation.annotations.table_readers import parse_time
 
 _DASH = re.compile(r"\s*(?:-|\u2013|\u2014|\bto\b)\s*")
 
@@ -80,9 +80,9 @@ def read_egosound(path: Path) -> AnnotationFile:
     names: dict[str, None] = {}
     for number, item in enumerate(_items(path)):
         place = f"{path.name} item {number}"
-        name = _clip(item, place)
+        name = _clip_name(item, place)
         names[name] = None
-        start, end = _moment(str(item.get("timestamp", "")))
+        start, end = _parse_timestamp(str(item.get("timestamp", "")))
         if math.isnan(start) or end < start:
             unreadable += 1
             continue
@@ -109,9 +109,9 @@ def read_corrections(path: Path) -> AnnotationFile:
     return AnnotationFile(tuple(rows), durations, tuple(durations))
 
 
-def _moment(text: str) -> tuple[float, float]:
+def _parse_timestamp(text: str) -> tuple[float, float]:
     """Start and end of an EgoSound timestamp in seconds; nan where it cannot be read."""
-    times = [seconds(part.strip(" []s")) for part in _DASH.split(text.strip())]
+    times = [parse_time(part.strip(" []s")) for part in _DASH.split(text.strip())]
     if len(times) == 1:
         return times[0], times[0] + 1.0
     if len(times) != 2 or any(math.isnan(time) for time in times):
@@ -119,7 +119,7 @@ def _moment(text: str) -> tuple[float, float]:
     return times[0], times[1] if times[1] > times[0] else times[1] + float(times[0] == times[1])
 
 
-def _clip(item: Any, place: str) -> str:
+def _clip_name(item: Any, place: str) -> str:
     """The recording a question is about: the stem of its video's path."""
     for column in ("video_path", "video", "video_id", "recording"):
         if isinstance(item, dict) and item.get(column):
@@ -160,7 +160,7 @@ def read_elan(path: Path, *, tiers: Collection[str] = ()) -> AnnotationFile:
     unknown = [name for name in tiers if name not in marked]
     if unknown:
         raise AnnotationError(
-            f"{path.name} has no tier {few(unknown)}; it has {few(marked, most=9)}"
+            f"{path.name} has no tier {list_few(unknown)}; it has {list_few(marked, most=9)}"
         )
     wanted = tiers or marked
     chosen = {name: marks for name, marks in marked.items() if marks and name in wanted}
@@ -169,17 +169,17 @@ def read_elan(path: Path, *, tiers: Collection[str] = ()) -> AnnotationFile:
         for slot in document.iter("TIME_SLOT")
         if "TIME_VALUE" in slot.attrib
     }
-    found = [_elan(mark, slots, path) for marks in chosen.values() for mark in marks]
+    found = [_elan_row(mark, slots, path) for marks in chosen.values() for mark in marks]
     notes: tuple[str, ...] = ()
     if len(chosen) > 1 and not tiers:
-        read = few((f"{name} {len(marks)}" for name, marks in chosen.items()), most=9)
+        read = list_few((f"{name} {len(marks)}" for name, marks in chosen.items()), most=9)
         notes = (f"{path.name}: all tiers were read ({read}); name some with elan:TIER,TIER",)
     rows = tuple(entry for entry in found if not math.isnan(entry.start + entry.end))
     unreadable = len(found) - len(rows)
     return AnnotationFile(rows, recordings=(path.stem,), unreadable=unreadable, notes=notes)
 
 
-def _elan(mark: ElementTree.Element, slots: Mapping[str, float], path: Path) -> AnnotationRow:
+def _elan_row(mark: ElementTree.Element, slots: Mapping[str, float], path: Path) -> AnnotationRow:
     """The row of one annotation; nan for a time slot that was never set."""
     key = mark.get("ANNOTATION_ID", "")
     start, end = (slots.get(mark.get(f"TIME_SLOT_REF{n}", ""), math.nan) for n in (1, 2))

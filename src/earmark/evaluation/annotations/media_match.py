@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from earmark.errors import AnnotationError
-from earmark.evaluation.annotations.actions import few
+from earmark.evaluation.annotations.actions import list_few
 from earmark.media import Source, find
 from earmark.media.source import name_of
 
@@ -47,14 +47,14 @@ def reconcile(
     unheard = [name for name in annotated if name not in here]
     unmarked = sorted(here - set(annotated))
     if (unheard or unmarked) and not allow_missing:
-        parts = [f"no {what} for {few(unheard, most=10)}"] if unheard else []
-        parts += [f"no annotations for {few(unmarked, most=10)}"] if unmarked else []
+        parts = [f"no {what} for {list_few(unheard, most=10)}"] if unheard else []
+        parts += [f"no annotations for {list_few(unmarked, most=10)}"] if unmarked else []
         raise AnnotationError(
             f"{'; '.join(parts)}: pass --allow-missing to go on with the {len(common)} with both"
         )
     if not common:
         raise AnnotationError(
-            f"no recording has both {what} and annotations: {what} {few(sorted(available))}, "
-            f"annotations {few(annotated)}"
+            f"no recording has both {what} and annotations: {what} {list_few(sorted(available))}, "
+            f"annotations {list_few(annotated)}"
         )
     return common

@@ -9,8 +9,13 @@ from typing import Protocol
 
 from earmark.errors import AnnotationError
 from earmark.evaluation.annotations import document_readers, table_readers
-from earmark.evaluation.annotations.actions import AnnotationFile, Annotations, few, gather
-from earmark.evaluation.annotations.table_readers import reading
+from earmark.evaluation.annotations.actions import (
+    AnnotationFile,
+    Annotations,
+    combine_files,
+    list_few,
+)
+from earmark.evaluation.annotations.table_readers import read_errors
 from earmark.gate.survival import Survival
 from earmark.models.registry import Registry
 
@@ -18,9 +23,9 @@ from earmark.models.registry import Registry
 class Reader(Protocol):
     """Reads annotation files of one format.
 
-    Takes the rows as they stand in the file, with the place of each for messages; `gather` checks
-    the times. Raises `AnnotationError` for a file that is not of this format. Files that cannot be
-    opened or decoded are said so by the caller.
+    Returns the rows as they stand in the file, each with its place for messages; `combine_files`
+    checks the times. Raises `AnnotationError` for a file that is not of this format. The caller
+    reports files that cannot be opened or decoded.
     """
 
     def __call__(self, path: Path, /) -> AnnotationFile:
@@ -77,9 +82,9 @@ def read_annotations(
     read = [read_file(file, format=format) for file in files]
     _refuse_repeated_stems(files, read)
     if not any(one.rows or one.recordings for one in read):
-        named = few(file.name for file in files)
+        named = list_few(file.name for file in files)
         raise AnnotationError(f"{named}: no row, so nothing is annotated")
-    return gather(read, durations=durations, duration_source=duration_source)
+    return combine_files(read, durations=durations, duration_source=duration_source)
 
 
 def read_action_length(text: str | Path) -> float | Survival:
@@ -101,7 +106,7 @@ def read_action_length(text: str | Path) -> float | Survival:
 
 def read_file(path: Path, *, format: str | None = None) -> AnnotationFile:  # noqa: A002
     """The rows of one file."""
-    with reading(path):
+    with read_errors(path):
         name, _, tiers = (format or detect(path)).partition(":")
         if not tiers:
             return READERS.named(name)(path)
@@ -147,6 +152,6 @@ def _refuse_repeated_stems(files: list[Path], read: list[AnnotationFile]) -> Non
             if name == file.stem and name in owner:
                 raise AnnotationError(
                     f"two files annotate the recording {name}: {owner[name]} and {file}; "
-                    f"rename one ({few([f.name for f in files])} were read)"
+                    f"rename one ({list_few([f.name for f in files])} were read)"
                 )
             owner[name] = file

@@ -22,7 +22,7 @@ from earmark.reporting.text_format import counted
 FRAME = 0.1
 """Seconds of one row of a STARSS or DCASE file; the label resolution of those data sets."""
 
-_MOST_DIGITS = 9
+_MAX_FRAME_DIGITS = 9
 """Of the number of a frame: three years of them."""
 
 COLUMNS = {
@@ -41,7 +41,7 @@ COLUMNS = {
 _CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d{1,2}(?:\.\d+)?)")
 
 
-def seconds(text: str) -> float:
+def parse_time(text: str) -> float:
     """A time written as `12.5`, `01:12.5` or `00:01:12.5`, in seconds; nan if it is none."""
     clock = _CLOCK.fullmatch(text.strip())
     if clock:
@@ -124,7 +124,7 @@ def read_frames(path: Path) -> AnnotationFile:
     for number, line in _lines(path):
         cells = line.split(",")
         frame = cells[0].strip()
-        if len(cells) not in (5, 6) or not frame.isdecimal() or len(frame) > _MOST_DIGITS:
+        if len(cells) not in (5, 6) or not frame.isdecimal() or len(frame) > _MAX_FRAME_DIGITS:
             raise AnnotationError(
                 f"{path.name} line {number}: a frame is five or six numbers, not {line[:40]!r}"
             )
@@ -159,7 +159,7 @@ def read_audacity(path: Path) -> AnnotationFile:
 def _label_times(line: str) -> tuple[float, float] | None:
     """Start and end of an Audacity line (a decimal comma is a point), or None."""
     cells = [cell.replace(",", ".") for cell in line.split("\t")[:2]]
-    times = [seconds(cell) for cell in cells]
+    times = [parse_time(cell) for cell in cells]
     return (times[0], times[1]) if len(times) == 2 and not any(map(math.isnan, times)) else None
 
 
@@ -175,14 +175,14 @@ def read_durations(path: Path) -> dict[str, float]:
     The name stands under `recording` or `video_id` (EPIC's `EPIC_100_video_info.csv`).
     """
     durations: dict[str, float] = {}
-    with reading(path):
+    with read_errors(path):
         for row in csv_rows(path, ("duration",)):
             name = row.get("recording") or row.get("video_id")
             if not name:
                 raise AnnotationError(f"{row[PLACE]}: no recording (or video_id) is named")
             if name in durations:
                 raise AnnotationError(f"{row[PLACE]}: {name} is listed twice")
-            length = seconds(row["duration"])
+            length = parse_time(row["duration"])
             if not (math.isfinite(length) and length > 0):
                 raise AnnotationError(f"{row[PLACE]}: {row['duration']!r} is no length in seconds")
             durations[name] = length
@@ -190,7 +190,7 @@ def read_durations(path: Path) -> dict[str, float]:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
+def read_errors(path: Path) -> Iterator[None]:
     """Say in one line what is wrong with a file that cannot be read."""
     try:
         yield
@@ -253,7 +253,7 @@ def _columns(cells: Sequence[str]) -> list[str]:
 
 def _time(text: str, place: str) -> float:
     """`text` in seconds, or an error that names the row."""
-    time = seconds(text)
+    time = parse_time(text)
     if math.isnan(time):
         raise AnnotationError(f"{place}: {text!r} is no time; write seconds or hh:mm:ss.sss")
     return time

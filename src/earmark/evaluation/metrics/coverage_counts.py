@@ -1,7 +1,7 @@
 """What a choice of windows is worth: counts that add up over recordings, and their ratios.
 
 Every function is pure and takes the reference (the annotated actions) first. Counts are added
-before a ratio is taken. A ratio over nothing is `nan`, and `dash` writes it as a dash, never as 0.
+before a ratio is taken. A ratio over nothing is `nan`; `or_dash` writes it as a dash, never as 0.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ def share(part: float, whole: float) -> float:
     return part / whole if whole else math.nan
 
 
-def dash(value: float, spec: str = ".1f") -> str:
+def or_dash(value: float, spec: str = ".1f") -> str:
     """`value` as text; a dash where it is nan.
 
-    >>> dash(48.8), dash(float("nan"))
+    >>> or_dash(48.8), or_dash(float("nan"))
     ('48.8', '—')
     """
     return "—" if math.isnan(value) else format(value, spec)
@@ -81,7 +81,7 @@ class CoverageCounts(Addable):
     """Share of the actions whose inside a representative instant fell on."""
 
 
-def reach(
+def window_range(
     reference: Sequence[Action], windows: int, length: float
 ) -> tuple[IndexArray, IndexArray]:
     """The first window each action touches, and the one after its last, as positions.
@@ -102,7 +102,7 @@ def reach(
 
 def count_overlaps(spans: Sequence[Action], count: int, *, window: float) -> FloatArray:
     """How many of `spans` overlap each of `count` windows."""
-    first, after = reach(spans, count, window)
+    first, after = window_range(spans, count, window)
     change = np.bincount(first, minlength=count + 1) - np.bincount(after, minlength=count + 1)
     return np.cumsum(change)[:count].astype(float)
 
@@ -115,18 +115,18 @@ def count_starts(spans: Sequence[Action], count: int, *, window: float) -> Float
     return np.bincount(np.clip(owner, 0, max(count - 1, 0)), minlength=count)[:count].astype(float)
 
 
-def covered(
+def is_covered(
     reference: Sequence[Action], chosen: IndexArray, *, windows: int, length: float
 ) -> FloatArray:
     """1.0 for each action that one of the `chosen` windows overlaps, else 0.0."""
     taken = np.zeros(windows + 1)
     taken[1:][np.asarray(chosen, dtype=np.intp)] = 1
     before = np.cumsum(taken)
-    first, after = reach(reference, windows, length)
+    first, after = window_range(reference, windows, length)
     return (before[after] > before[first]).astype(float)
 
 
-def touched(reference: Sequence[Action], spans: Sequence[Span | Pick]) -> int:
+def count_touched(reference: Sequence[Action], spans: Sequence[Span | Pick]) -> int:
     """Actions that one of `spans` overlaps; these are apart, and in order.
 
     So only the first to end after an action's start can be the one; past the last there is none.
@@ -137,7 +137,7 @@ def touched(reference: Sequence[Action], spans: Sequence[Span | Pick]) -> int:
     return int((starts[first] < np.array([action.end for action in reference])).sum())
 
 
-def holding(reference: Sequence[Action], instants: FloatArray) -> FloatArray:
+def holds_instant(reference: Sequence[Action], instants: FloatArray) -> FloatArray:
     """1.0 for each action that one of `instants` falls inside, else 0.0."""
     ordered = np.sort(np.asarray(instants, dtype=float))
     starts = np.array([action.start for action in reference], dtype=float)
@@ -151,8 +151,8 @@ def count_covered(
     """What `picks` on a grid of `windows` windows of `length` seconds come to."""
     chosen = np.array([pick.window for pick in picks], dtype=np.intp)
     instants = np.array([pick.instant for pick in picks], dtype=float)
-    reached = covered(reference, chosen, windows=windows, length=length).sum()
-    held = holding(reference, instants).sum()
+    reached = is_covered(reference, chosen, windows=windows, length=length).sum()
+    held = holds_instant(reference, instants).sum()
     return CoverageCounts(windows, len(picks), len(reference), int(reached), int(held))
 
 
@@ -229,7 +229,7 @@ def count_kept(
     joined = merge(span for span in cut if span.duration > 0)
     cost = bill(joined, length=window, windows=Grid(window).count(duration))
     kept = (cost.duration, cost.episodes, cost.windows, cost.calls, cost.charged)
-    return EpisodeCounts(duration, *kept, len(reference), touched(reference, joined))
+    return EpisodeCounts(duration, *kept, len(reference), count_touched(reference, joined))
 
 
 def calls_saved(cost: float, coverage: float, baseline: Sequence[tuple[float, float]]) -> float:

@@ -51,7 +51,7 @@ class CaptionVariant:
     tokens: int = TOKENS
     crops_hands: bool = False
     """Show what the hands reach instead of the full frame."""
-    tells_sounds: bool = False
+    mentions_sounds: bool = False
     """Say in the prompt what is heard."""
     is_deployed: bool = False
     """Show the frame a run would choose instead of the one in the middle of the action."""
@@ -63,7 +63,7 @@ def list_variants(
     """The full frame first, then every variant asked for: one thing changes at a time."""
     made = [CaptionVariant("full frame", base)]
     made += [CaptionVariant("hand crop", base, crops_hands=True)] if hands else []
-    made += [CaptionVariant("sounds told", base, tells_sounds=True)] if sounds else []
+    made += [CaptionVariant("sounds told", base, mentions_sounds=True)] if sounds else []
     others = dict.fromkeys(each for each in tokens if each != base)
     return made + [CaptionVariant(f"{each} tokens", each) for each in others]
 
@@ -78,7 +78,7 @@ VariantProgress = Callable[[str, int, int], None]
 """Called with the variant at work, how many of its stimuli are done and how many there are."""
 
 
-def tags_at_hand(recording: Recording, spans: Sequence[Span]) -> list[tuple[str, ...]]:
+def tag_sounds(recording: Recording, spans: Sequence[Span]) -> list[tuple[str, ...]]:
     """What is heard, by the AudioSet head that is here: the paper's BEATs first, YAMNet last."""
     namer = sound_namer(True, None)
     assert namer is not None, "it is wanted"
@@ -93,7 +93,7 @@ class CaptionTools:
     prompt: Prompt = field(default_factory=Prompt)
     limits: Limits = field(default_factory=Limits)
     crop: Crop = field(default_factory=HandCrop)
-    tags: Tags = tags_at_hand
+    tags: Tags = tag_sounds
     answer_tokens: int = 256
     blur: FaceBlur | None = None
     """What is blurred in what is sent; nothing if None."""
@@ -176,7 +176,7 @@ class VariantScore:
 def compare(
     stimuli: Sequence[Stimulus],
     recordings: Mapping[str, Recording],
-    ways: Sequence[CaptionVariant],
+    variants: Sequence[CaptionVariant],
     tools: CaptionTools,
     *,
     nouns: Vocabulary,
@@ -192,19 +192,19 @@ def compare(
         ModelMissing: a variant needs a network whose weights are not here.
     """
     check_inside(stimuli, recordings)
-    if any(variant.crops_hands for variant in ways):
+    if any(variant.crops_hands for variant in variants):
         tools.crop(Frame(0.0, np.zeros((64, 64, 3), np.uint8)))  # its weights, or what is amiss
     tools.captioner.check()
     heard: dict[Stimulus, tuple[str, ...]] = {}
-    if any(variant.tells_sounds for variant in ways):
-        heard = _hear(stimuli, recordings, tools)
+    if any(variant.mentions_sounds for variant in variants):
+        heard = _tag_stimuli(stimuli, recordings, tools)
     scores: list[VariantScore] = []
-    for variant in ways:
-        run = _Run(variant, tools, recordings, heard if variant.tells_sounds else {})
+    for variant in variants:
+        run = _VariantRun(variant, tools, recordings, heard if variant.mentions_sounds else {})
         run.ask(stimuli)
         said = run.captions.items()
-        by_noun = {each: nouns.names(caption.text, each.noun) for each, caption in said}
-        by_verb = {each: verbs.names(caption.text, each.verb) for each, caption in said}
+        by_noun = {each: nouns.mentions(caption.text, each.noun) for each, caption in said}
+        by_verb = {each: verbs.mentions(caption.text, each.verb) for each, caption in said}
         noun_p = compare_named(scores[0].noun_named, by_noun) if scores else math.nan
         verb_p = compare_named(scores[0].verb_named, by_verb) if scores else math.nan
         named = (by_noun, by_verb, noun_p, verb_p)
@@ -212,7 +212,7 @@ def compare(
     return scores
 
 
-def _hear(
+def _tag_stimuli(
     stimuli: Sequence[Stimulus], recordings: Mapping[str, Recording], tools: CaptionTools
 ) -> dict[Stimulus, tuple[str, ...]]:
     """What is heard around each stimulus; every recording is listened to once."""
@@ -227,7 +227,7 @@ def _hear(
 
 
 @dataclass(slots=True)
-class _Run:
+class _VariantRun:
     """One variant asked about all stimuli."""
 
     variant: CaptionVariant

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from earmark.errors import AnnotationError, EarmarkError
-from earmark.evaluation.annotations.actions import few
-from earmark.evaluation.annotations.table_readers import PLACE, csv_rows, reading, seconds
+from earmark.evaluation.annotations.actions import list_few
+from earmark.evaluation.annotations.table_readers import PLACE, csv_rows, parse_time, read_errors
 from earmark.evaluation.metrics.coverage_counts import Addable, Ratio
 from earmark.media import Recording
 from earmark.timeline import Span
@@ -58,37 +58,37 @@ class Vocabulary:
     """Classes, each with the ways of saying it.
 
     >>> nouns = Vocabulary({"spoon": ("spoon", "spoon:wooden", "ladle")})
-    >>> nouns.names("Two wooden spoons lie there.", "spoon"), nouns.names("A fork.", "spoon")
+    >>> nouns.mentions("Two wooden spoons lie there.", "spoon"), nouns.mentions("A fork.", "spoon")
     (True, False)
     """
 
-    ways: dict[str, tuple[str, ...]]
+    phrases: dict[str, tuple[str, ...]]
     """Words by class. `spoon:wooden` and `put-down` are compounds: the first word carries them."""
 
     @classmethod
     def from_epic(cls, path: Path) -> Vocabulary:
         """The classes of `EPIC_100_noun_classes.csv` or `EPIC_100_verb_classes.csv`."""
-        ways: dict[str, tuple[str, ...]] = {}
-        with reading(path), path.open(encoding="utf-8-sig", newline="") as file:
+        phrases: dict[str, tuple[str, ...]] = {}
+        with read_errors(path), path.open(encoding="utf-8-sig", newline="") as file:
             for row in csv.DictReader(file):
                 try:
-                    ways[row["key"]] = tuple(ast.literal_eval(row["instances"]))
+                    phrases[row["key"]] = tuple(ast.literal_eval(row["instances"]))
                 except (KeyError, ValueError, SyntaxError) as error:
                     raise AnnotationError(
                         f"{path.name} is no list of classes: it needs the columns key and "
                         f"instances, a list of words"
                     ) from error
-        return cls(ways)
+        return cls(phrases)
 
-    def names(self, caption: str, label: str) -> bool:
+    def mentions(self, caption: str, label: str) -> bool:
         """Whether `caption` says the class `label` in one of its ways.
 
         Words match in any common inflection. A compound (`spoon:wooden`) needs all of its words
         but particles, in any order; a class said nowhere in the vocabulary is its own one way.
         """
         said = {form for word in _WORD.findall(caption.lower()) for form in _stems(word)}
-        for way in (label, *self.ways.get(label, ())):
-            words = _WORD.findall(way.lower())
+        for phrase in (label, *self.phrases.get(label, ())):
+            words = _WORD.findall(phrase.lower())
             telling = [word for word in words if word not in _PARTICLES] or words
             if telling and all(_stems(word) & said for word in telling):
                 return True
@@ -150,19 +150,21 @@ def read_stimuli(path: Path, *, nouns: Vocabulary, verbs: Vocabulary) -> list[St
     `AnnotationError` names the row that lacks a column or a time.
     """
     stimuli = []
-    with reading(path):
+    with read_errors(path):
         for row in csv_rows(path, ()):
             try:
                 name = row.get("video_id") or row["recording"]
-                start = seconds(row.get("start_timestamp") or row["start"])
-                span = Span(start, seconds(row.get("stop_timestamp") or row["end"]))
+                start = parse_time(row.get("start_timestamp") or row["start"])
+                span = Span(start, parse_time(row.get("stop_timestamp") or row["end"]))
                 noun, verb = row["noun"], row["verb"]
             except (KeyError, ValueError) as error:
                 raise AnnotationError(
                     f"{row[PLACE]}: an action needs recording, start, end, noun and verb ({error})"
                 ) from error
             if noun and verb:
-                stimuli.append(Stimulus(name, span, class_of(noun, nouns), class_of(verb, verbs)))
+                stimuli.append(
+                    Stimulus(name, span, find_class(noun, nouns), find_class(verb, verbs))
+                )
     if not stimuli:
         raise AnnotationError(f"{path.name} marks no action, so there is nothing to ask about")
     return stimuli
@@ -172,7 +174,7 @@ def check_inside(stimuli: Sequence[Stimulus], recordings: Mapping[str, Recording
     """Raise `AnnotationError` for actions that their recording is missing or too short for."""
     lost = sorted({each.recording for each in stimuli} - set(recordings))
     if lost:
-        raise AnnotationError(f"no media for {few(lost)}; the names must agree")
+        raise AnnotationError(f"no media for {list_few(lost)}; the names must agree")
     for each in stimuli:
         lasts, span = recordings[each.recording].duration, each.span
         if each.time >= lasts or span.end > lasts + SLACK:
@@ -188,11 +190,11 @@ def draw_stimuli(stimuli: Sequence[Stimulus], count: int, *, seed: int = 0) -> l
     return sorted(chosen, key=lambda each: (each.recording, each.span))
 
 
-def class_of(word: str, vocabulary: Vocabulary) -> str:
+def find_class(word: str, vocabulary: Vocabulary) -> str:
     """The class that `word` is one way of saying; itself where no class says so."""
-    if word in vocabulary.ways:
+    if word in vocabulary.phrases:
         return word
-    return next((label for label, ways in vocabulary.ways.items() if word in ways), word)
+    return next((label for label, phrases in vocabulary.phrases.items() if word in phrases), word)
 
 
 @dataclass(frozen=True, slots=True)

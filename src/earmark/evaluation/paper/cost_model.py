@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from earmark.errors import AnnotationError
-from earmark.evaluation.annotations.table_readers import reading
+from earmark.evaluation.annotations.table_readers import read_errors
 from earmark.evaluation.benchmark import BUDGETS, read_rows, rows_fingerprint
 from earmark.evaluation.benchmark_results import BenchmarkResults
 from earmark.evaluation.experiment_report import Drawing, ExperimentReport, claim_folder
@@ -68,15 +68,15 @@ class CostModel:
         return self.hours * 3600 / self.window
 
     @property
-    def full(self) -> float:
+    def full_scan(self) -> float:
         """GPU-hours of a full scan."""
         return self.windows * self.call / 3600
 
     def triage(self, share: float, *, speed: float | None = None) -> float:
         """GPU-hours of listening at `speed` and calling a share of the windows."""
-        return self.hours / (speed or self.audio_speed) + share * self.full
+        return self.hours / (speed or self.audio_speed) + share * self.full_scan
 
-    def spent(self, share: float, tokens: int) -> float:
+    def token_cost(self, share: float, tokens: int) -> float:
         """GPU-hours of listening and calling a share with so many tokens; no listening for all.
 
         A call takes time in proportion to its tokens, above the overhead.
@@ -87,7 +87,7 @@ class CostModel:
 
     def break_even(self, speed: float) -> float:
         """The share of calls up to which a frontline of that speed pays; below 0 it never does."""
-        return 1 - self.hours / speed / self.full
+        return 1 - self.hours / speed / self.full_scan
 
 
 def cost_table(prices: CostModel, shares: Sequence[float] = BUDGETS) -> Table:
@@ -99,9 +99,9 @@ def cost_table(prices: CostModel, shares: Sequence[float] = BUDGETS) -> Table:
         *((f"triage, {percent(share)} of calls", listening, share) for share in shares),
         (f"visual frontline, {percent(visual)} of calls", looking, visual),
     ):
-        calls = share * prices.full
+        calls = share * prices.full_scan
         total = frontline + calls
-        saved = 100 * (1 - total / prices.full)
+        saved = 100 * (1 - total / prices.full_scan)
         rows.append((name, frontline, calls, total, total * prices.gpu_hour, saved))
     columns = ("way", "frontline GPU-h", "calls GPU-h", "GPU-h", "cost at your price", "saved %")
     note = (
@@ -114,7 +114,7 @@ def cost_table(prices: CostModel, shares: Sequence[float] = BUDGETS) -> Table:
 def break_even_table(prices: CostModel) -> Table:
     """Up to which share of calls each frontline pays."""
     rows: list[Cells] = [
-        (name, 100 * prices.hours / speed / prices.full, 100 * prices.break_even(speed))
+        (name, 100 * prices.hours / speed / prices.full_scan, 100 * prices.break_even(speed))
         for name, speed in (("audio", prices.audio_speed), ("visual", prices.visual_speed))
     ]
     columns = ("frontline", "its cost, % of a full scan", "pays up to, % of calls")
@@ -129,7 +129,7 @@ def plane_table(prices: CostModel, covers: Mapping[float, float], shares: Sequen
     """
     rows: list[Cells] = []
     for share in (*(share for share in covers or shares if share < 1), 1.0):
-        cost = [prices.spent(share, size) for size in TOKENS]
+        cost = [prices.token_cost(share, size) for size in TOKENS]
         reached = (100.0 if share == 1.0 else covers[share],) if covers else ()
         rows.append((percent(share), *reached, *cost))
     heads = ("coverage %",) if covers else ()
@@ -147,7 +147,7 @@ def composition_table(
     taken not to depend on the calls. A star marks what no cheaper pair matches.
     """
     pairs = [
-        (prices.spent(share, tokens), reached * accuracy / 100, share, tokens)
+        (prices.token_cost(share, tokens), reached * accuracy / 100, share, tokens)
         for share, reached in {**covers, 1.0: 100.0}.items()
         for tokens, accuracy in naming.items()
     ]
@@ -156,7 +156,7 @@ def composition_table(
     for cost, named, share, tokens in sorted(pairs, key=lambda pair: (pair[0], -pair[1])):
         star = "*" if named > best else ""
         best = max(best, named)
-        rows.append((100 * cost / prices.full, percent(share), tokens, named, star))
+        rows.append((100 * cost / prices.full_scan, percent(share), tokens, named, star))
     columns = ("cost, % of a full scan", "calls", "tokens", "named %", "best")
     note = "Coverage times naming accuracy; a star where nothing cheaper names as many."
     return Table("Triage and compression together", columns, rows, note)
@@ -197,7 +197,7 @@ def estimate_cost(
     if covers and named:
         tables.append(composition_table(prices, covers, named))
     drawn: dict[str, Drawing] = {
-        "cost": ("Cost against the share of windows called.", lambda: _draw_ways(prices)),
+        "cost": ("Cost against the share of windows called.", lambda: _draw_options(prices)),
         "calls_and_tokens": (
             "Calls and tokens on one plane: up and to the left is better.",
             lambda: _draw_plane(prices, covers, named or {}),
@@ -212,7 +212,7 @@ def estimate_cost(
 
 def read_naming(path: Path) -> dict[int, float]:
     """Naming accuracy in per cent by visual tokens, from a CSV with these two columns."""
-    with reading(path), path.open(encoding="utf-8-sig", newline="") as file:
+    with read_errors(path), path.open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
     try:
         return {int(row["tokens"]): float(row["accuracy"]) for row in rows}
@@ -222,10 +222,10 @@ def read_naming(path: Path) -> dict[int, float]:
         ) from error
 
 
-def _draw_ways(prices: CostModel) -> Figure:
+def _draw_options(prices: CostModel) -> Figure:
     """GPU-hours of every way, straight lines that cross where a frontline no longer pays."""
     speeds = {"listening first": prices.audio_speed, "visual frontline": prices.visual_speed}
-    series = {"full scan": [(0.0, prices.full), (100.0, prices.full)]}
+    series = {"full scan": [(0.0, prices.full_scan), (100.0, prices.full_scan)]}
     for name, speed in speeds.items():
         pays = f"{name}: pays up to {percent(max(0.0, round(prices.break_even(speed), 3)))}"
         series[pays] = [(100 * share, prices.triage(share, speed=speed)) for share in (0.0, 1.0)]
@@ -247,7 +247,7 @@ def _draw_plane(
     calls = {**(covers or {share: 100 * share for share in BUDGETS}), 1.0: 100.0}
     series = {
         f"{tokens} tokens": [
-            (100 * prices.spent(share, tokens) / prices.full, reached * accuracy / 100)
+            (100 * prices.token_cost(share, tokens) / prices.full_scan, reached * accuracy / 100)
             for share, reached in sorted(calls.items())
         ]
         for tokens, accuracy in allowed.items()

@@ -80,8 +80,8 @@ def read_data_sets(
     found: dict[str, Annotations] = {}
     for word in words:
         name, _, rest = word.rpartition("=")
-        rest, chosen = _ending(rest, "@", RECORDINGS)
-        rest, kind = _ending(rest, "#", READERS)
+        rest, chosen = _split_suffix(rest, "@", RECORDINGS)
+        rest, kind = _split_suffix(rest, "#", READERS)
         path = Path(rest)
         title = name or path.stem + (f" ({chosen})" if chosen else "")
         levels = {kind: ""}
@@ -95,7 +95,7 @@ def read_data_sets(
     return found
 
 
-def _ending(word: str, sign: str, known: Mapping[str, Any]) -> tuple[str, str | None]:
+def _split_suffix(word: str, sign: str, known: Mapping[str, Any]) -> tuple[str, str | None]:
     """`word` without a known name after `sign`, and that name; a path may hold the sign itself."""
     head, found, tail = word.rpartition(sign)
     return (head, tail) if found and tail.partition(":")[0] in known else (word, None)
@@ -174,11 +174,13 @@ def measure_occupancy(
         "earmark": VERSION,
     }
     if folder:
-        kept = [f"{_kept_at(window)}/{name}" for window in plan.windows for name in benchmark.ROWS]
+        kept = [
+            f"{_rows_folder(window)}/{name}" for window in plan.windows for name in benchmark.ROWS
+        ]
         claim_folder(folder, settings, fresh=fresh, rows=kept)
     report = report_occupancy(sets, plan, rows=rows, settings=settings)
     if events:
-        every, _ = _ending(plan.sets[0], "@", RECORDINGS)  # whatever set it names
+        every, _ = _split_suffix(plan.sets[0], "@", RECORDINGS)  # whatever set it names
         whole = next(iter(read_data_sets([every], durations=lengths).values()))
         chosen = plan.recordings or tuple(first.recordings)
         split = split_for_fitting(whole, chosen if len(chosen) < len(whole.recordings) else ())
@@ -190,7 +192,7 @@ def measure_occupancy(
     return report
 
 
-def _kept_at(window: float) -> str:
+def _rows_folder(window: float) -> str:
     """The folder in which the rows of one window length are kept."""
     return f"windows/{window:g}s"
 
@@ -210,7 +212,7 @@ def gain_sweep(
     for source in sources:
         window = source.window
         design = BenchmarkDesign(rules=rules, budgets=SWEEP_BUDGETS, window=window)
-        place = folder / _kept_at(window) if folder else None
+        place = folder / _rows_folder(window) if folder else None
         ran = benchmark.run(source.tasks(), design, folder=place, progress=progress)
         results = BenchmarkResults.of_rows(ran.rows)
         even = [results.pooled(results.system("uniform"), b).coverage for b in SWEEP_BUDGETS]

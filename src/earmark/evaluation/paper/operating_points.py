@@ -31,7 +31,7 @@ OFF_SHARES = (1.0, 0.7, 0.4)
 MEDIANS = (1, 5, 13)
 """Steps of the median filter that are tried."""
 
-SHAPED_AT = 0.93
+SHAPE_TARGET = 0.93
 """The target at which closing threshold and median filter are chosen."""
 
 THRESHOLDS = 40
@@ -40,7 +40,7 @@ THRESHOLDS = 40
 LOOK = 2.0
 """Seconds of one look; the paper's."""
 
-EVERY = (4.0, 8.0, 16.0, 32.0, 64.0)
+LOOK_INTERVALS = (4.0, 8.0, 16.0, 32.0, 64.0)
 """Seconds between two looks that are tried."""
 
 Unit = Literal["time", "calls"]
@@ -109,7 +109,7 @@ def count_setting(
     return totals
 
 
-def saved(counts: EpisodeCounts, unit: Unit) -> float:
+def saving(counts: EpisodeCounts, unit: Unit) -> float:
     """The share that is not kept, in time or in calls."""
     return counts.reduction if unit == "time" else 1 - counts.cost
 
@@ -155,7 +155,7 @@ class EpisodeTrial:
         return found
 
     def choose_shape(self, unit: Unit = "time") -> EpisodeShape:
-        """The closing threshold and the filter that save most at `SHAPED_AT`, or the plain ones.
+        """The closing threshold and the filter that save most at `SHAPE_TARGET`, or the plain ones.
 
         Twelve opening thresholds are tried for each pair of them.
         """
@@ -166,7 +166,7 @@ class EpisodeTrial:
                 count_setting(self.development, shape.rule(threshold), window=self.window)[0]
                 for threshold in self.candidates(12)
             ]
-            good = [saved(counts, unit) for counts in counted if counts.recall >= SHAPED_AT]
+            good = [saving(counts, unit) for counts in counted if counts.recall >= SHAPE_TARGET]
             tried.append((max(good, default=-math.inf), off_share, -median, shape))
         return max(tried, key=lambda each: each[:3])[3]
 
@@ -187,7 +187,7 @@ class EpisodeTrial:
         for rule in map(shape.rule, self.candidates()):
             counted = count_setting(self.development, rule, every, window=self.window)
             for kept, gap in zip(counted, every, strict=True):
-                tried.append((saved(kept, unit), kept.recall, DownsampleSetting(rule, gap)))
+                tried.append((saving(kept, unit), kept.recall, DownsampleSetting(rule, gap)))
         chosen: dict[float, DownsampleSetting | None] = {}
         for target in targets:
             good = [(spared, setting) for spared, recall, setting in tried if recall >= target]
@@ -215,7 +215,7 @@ class EpisodeTrial:
         shape = self.choose_shape(unit)
         alone, looking = (
             self.choose_settings(shape, targets, every=gaps, unit=unit)
-            for gaps in ((None,), (None, *EVERY))
+            for gaps in ((None,), (None, *LOOK_INTERVALS))
         )
         rows: list[Cells] = []
         for target in targets:

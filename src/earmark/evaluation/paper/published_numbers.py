@@ -237,7 +237,7 @@ ENCODER = "{}: {}, %"
 """The row of the head over one encoder."""
 
 
-def paired(printed: Paired) -> Quantities:
+def paired_quantities(printed: Paired) -> Quantities:
     """A paired table."""
     return tuple(
         (PAIR.format(percent(budget), rule), pair.gain)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from earmark.errors import EarmarkError
-from earmark.evaluation.annotations.actions import Annotations, few
+from earmark.evaluation.annotations.actions import Annotations, list_few
 from earmark.evaluation.benchmark import BenchmarkDesign, BenchmarkRun, ForecastRow
 from earmark.evaluation.benchmark_results import BenchmarkResults, System
 from earmark.evaluation.experiment_report import Drawing, ExperimentReport
@@ -18,7 +18,7 @@ from earmark.evaluation.metrics.coverage_counts import (
     CoverageCounts,
     ForecastCounts,
     count_occupied,
-    dash,
+    or_dash,
 )
 from earmark.evaluation.metrics.significance import bootstrap_ratio, compare_paired, correlate
 from earmark.evaluation.paper.published_numbers import PAIRED, PRIMARY, REPLICATION
@@ -30,7 +30,7 @@ from earmark.reporting.text_format import counted
 
 def coverage_table(results: BenchmarkResults) -> Table:
     """Coverage by rule and budget, in points, averaged over recordings."""
-    note = f"Points of coverage (overlap), mean over {counted(results.counted, 'recording')}."
+    note = f"Points of coverage (overlap), mean over {counted(results.with_actions, 'recording')}."
     means = {system: results.means(system) for system in results.systems}
     return _by_budget("Coverage by budget and rule", results, means, note)
 
@@ -51,7 +51,7 @@ def pooled_table(results: BenchmarkResults) -> Table:
     rows = []
     for system in results.systems:
         for budget in results.budgets:
-            found = list(results.of(system, budget).values())
+            found = list(results.by_recording(system, budget).values())
             total = sum(found, CoverageCounts())
             low, high = bootstrap_ratio([c.covered for c in found], [c.actions for c in found])
             counts = (total.windows, total.calls, total.actions)
@@ -72,14 +72,15 @@ def paired_table(results: BenchmarkResults, subject: System) -> Table:
             if system == subject:
                 continue
             pair = compare_paired(ours, results.points(system, budget))
-            gains = (dash(pair.mean, "+.1f"), dash(pair.median, "+.1f"))
+            gains = (or_dash(pair.mean, "+.1f"), or_dash(pair.median, "+.1f"))
             found = (*gains, interval(pair.low, pair.high, "+.1f"), pair.record, p_value(pair.p))
             rows.append((percent(budget), results.label(system), *found))
     title = f"Paired over recordings: {results.label(subject)} against each rule"
     columns = ("calls", "against", "gain", "median", "95 %", "W/L/T", "p")
     note = (
-        f"Points of coverage over {counted(results.counted, 'recording')}; Wilcoxon signed-rank "
-        f"test, exact up to 100; interval of the mean gain by drawing recordings with replacement."
+        f"Points of coverage over {counted(results.with_actions, 'recording')}; "
+        "Wilcoxon signed-rank test, exact up to 100; interval of the mean gain by drawing "
+        "recordings with replacement."
     )
     return Table(title, columns, rows, note)
 
@@ -246,7 +247,7 @@ def report_coverage(
 ) -> ExperimentReport:
     """The tables and figures of a run; `EarmarkError` where no case could be judged."""
     if not run.rows:
-        reasons = few(f"{name}: {why}" for (_, name), why in run.failures.items())
+        reasons = list_few(f"{name}: {why}" for (_, name), why in run.failures.items())
         raise EarmarkError(f"nothing could be evaluated: {reasons or 'there are no recordings'}")
     results = BenchmarkResults.of_rows(run.rows)
     subject = _system(results, design.subject, instead=-1)
@@ -292,7 +293,7 @@ def _figures(
     """The paper's four panels, and gain against occupancy."""
     return {
         "plane": (
-            f"Coverage against calls, all actions of {counted(results.counted, 'recording')} "
+            f"Coverage against calls, all actions of {counted(results.with_actions, 'recording')} "
             f"together, and the same curves read sideways as calls saved.",
             lambda: figures.plane(results, subject, baseline),
         ),

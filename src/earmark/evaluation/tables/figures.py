@@ -13,7 +13,7 @@ import numpy as np
 from earmark.errors import MissingExtra
 from earmark.evaluation.benchmark import ORACLE, PHASES
 from earmark.evaluation.benchmark_results import BenchmarkResults, System
-from earmark.evaluation.metrics.coverage_counts import dash
+from earmark.evaluation.metrics.coverage_counts import or_dash
 from earmark.evaluation.metrics.significance import correlate
 from earmark.evaluation.tables.table import percent
 
@@ -183,7 +183,7 @@ def gain_scatter(
     for place, budget in enumerate(sorted({results.budgets[0], results.budgets[-1]})):
         gains = results.gains(subject, budget, baseline=baseline)
         pearson = correlate(gains, occupancy).pearson
-        label = f"{percent(budget)} of calls (Pearson {dash(pearson, '+.2f')})"
+        label = f"{percent(budget)} of calls (Pearson {or_dash(pearson, '+.2f')})"
         mark, colour = MARKERS[place], OTHERS[place]
         axes.scatter(occupancy, gains, s=30, label=label, marker=mark, color=colour)
     axes.axhline(0, color="#8a8f98", linewidth=1)

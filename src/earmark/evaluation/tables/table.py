@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from earmark.evaluation.metrics.coverage_counts import dash
+from earmark.evaluation.metrics.coverage_counts import or_dash
 from earmark.reporting.csv_rows import write_csv
 from earmark.selection.notebook import escape
 
-LONGEST = 36
+MAX_LINE_CHARACTERS = 36
 """Characters of a cell that is kept on one line; a column with a longer one is set as text."""
 
 Cell = str | int | float
@@ -37,7 +37,7 @@ class Table:
 
     def text(self, cell: Cell) -> str:
         """A cell as text; nan is a dash."""
-        return dash(cell, f".{self.decimals}f") if isinstance(cell, float) else str(cell)
+        return or_dash(cell, f".{self.decimals}f") if isinstance(cell, float) else str(cell)
 
     def to_markdown(self) -> str:
         """The table with its title and note."""
@@ -52,7 +52,7 @@ class Table:
         """The table as HTML, everything escaped."""
         texts = [[self.text(cell) for cell in row] for row in self.rows]
         kinds = [
-            " class='words'" if any(len(row[place]) > LONGEST for row in texts) else ""
+            " class='words'" if any(len(row[place]) > MAX_LINE_CHARACTERS for row in texts) else ""
             for place in range(len(self.columns))
         ]
 
@@ -127,7 +127,7 @@ def interval(low: float, high: float, spec: str = ".1f") -> str:
     >>> interval(1.0, 2.5), interval(float("nan"), float("nan"))
     ('1.0 to 2.5', '—')
     """
-    return dash(low) if math.isnan(low) else f"{dash(low, spec)} to {dash(high, spec)}"
+    return or_dash(low) if math.isnan(low) else f"{or_dash(low, spec)} to {or_dash(high, spec)}"
 
 
 def p_value(p: float) -> str:

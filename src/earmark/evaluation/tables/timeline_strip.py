@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 TOUCHED, MISSED, CALLED, SCORED = "#047857", "#d1d5db", "#c2410c", "#1d4ed8"
 """Colours of actions, of calls and of scores."""
 
-LETTER = 0.36
+SECONDS_PER_LETTER = 0.36
 """Seconds of the strip that a letter of a label takes."""
 
 LENGTH = 60.0
@@ -32,7 +32,7 @@ LENGTH = 60.0
 FRAMES = 10
 """Frames shown along the top."""
 
-PICTURE = 1.17
+FRAME_WIDTH = 1.17
 """Width of one of them in the unit that rows are measured in, so that pictures keep their shape."""
 
 WAVEFORM_RATE = 8_000
@@ -129,7 +129,7 @@ def waveform(recording: Recording, span: Span) -> Track:
 def draw_strip(strip: TimelineStrip) -> Figure:
     """The strip, one row for each thing there is, and beneath it what the colours mean."""
     shapes = [frame.rgb.shape for frame in (*strip.frames, *strip.picked_frames)]
-    picture = PICTURE * shapes[0][0] / shapes[0][1] if shapes else 0.0
+    picture = FRAME_WIDTH * shapes[0][0] / shapes[0][1] if shapes else 0.0
     rows = [
         ("frames", picture, _frames_row, bool(strip.frames)),
         ("sound", 0.8, _sound_row, strip.waveform is not None),
@@ -218,7 +218,7 @@ def _actions_row(axes: Axes, strip: TimelineStrip) -> None:
         bar = [(action.start, action.duration)]
         axes.broken_barh(bar, (lane, 0.8), color=look[0], edgecolor="white", label=look[2])
         start, end = max(action.start, strip.span.start), min(action.end, strip.span.end)
-        words = _shortened(action.label, int((end - start) / LETTER))
+        words = _shortened(action.label, int((end - start) / SECONDS_PER_LETTER))
         axes.text(start + 0.1, lane + 0.4, words, color=look[1], va="center", fontsize=7)
     axes.set_ylim(len(ends) or 1, 0)
 

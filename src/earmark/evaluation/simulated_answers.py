@@ -10,7 +10,7 @@ from operator import eq
 import numpy as np
 
 from earmark.evaluation.annotations.actions import Action
-from earmark.evaluation.metrics.coverage_counts import reach
+from earmark.evaluation.metrics.coverage_counts import window_range
 from earmark.grid import Windows
 from earmark.selection.allocation import allocate, choose_without_evidence
 from earmark.selection.answer_evidence import NO_ACTIVITY, ObservedActivity
@@ -23,11 +23,11 @@ from earmark.timeline import IndexArray
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerPlayer:
+class AnswerSimulator:
     """Says of every window what a model would: the action that fills most of it, or nothing.
 
-    >>> AnswerPlayer.parse("noisy:missed=0.1")
-    AnswerPlayer(missed=0.1, invented=0.05, renamed=0.3, seed=0)
+    >>> AnswerSimulator.parse("noisy:missed=0.1")
+    AnswerSimulator(missed=0.1, invented=0.05, renamed=0.3, seed=0)
     """
 
     missed: float = 0.0
@@ -44,7 +44,7 @@ class AnswerPlayer:
                 raise ValueError(f"{name} is a share from 0 to 1, not {getattr(self, name):g}")
 
     @classmethod
-    def parse(cls, words: str) -> AnswerPlayer:
+    def parse(cls, words: str) -> AnswerSimulator:
         """The player written as `perfect`, `noisy` or `noisy:missed=0.1,seed=3`."""
         kind, _, options = words.partition(":")
         usual = {"perfect": {}, "noisy": {"missed": 0.2, "invented": 0.05, "renamed": 0.3}}
@@ -66,27 +66,27 @@ class AnswerPlayer:
 
     def activities(self, recording: str, actions: Sequence[Action], windows: Windows) -> list[str]:
         """What is said of each window; the same of the same recording every time."""
-        said = [
+        answers = [
             NO_ACTIVITY if place < 0 else actions[place].label or f"action {place}"
-            for place in main_actions(actions, windows).tolist()
+            for place in dominant_actions(actions, windows).tolist()
         ]
         digest = hashlib.sha256(f"{recording} {self.seed}".encode()).digest()
-        chance = np.random.default_rng(int.from_bytes(digest[:8])).random((len(said), 2))
+        chance = np.random.default_rng(int.from_bytes(digest[:8])).random((len(answers), 2))
         for place, (luck, naming) in enumerate(chance.tolist()):
-            if said[place] == NO_ACTIVITY:
-                said[place] = f"imagined {place}" if luck < self.invented else NO_ACTIVITY
+            if answers[place] == NO_ACTIVITY:
+                answers[place] = f"imagined {place}" if luck < self.invented else NO_ACTIVITY
             elif luck < self.missed:
-                said[place] = NO_ACTIVITY
+                answers[place] = NO_ACTIVITY
             elif naming < self.renamed:
-                said[place] = f"renamed {place}"
-        return said
+                answers[place] = f"renamed {place}"
+        return answers
 
 
-def main_actions(actions: Sequence[Action], windows: Windows) -> IndexArray:
+def dominant_actions(actions: Sequence[Action], windows: Windows) -> IndexArray:
     """The action that fills most of each window, by place; -1 where none touches it."""
     most = np.zeros(len(windows))
     found = np.full(len(windows), -1, dtype=np.intp)
-    first, after = reach(actions, len(windows), windows.length)
+    first, after = window_range(actions, len(windows), windows.length)
     for place, (begin, stop) in enumerate(zip(first.tolist(), after.tolist(), strict=True)):
         for window in range(begin, stop):
             span = windows.span(window)
@@ -96,35 +96,35 @@ def main_actions(actions: Sequence[Action], windows: Windows) -> IndexArray:
     return found
 
 
-def play_rounds(
+def simulate_rounds(
     many: Sequence[Windows],
-    said: Sequence[Sequence[str]],
+    answers: Sequence[Sequence[str]],
     budget: Budget,
     rounds: Rounds,
     *,
     across: bool = False,
 ) -> list[list[Pick]]:
-    """What `coverage` picks in each recording, asked in rounds and answered by `said`."""
+    """What `coverage` picks in each recording, asked in rounds and answered by `answers`."""
     asked: list[set[int]] = [set() for _ in many]
     plans: list[list[Pick]] = []
     for each in turns(rounds):
-        known, seen = _known(many, said, asked)
+        known, seen = _add_answers(many, answers, asked)
         options = RoundOptions(rounds, each, is_priced=budget.price is not None)
         rated, turn = revise_by_answers(known, seen, agree=eq, options=options)
         plans = [one.picks for one in allocate(Coverage(), rated, budget, across=across)]
         for windows, picks, own in zip(many, plans, asked, strict=True):
-            own.update(_asked_now(windows, picks, own, turn))
+            own.update(_windows_to_ask(windows, picks, own, turn))
         if turn.is_last:
             break
     return plans
 
 
-def play_apart(
-    many: Sequence[Windows], said: Sequence[Sequence[str]], calls: Sequence[int]
+def simulate_runs(
+    many: Sequence[Windows], answers: Sequence[Sequence[str]], calls: Sequence[int]
 ) -> list[list[Pick]]:
     """What `coverage` picks in each recording with `--rounds auto`, each a run of its own.
 
-    The same as `play_rounds` of one recording at a time, many times as fast: the plans of all are
+    The same as `simulate_rounds` of one recording at a time, but many times faster: all plans are
     made together.
     """
     rounds, rule = Rounds(None), Coverage()
@@ -133,30 +133,32 @@ def play_apart(
     for each in turns(rounds):
         options = RoundOptions(rounds, each)
         rated, now = [], []
-        for windows, seen in zip(*_known(many, said, asked), strict=True):
+        for windows, seen in zip(*_add_answers(many, answers, asked), strict=True):
             (one,), turn = revise_by_answers([windows], [seen], agree=eq, options=options)
             rated.append(one)
             now.append(turn)
         plans = rule.each(rated, budgets=calls)
         for place, windows in enumerate(many):
             plans[place] = choose_without_evidence(rule, rated[place], calls[place]) or plans[place]
-            asked[place].update(_asked_now(windows, plans[place], asked[place], now[place]))
+            asked[place].update(_windows_to_ask(windows, plans[place], asked[place], now[place]))
     return plans
 
 
-def _known(
-    many: Sequence[Windows], said: Sequence[Sequence[str]], asked: Sequence[set[int]]
+def _add_answers(
+    many: Sequence[Windows], answers: Sequence[Sequence[str]], asked: Sequence[set[int]]
 ) -> tuple[list[Windows], list[list[ObservedActivity]]]:
     """The recordings with the windows that are paid, and what is said of these."""
     known = [replace(one, owned=tuple(sorted(own))) for one, own in zip(many, asked, strict=True)]
     seen = [
         [ObservedActivity(window, words[window]) for window in sorted(own)]
-        for words, own in zip(said, asked, strict=True)
+        for words, own in zip(answers, asked, strict=True)
     ]
     return known, seen
 
 
-def _asked_now(windows: Windows, picks: Sequence[Pick], own: set[int], turn: Turn) -> list[int]:
+def _windows_to_ask(
+    windows: Windows, picks: Sequence[Pick], own: set[int], turn: Turn
+) -> list[int]:
     """The windows of a plan that are asked in a round, besides those that are paid."""
     places = (windows.window_at(pick.start) for pick in picks)
     waiting = [place for place in places if place not in own]
