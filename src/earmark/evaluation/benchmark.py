@@ -1,6 +1,6 @@
-"""Runs rules over recordings at budgets, and keeps one row for each: `per_recording.csv`.
+"""Runs every rule on every recording at every budget, and saves one row for each.
 
-Rows are saved as it goes, so that a stopped run is resumed.
+The rows are saved to `per_recording.csv` during the run, so that a stopped run can be resumed.
 """
 
 from __future__ import annotations
@@ -52,46 +52,46 @@ PHASES = "phases"
 """Even spacing averaged over where it starts: the blind baseline without a lucky phase."""
 
 REFERENCES = (PHASES, ORACLE)
-"""What rules are compared with, and no user may name to spend a budget."""
+"""Rules that exist for comparison only: a user cannot choose them to spend a budget."""
 
 ROUNDS = "rounds"
-"""The rule `coverage`, asked in rounds and steered by answers that are played."""
+"""The rule `coverage`, asked in rounds and replanned by simulated answers."""
 
 FREE = "free"
-"""The rule `coverage`, its windows placed at any half second."""
+"""The rule `coverage` with windows placed at any half second."""
 
 RANDOM = "random"
-"""Random spans: what the lengths of picked stretches are worth, averaged over `DRAWS`."""
+"""Random spans with the lengths of the picked stretches, averaged over `DRAWS` seeds."""
 
 DRAWS = 20
 """Seeds that random spans are averaged over."""
 
 COMPARED = (*(name for name in RULES if name != "full"), *REFERENCES)
-"""Every rule that can be evaluated below a full scan; of other packages too."""
+"""Every rule that can be evaluated below a full scan, including rules of other packages."""
 
 
 def ignores_scores(rule: str) -> bool:
-    """Whether a rule comes to the same whatever listens: one frontline's rows are then enough."""
+    """Whether a rule picks the same windows for every frontline; it then runs on one only."""
     return rule in REFERENCES or bool(getattr(RULES.get(rule), "is_blind", False))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Case:
-    """One recording to be judged, with what a selector may see and what it may not."""
+    """One recording to evaluate: the windows a rule may see, and the actions it may not see."""
 
     recording: str
     frontline: str
     windows: Windows
     actions: Sequence[Action]
     separation: int | None = None
-    """The delta of `separated` that its frontline was found best with; the paper's if none."""
+    """The delta of `separated` that was best for the frontline; None for the paper's."""
     steps: Windows | None = None
-    """The same recording for windows that are placed freely, where these are judged too."""
+    """The recording's windows for free placement; None where this is not evaluated."""
 
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkRow:
-    """What one rule came to on one recording at one budget."""
+    """The result of one rule on one recording at one budget."""
 
     recording: str
     frontline: str
@@ -112,7 +112,7 @@ class BenchmarkRow:
 
 @dataclass(frozen=True, slots=True)
 class ForecastRow:
-    """How far the forecast of the rule `coverage` was off, on one recording at one budget."""
+    """The forecast error of the rule `coverage` on one recording at one budget."""
 
     frontline: str
     recording: str
@@ -140,16 +140,16 @@ def case_of(row: BenchmarkRow | ForecastRow) -> tuple[str, str]:
 
 @dataclass(slots=True)
 class BenchmarkRun:
-    """What came of one case, or of many."""
+    """The results of one case, or of many."""
 
     rows: list[BenchmarkRow] = field(default_factory=list)
     forecasts: list[ForecastRow] = field(default_factory=list)
-    """One a case and budget; none if the rule `coverage` was not run."""
+    """One per case and budget; none if the rule `coverage` was not run."""
     failures: dict[tuple[str, str], str] = field(default_factory=dict)
-    """Why a case could not be judged, by frontline and recording."""
+    """Why a case could not be evaluated, by frontline and recording."""
 
     def only(self, cases: Iterable[tuple[str, str]]) -> BenchmarkRun:
-        """What came of these cases, in that order."""
+        """The results of these cases, in that order."""
         place = {case: number for number, case in enumerate(cases)}
 
         def own(rows: list[Row]) -> list[Row]:
@@ -173,7 +173,10 @@ def run_case(
     rounding: Rounding = "round",
     answers: str | None = None,
 ) -> BenchmarkRun:
-    """Every rule at every budget on one recording, rules first; with `answers`, also in rounds."""
+    """Run every rule at every budget on one recording; rows are ordered by rule, then budget.
+
+    `answers` says how the answers of `rounds` are simulated; see `AnswerSimulator.parse`.
+    """
     size = len(case.windows)
     calls = [Budget(share=budget, rounding=rounding).calls(size) for budget in budgets]
     foreseen = float(case.windows.rates.sum())
@@ -200,12 +203,12 @@ def run_case(
 
 
 def count_picks(case: Case, picks: Sequence[Pick]) -> CoverageCounts:
-    """What `picks` come to."""
+    """The coverage counts of `picks` on the grid."""
     return count_covered(case.actions, picks, windows=len(case.windows), length=case.windows.length)
 
 
 def count_free_picks(case: Case, picks: Sequence[Pick]) -> CoverageCounts:
-    """What `picks` that lie anywhere come to; they are in order of time."""
+    """The coverage counts of `picks` at any time; they must be in order of time."""
     held = holds_instant(case.actions, np.array([pick.instant for pick in picks], dtype=float))
     reached = count_touched(case.actions, picks), int(held.sum())
     return CoverageCounts(len(case.windows), len(picks), len(case.actions), *reached)
@@ -214,10 +217,10 @@ def count_free_picks(case: Case, picks: Sequence[Pick]) -> CoverageCounts:
 def choose(
     case: Case, rule: str, calls: Sequence[int], *, answers: str | None = None
 ) -> list[list[Pick]]:
-    """The picks of the rule called `rule` for each number of calls; rounds are told `answers`.
+    """The picks of the rule called `rule` for each number of calls; `answers` is for `rounds`.
 
-    As in a real run: a recording whose windows all score the same goes to `strata`, and a rule
-    that listens to nothing looks at the middle of its windows.
+    As in a real run, `strata` chooses where all windows have the same score, and a blind rule
+    takes the middle of each window as its instant.
     """
     if rule == ROUNDS:
         simulator = AnswerSimulator.parse(answers or "perfect")
@@ -243,7 +246,7 @@ def choose(
 
 
 def with_middle_instants(case: Case) -> Case:
-    """The case as a rule that listens to nothing finds it: every instant is a window's middle."""
+    """The case with the middle of each window as its instant, as a blind rule sees it."""
     windows = case.windows
     starts = np.arange(len(windows)) * windows.length
     ends = np.minimum(starts + windows.length, np.maximum(starts, windows.duration))
@@ -251,7 +254,7 @@ def with_middle_instants(case: Case) -> Case:
 
 
 def average_draws(case: Case, calls: int) -> CoverageCounts:
-    """Random spans averaged over `DRAWS` seeds; counts are means, so fractions."""
+    """Counts of random spans, averaged over `DRAWS` seeds; means may be fractions."""
     rules = map(RandomSpans, range(DRAWS))
     drawn = [count_picks(case, rule(case.windows, budget=calls)) for rule in rules]
     total = sum(drawn, CoverageCounts())
@@ -259,7 +262,7 @@ def average_draws(case: Case, calls: int) -> CoverageCounts:
 
 
 def average_phases(case: Case, calls: int) -> CoverageCounts:
-    """Even spacing averaged over every whole-window phase; counts are means, so fractions.
+    """Counts of even spacing, averaged over every whole-window phase; means may be fractions.
 
     M = 10, K = 3    ^..^..^...    .^..^..^..    ..^..^..^.    ...^..^..^
     """
@@ -292,7 +295,7 @@ def rows_to_csv(kind: type[Row], rows: Iterable[Row]) -> str:
 
 
 def format_exact(value: str | float) -> str:
-    """`value` as text that is read back as the same number.
+    """`value` as text that reads back as the same number.
 
     >>> format_exact(5), format_exact(5.0), format_exact(0.335), format_exact(1 / 3)
     ('5', '5', '0.335', '0.3333333333333333')
@@ -302,12 +305,12 @@ def format_exact(value: str | float) -> str:
 
 
 def rows_fingerprint(rows: Iterable[BenchmarkRow]) -> str:
-    """A short hash of the rows, to tell one evaluation from another."""
+    """A short hash of the rows, to distinguish evaluations."""
     return hashlib.sha256(rows_to_csv(BenchmarkRow, rows).encode()).hexdigest()[:16]
 
 
 def read_rows(path: Path) -> list[BenchmarkRow]:
-    """The rows of a `per_recording.csv`; `LedgerError` where no evaluation wrote one."""
+    """The rows of a `per_recording.csv`; `LedgerError` where the file is missing or malformed."""
     try:
         return parse_rows(path, BenchmarkRow)
     except OSError as error:
@@ -331,7 +334,7 @@ def parse_rows(path: Path, kind: type[Row]) -> list[Row]:
 
 
 SAVE_INTERVAL = 5.0
-"""Seconds between two savings of the rows: what a run that is killed may lose."""
+"""Seconds between two saves of the rows: the work that a killed run may lose."""
 
 PER_RECORDING = "per_recording.csv"
 FORECASTS = "forecasts.csv"
@@ -339,15 +342,15 @@ ROWS = (PER_RECORDING, FORECASTS)
 """What a run is resumed from."""
 
 Tasks = Mapping[tuple[str, str], Callable[[], Case]]
-"""What makes a case ready to be judged, listening included, by frontline and recording."""
+"""Functions that prepare a case, listening included, by frontline and recording."""
 
 Progress = Callable[[int, int, str], None]
-"""Called with how many cases are done, of how many, and which is next."""
+"""Called with the number of finished cases, the number of all cases, and the next recording."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchmarkDesign:
-    """Every choice of an evaluation but where the scores come from."""
+    """Every setting of an evaluation except where the scores come from."""
 
     rules: tuple[str, ...] = COMPARED
     budgets: tuple[float, ...] = BUDGETS
@@ -362,12 +365,12 @@ class BenchmarkDesign:
     """The budget of the per-recording table and of the strip."""
     rounding: Rounding = "round"
     answers: str | None = None
-    """Who plays the model, `perfect` or `noisy`; then `coverage` is also asked in rounds."""
+    """How answers are simulated, `perfect` or `noisy`; then `coverage` is also run in rounds."""
     placement: Placement = "grid"
     """With `free`, `coverage` also places its windows at any half second."""
 
     def __post_init__(self) -> None:
-        Grid(self.window, self.placement)  # says what is wrong with either
+        Grid(self.window, self.placement)  # raises ValueError if either is invalid
         if self.answers is not None:
             AnswerSimulator.parse(self.answers)
         more = [*([ROUNDS] if self.answers else []), *([FREE] if self.placement == FREE else [])]
@@ -387,11 +390,11 @@ class BenchmarkDesign:
 
     @property
     def shown(self) -> float:
-        """The budget looked at in detail: `detail` if it is among the budgets, else the largest."""
+        """The budget shown in detail: `detail` if it is among the budgets, else the largest."""
         return self.detail if self.detail in self.budgets else max(self.budgets)
 
     def rules_for(self, is_first: bool) -> tuple[str, ...]:
-        """The rules to run on a frontline: those that do not listen on the first one alone."""
+        """The rules to run on a frontline; rules that ignore scores run on the first one only."""
         return tuple(rule for rule in self.rules if is_first or not ignores_scores(rule))
 
 
@@ -402,9 +405,9 @@ def run(
     folder: Path | None = None,
     progress: Progress | None = None,
 ) -> BenchmarkRun:
-    """Judge every case; with a `folder`, resume an earlier run with this design.
+    """Evaluate every case; with a `folder`, resume an earlier run of the same design.
 
-    A case that cannot be made ready is a failure with its reason, and the others go on.
+    A case that cannot be prepared is recorded as a failure with its reason; the others go on.
     """
     first = next(iter(tasks), ("", ""))[0]
     done = _load(folder, design, first) if folder else BenchmarkRun()
@@ -437,7 +440,7 @@ def run(
 
 
 def _load(folder: Path, design: BenchmarkDesign, first: str) -> BenchmarkRun:
-    """What an earlier run left in `folder`; a case with rows missing is judged again."""
+    """The rows that an earlier run saved in `folder`; a case with missing rows is run again."""
     if not all((folder / name).exists() for name in ROWS):
         return BenchmarkRun()
     rows = read_rows(folder / PER_RECORDING)

@@ -1,4 +1,4 @@
-"""The rows of an evaluation, ready to be asked."""
+"""The rows of an evaluation, indexed by system and budget."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from earmark.evaluation.metrics.coverage_counts import CoverageCounts, calls_sav
 from earmark.evaluation.tables.table import mean
 
 System = tuple[str, str]
-"""A frontline and a rule: who scores, and who spends."""
+"""A frontline, which scores windows, and a rule, which spends the budget."""
 
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkResults:
-    """The rows of one evaluation, by who chose and at what budget."""
+    """The counts of one evaluation by system, budget and recording."""
 
     recordings: list[str]
-    """In order of appearance, like all that follows but the budgets."""
+    """In order of appearance, like the systems."""
     systems: list[System]
     budgets: list[float]
     """Increasing."""
@@ -42,7 +42,7 @@ class BenchmarkResults:
 
     @property
     def with_actions(self) -> int:
-        """Recordings that have actions, and so a coverage."""
+        """The number of recordings that have actions, and therefore a coverage."""
         first = next(iter(self.counts.values()), {})
         return sum(counts.actions > 0 for counts in first.values())
 
@@ -57,7 +57,7 @@ class BenchmarkResults:
         return list(dict.fromkeys(rule for _, rule in self.systems))
 
     def system(self, rule: str) -> System:
-        """The first frontline with `rule`, whether it was run or not."""
+        """The first frontline with `rule`, whether or not it was run."""
         return self.frontlines[0], rule
 
     def by_recording(self, system: System, budget: float) -> dict[str, CoverageCounts]:
@@ -65,12 +65,12 @@ class BenchmarkResults:
         return self.counts.get((system, budget), {})
 
     def points(self, system: System, budget: float) -> list[float]:
-        """Coverage in points, one for each of `recordings`; nan without actions."""
+        """Coverage in per cent, one for each of `recordings`; nan without actions."""
         found = self.by_recording(system, budget)
         return [100 * found.get(name, CoverageCounts()).coverage for name in self.recordings]
 
     def means(self, system: System) -> dict[float, float]:
-        """Coverage in points by budget, averaged over recordings."""
+        """Coverage in per cent by budget, averaged over recordings."""
         return {budget: mean(self.points(system, budget)) for budget in self.budgets}
 
     def pooled(self, system: System, budget: float) -> CoverageCounts:
@@ -78,7 +78,7 @@ class BenchmarkResults:
         return sum(self.by_recording(system, budget).values(), CoverageCounts())
 
     def curve(self, system: System) -> list[tuple[float, float]]:
-        """Cost and coverage of all recordings together, one point a budget."""
+        """Cost and coverage of all recordings together, one point per budget."""
         counts = [self.pooled(system, budget) for budget in self.budgets]
         return [(each.cost, each.coverage) for each in counts]
 
@@ -95,7 +95,7 @@ class BenchmarkResults:
     def saved_interval(
         self, system: System, budget: float, *, baseline: System, draws: int = 1000
     ) -> tuple[float, float]:
-        """95 % of `saved` over recordings, by bootstrap; nan for fewer than two recordings."""
+        """The 95 % bootstrap interval of `saved` over recordings; nan for fewer than two."""
         ours = self.by_recording(system, budget)
         theirs = [self.by_recording(baseline, each) for each in self.budgets]
         names = [n for n in ours if ours[n].actions and all(n in each for each in theirs)]
@@ -114,6 +114,6 @@ class BenchmarkResults:
         return float(low), float(high)
 
     def label(self, system: System) -> str:
-        """The name of a system: its rule, and its frontline where it matters which."""
+        """The name of a system: its rule, with its frontline where there are several."""
         alone = len(self.frontlines) == 1 or ignores_scores(system[1])
         return system[1] if alone else f"{system[0]} / {system[1]}"

@@ -42,33 +42,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationPlan(BenchmarkDesign):
-    """Every choice of an evaluation: which recordings, whose marks, what listens, what is compared.
+    """Every setting of an evaluation: recordings, annotations, frontlines and comparisons.
 
-    Sequences may be given as lists, and one file by itself.
+    Sequences may be lists; a single file needs no list.
     """
 
     spans: tuple[Path, ...]
     """Annotation files, or folders of them."""
     spans_format: str | None = None
-    """A name of `READERS`; found by looking inside if none is given."""
+    """A name of `READERS`; None detects the format from the content."""
     durations: Path | None = None
     """A CSV with columns recording and duration."""
     recordings: tuple[str, ...] = ()
-    """The ones to evaluate; all that are annotated if none is named."""
+    """Recordings to evaluate; all annotated ones if empty."""
     media: tuple[str, ...] = ()
-    """What to listen to: files or folders."""
+    """Files or folders to listen to."""
     frontlines: tuple[str, ...] = ("auto",)
     sound_events: tuple[Path, ...] = ()
     """Annotated sound events, in place of media."""
     sound_events_format: str | None = None
     allow_missing: bool = False
-    """Evaluate what has both media and annotations, and leave out the rest."""
+    """Evaluate recordings that have both media and annotations, and leave out the rest."""
     downsample: bool = False
-    """Also try looks where a gate keeps nothing."""
+    """Also test sparse looks where the gate keeps nothing."""
     operating_points: bool = False
-    """Also say what each frontline's episodes keep and reach at six development recalls."""
+    """Also measure the time, recall and calls of each frontline's episodes at six recalls."""
     development: tuple[str, ...] = ()
-    """With media, the recordings that downsampling and operating points are chosen on."""
+    """With media, the recordings on which downsampling and operating points are chosen."""
     strip: str | None = None
     """A recording to draw a minute of, `NAME` or `NAME@SECONDS`."""
     cache: Path | None = None
@@ -92,7 +92,7 @@ class EvaluationPlan(BenchmarkDesign):
             raise ValueError("--placement free needs --media to listen to: events score windows")
 
     def to_json(self) -> dict[str, Any]:
-        """The plan as plain values; `EvaluationPlan(**values)` is the plan again."""
+        """The plan as JSON values; `EvaluationPlan(**values)` restores it."""
         plain: dict[str, Any] = json.loads(json.dumps(asdict(self), default=str))
         return plain
 
@@ -104,7 +104,7 @@ def as_list(given: Any) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationResult:
-    """The rows of an evaluation and what they come to."""
+    """The rows of an evaluation, and the report made from them."""
 
     plan: EvaluationPlan
     rows: tuple[BenchmarkRow, ...]
@@ -120,7 +120,7 @@ class EvaluationResult:
         return self.report.to_json()
 
     def to_csv(self) -> str:
-        """The rows as `per_recording.csv` holds them."""
+        """The rows in the format of `per_recording.csv`."""
         return benchmark.rows_to_csv(BenchmarkRow, self.rows)
 
     def _repr_html_(self) -> str:
@@ -180,7 +180,7 @@ def evaluate(
 
 
 def open_score_source(plan: EvaluationPlan) -> tuple[ScoreSource, tuple[str, ...]]:
-    """What scores the recordings, and a line for every kind of recording left out."""
+    """The source of the scores, and one line for every reason that recordings were left out."""
     durations = read_durations(plan.durations) if plan.durations else {}
     marked = read_annotations(plan.spans, format=plan.spans_format, durations=durations)
     if plan.media:
@@ -205,9 +205,9 @@ def open_score_source(plan: EvaluationPlan) -> tuple[ScoreSource, tuple[str, ...
 def _open_media_source(
     plan: EvaluationPlan, marked: Annotations, durations: Mapping[str, float]
 ) -> tuple[ScoreSource, tuple[str, ...]]:
-    """Scores from media that are listened to; their own lengths win over all others."""
+    """Scores from listening to media; the lengths of the media override all others."""
     chosen = plan.recordings or tuple(marked.recordings)
-    marked.only(chosen)  # says which are not annotated
+    marked.only(chosen)  # raises AnnotationError for recordings that are not annotated
     media = find_media(plan.media, wanted={*chosen, *plan.development})
     unmarked = [] if plan.recordings else [n for n in media if n not in marked.recordings]
     available = [*(name for name in chosen if name in media), *unmarked]
@@ -242,14 +242,14 @@ def _open_media_source(
 
 
 def _left_out_note(why: str, names: Sequence[str]) -> tuple[str, ...]:
-    """A line for the recordings that are missing; nothing if none is."""
+    """One line about the recordings left out; empty if there are none."""
     return (
         (f"{counted(len(names), 'recording')} {why}: {list_few(names, most=10)}",) if names else ()
     )
 
 
 def _settings(plan: EvaluationPlan, source: ScoreSource) -> dict[str, Any]:
-    """Every choice of the run and what its files hold; two runs with the same can share rows."""
+    """Every setting of the run and a hash of its data; runs with equal settings share rows."""
     return {
         "experiment": "evaluate",
         **{each.name: getattr(plan, each.name) for each in fields(BenchmarkDesign)},
@@ -262,7 +262,7 @@ def _settings(plan: EvaluationPlan, source: ScoreSource) -> dict[str, Any]:
 
 
 def _development_recordings(plan: EvaluationPlan, source: ScoreSource) -> list[str]:
-    """The recordings that episodes are chosen on: none that is evaluated."""
+    """The recordings on which episodes are chosen; none of them is evaluated."""
     others = list(plan.development)
     if plan.sound_events:
         others = [n for n in source.annotations.recordings if n not in source.evaluated.recordings]
@@ -278,7 +278,7 @@ def _development_recordings(plan: EvaluationPlan, source: ScoreSource) -> list[s
 def _episode_tables(
     plan: EvaluationPlan, source: ScoreSource, development: Sequence[str]
 ) -> list[Table]:
-    """Operating points, and downsampling to save time and to save calls, as far as asked for."""
+    """Tables of operating points and of downsampling for time and for calls, as requested."""
     judged, trials = list(source.evaluated.recordings), {}
     for line in source.frontlines:
         sets = score_recordings(source, line, development), score_recordings(source, line, judged)
@@ -296,7 +296,7 @@ def _episode_tables(
 def _strip_figure(
     plan: EvaluationPlan, source: ScoreSource, minute: tuple[str, Span] | None
 ) -> dict[str, Drawing]:
-    """The minute that was asked for, with sound and pictures where there are media."""
+    """The figure of the requested minute, with sound and pictures where there are media."""
     if minute is None:
         return {}
     name, span = minute
@@ -312,7 +312,7 @@ def _strip_figure(
 
 
 def _parse_strip(words: str, marked: Annotations) -> tuple[str, Span]:
-    """The recording and the sixty seconds named by `NAME` or `NAME@SECONDS`."""
+    """The recording and the sixty seconds that `NAME` or `NAME@SECONDS` refer to."""
     name, at = (words, "") if words in marked.recordings else words.rpartition("@")[::2]
     name, at = (name, at) if name else (words, "")
     marked.only([name])

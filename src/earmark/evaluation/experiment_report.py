@@ -1,4 +1,4 @@
-"""What an experiment leaves behind, and the folder it is kept in."""
+"""The report of an experiment, and the folder that holds it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ tr.block td { border-top: 2px solid var(--line) } tr.block:first-child td { bord
 
 
 Drawing = tuple[str, Callable[[], "Figure | bytes"]]
-"""A caption, and what draws the figure or reads one that was drawn as PNG."""
+"""A caption, and a function that draws the figure or returns it as PNG."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +60,13 @@ class ExperimentReport:
     """Every choice of the run, as plain values."""
     tables: tuple[Table, ...]
     figures: dict[str, Drawing] = field(default_factory=dict)
-    """By file name without suffix; drawn when they are written, where Matplotlib is installed."""
+    """By file name without suffix; drawn on writing, if Matplotlib is installed."""
     notes: tuple[str, ...] = ()
     lead: int = 0
-    """Tables that stand before the figures on the page."""
+    """Number of tables before the figures on the page."""
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; figures are named only."""
+        """The report as JSON values; figures by name only."""
         return {
             "title": self.title,
             "settings": self.settings,
@@ -109,10 +109,10 @@ def make_results_page(
     more: str = "",
     style: str = "",
 ) -> str:
-    """The page as HTML, all in one file: `figures` are PNG by caption.
+    """The page as one HTML file: `figures` are PNG images by caption.
 
-    They stand after the first `lead` tables. `more` is markup that comes after the tables, and
-    `style` the CSS for it.
+    The figures follow the first `lead` tables. `more` is markup after the tables, and `style` is
+    its CSS.
     """
     points = "".join(f"<li>{escape(note)}</li>" for note in notes)
     links = "".join(f"<a href='#{table.slug}'>{escape(table.title)}</a> " for table in tables)
@@ -130,13 +130,14 @@ def make_results_page(
 def claim_folder(
     folder: Path, settings: Mapping[str, Any], *, fresh: bool = False, rows: Sequence[str] = ()
 ) -> bool:
-    """Make `folder` the home of a run with `settings`; whether it goes on with one like it.
+    """Reserve `folder` for a run with `settings`; True if it resumes a run with the same ones.
 
-    A new run clears `rows`, the files an earlier one would be resumed from, and nothing else.
+    A new run deletes `rows`, the files that an earlier run would be resumed from, and nothing
+    else.
 
     Raises:
-        LedgerError: the folder holds a run with other settings, or pages that no run here wrote,
-            and `fresh` does not say to replace them.
+        LedgerError: the folder holds a run with other settings, or pages of another origin, and
+            `fresh` is not set.
     """
     path, plain = folder / SETTINGS, json.loads(json.dumps(settings))
     cure = "choose another --out, or replace it with --fresh"

@@ -1,8 +1,8 @@
-"""Where the scores of an evaluation come from: media that are listened to, or marked events.
+"""Where the scores of an evaluation come from: listening to media, or annotated sound events.
 
-An ideal listener hears what a person marked: a Poisson regression, fitted on recordings that are
-not judged, says how many actions start in a window from the sound events in it and in its
-neighbours. It shows how much hearing could give, and lets every rule run where there is no audio.
+Annotated events stand for an ideal listener: a Poisson regression, fitted on recordings that are
+not evaluated, predicts how many actions start in a window from the sound events in it and in its
+neighbours. It shows how much listening could gain, and lets every rule run without audio.
 """
 
 from __future__ import annotations
@@ -35,43 +35,43 @@ SOUND_EVENTS = "sound-events"
 """The name under which annotated events stand in for a frontline."""
 
 FOLDS = 5
-"""Parts that recordings are dealt into where all of them are evaluated."""
+"""Folds of the cross-validation where all recordings are evaluated."""
 
 NEIGHBOURS = 2
-"""Windows looked at on either side of the one that is rated."""
+"""Windows on either side whose events are features of a window."""
 
 MIN_LABEL_COUNT = 60
-"""Events of one label among the fitted recordings from which on the label is listened to."""
+"""Least number of events with a label in the fitted recordings for it to have features."""
 
 RIDGE = 150.0
-"""Penalty on each squared weight of a standardised feature; the constant has none.
+"""Penalty on each squared weight of a standardised feature; the intercept has none.
 
-This and the choice of features are those of highest likelihood, left out by participant, on the
+This value and the features have the highest likelihood, cross-validated by participant, on the
 114 EPIC-KITCHENS-100 validation recordings that the paper does not evaluate.
 """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SoundEventListener:
-    """Rates windows by the sound events marked in and around them."""
+    """Predicts the rate of windows from the sound events annotated in and around them."""
 
     window: float
-    """Seconds of the windows it was fitted on, and rates."""
+    """Window length in seconds, in fitting and in use."""
     labels: tuple[str, ...]
-    """Labels of events that have weights of their own."""
+    """Event labels with their own weights."""
     intercept: float
     weights: FloatArray
-    """One a feature."""
+    """One per feature."""
     survival: Survival
-    """How long the actions of the fitted recordings last."""
+    """Of the lengths of the actions in the fitted recordings."""
 
     @classmethod
     def fit(
         cls, actions: Annotations, events: Annotations, *, window: float = 4.0
     ) -> SoundEventListener:
-        """Fit on the recordings of `actions`; one without any event counts as silent.
+        """Fit on the recordings of `actions`; a recording without events counts as silent.
 
-        `AnnotationError` where no recording has an action, or none has an event.
+        `AnnotationError` if no recording has an action, or none has an event.
         """
         if not actions.actions:
             raise AnnotationError(
@@ -98,10 +98,10 @@ class SoundEventListener:
         return cls(window, labels, *fit, Survival.from_lengths(actions.lengths))
 
     def windows(self, events: Sequence[Action], duration: float) -> Windows:
-        """The windows of a recording whose sound events are `events`.
+        """The windows of a recording with the sound events `events`.
 
-        The score of a window is its rate. Its instant is the middle of the longest stretch of sound
-        in it, the middle of the window where there is none.
+        The score of a window is its rate. Its instant is the middle of the longest event within
+        it, or of the window where there is none.
         """
         rows = event_features(events, duration, window=self.window, labels=self.labels)
         rates = np.exp(np.clip(self.intercept + rows @ self.weights, -30, 3))
@@ -112,11 +112,11 @@ class SoundEventListener:
 def event_features(
     events: Sequence[Action], duration: float, *, window: float, labels: Sequence[str] = ()
 ) -> FloatArray:
-    """What is heard in and around each window, one row a window.
+    """Features of the sound events in and around each window, `(windows, features)`.
 
     Three channels for the window and `NEIGHBOURS` on either side (silent past the ends): events
-    that start, events that sound, and the share of the window that is not silent. Two for each of
-    `labels`, in the window alone: events that start (up to 3), and whether one sounds.
+    that start, events that overlap, and the share of the window that is not silent. Two for each
+    of `labels`, in the window only: events that start (up to 3), and whether one overlaps.
     """
     count = Grid(window).count(duration)
     channels = [
@@ -136,8 +136,8 @@ def event_features(
 def share_filled(spans: Sequence[Action], count: int, *, window: float) -> FloatArray:
     """The share of each of `count` windows that lies inside any of `spans`.
 
-    Seconds filled up to a time rise in straight lines between the ends of the joined spans, so
-    they are read off at the windows' edges.
+    The seconds filled up to a time are piecewise linear with knots at the ends of the joined
+    spans; they are interpolated at the edges of the windows.
     """
     times, filled = [0.0], [0.0]
     for start, end in sorted((span.start, span.end) for span in spans):
@@ -153,7 +153,7 @@ def share_filled(spans: Sequence[Action], count: int, *, window: float) -> Float
 def longest_event_instants(
     events: Sequence[Action], duration: float, *, window: float
 ) -> FloatArray:
-    """The middle of the longest stretch of one event in each window; its own middle in silence."""
+    """The middle of the longest part of one event in each window, or of a silent window."""
     count = Grid(window).count(duration)
     edges = np.arange(count + 1) * window
     ends = np.minimum(edges[1:], duration)
@@ -171,24 +171,24 @@ def longest_event_instants(
 
 @dataclass(frozen=True, slots=True)
 class FittingSplit:
-    """Which recordings a listener is fitted on, for each that is evaluated."""
+    """The recordings that a listener is fitted on, for each evaluated recording."""
 
     evaluated: tuple[str, ...]
     fitted: Mapping[str, tuple[str, ...]]
-    """By evaluated recording; never holds that recording itself."""
+    """By evaluated recording, which is never among them."""
     description: str
     """One line for a reader of the results."""
 
 
 def split_for_fitting(annotations: Annotations, evaluated: Sequence[str] = ()) -> FittingSplit:
-    """Fit on all recordings that are not `evaluated`; with none named, evaluate all of them.
+    """Fit on all recordings that are not `evaluated`; if that is empty, cross-validate all.
 
-    In that case recordings are dealt into five parts in turn, and each part is judged by a listener
-    fitted on the other four. `AnnotationError` where no recording is left to fit on.
+    Recordings are then assigned to five folds in turn, and each fold is scored by a listener
+    fitted on the other four. `AnnotationError` if no recording is left to fit on.
     """
     names = list(annotations.recordings)
     if evaluated:
-        annotations.only(evaluated)  # says which are not annotated
+        annotations.only(evaluated)  # raises AnnotationError for unknown recordings
         rest = tuple(name for name in names if name not in set(evaluated))
         if not rest:
             raise AnnotationError("every annotated recording is evaluated: none is left to fit on")
@@ -204,10 +204,10 @@ def split_for_fitting(annotations: Annotations, evaluated: Sequence[str] = ()) -
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedScores:
-    """Scores by what was fitted on other recordings: listeners to annotated sound events.
+    """Scores from annotated sound events, by listeners fitted on other recordings.
 
-    Without events nothing is heard: every window has the rate, and actions have the lengths, of
-    the other recordings.
+    Without events every window gets the mean rate, and actions the lengths, of the other
+    recordings.
     """
 
     annotations: Annotations
@@ -220,12 +220,12 @@ class FittedScores:
 
     @property
     def frontlines(self) -> tuple[str]:
-        """The one name it goes by."""
+        """The name of the only frontline."""
         return (SOUND_EVENTS if self.events else "none",)
 
     @property
     def evaluated(self) -> Annotations:
-        """The recordings that are judged."""
+        """The recordings that are evaluated."""
         return self.annotations.only(self.split.evaluated)
 
     def describe(self) -> str:
@@ -235,7 +235,7 @@ class FittedScores:
         return f"nowhere: nothing is heard; lengths and rates are {self.split.description}"
 
     def settings(self) -> dict[str, Any]:
-        """What tells one source from another."""
+        """The values that identify the source."""
         return {"sound_events": self.events.fingerprint if self.events else None, "sound": None}
 
     def tasks(self) -> Tasks:
@@ -244,17 +244,17 @@ class FittedScores:
         return {(line, name): partial(self.case, name) for name in self.split.evaluated}
 
     def case(self, name: str) -> Case:
-        """A recording rated by what was fitted without it."""
+        """A recording scored by a listener that was not fitted on it."""
         windows = self._windows(name, self.annotations.durations[name])
         return Case(name, self.frontlines[0], windows, self.annotations.recordings[name])
 
     def track(self, name: str, frontline: str | None = None) -> Track:  # noqa: ARG002 - has one
-        """The scores of a recording, one a window."""
+        """The scores of a recording, one per window."""
         return Track(self.case(name).windows.scores, hop=self.window)
 
     def _windows(self, name: str, duration: float) -> Windows:
         names = self.split.fitted.get(name)
-        if names is None:  # one to choose on is scored by others of its kind
+        if names is None:  # a development recording: scored by other development recordings
             rest = self.annotations.without(self.split.evaluated)
             names = split_for_fitting(rest).fitted[name]
         others = self.annotations.only(names)
@@ -269,7 +269,7 @@ class FittedScores:
 
 
 def even_windows(length: float, duration: float, rate: float, survival: Survival) -> Windows:
-    """Windows that nothing tells apart, each looked at in its middle."""
+    """Windows of equal rate and score 0, each with its middle as instant."""
     count = Grid(length).count(duration)
     instants = np.minimum((np.arange(count) + 0.5) * length, duration)
     flat = np.zeros(count)
@@ -278,11 +278,11 @@ def even_windows(length: float, duration: float, rate: float, survival: Survival
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MediaScores:
-    """Scores from media that are listened to."""
+    """Scores from listening to media."""
 
     annotations: Annotations
     evaluated: Annotations
-    """The recordings that are judged."""
+    """The recordings that are evaluated."""
     recordings: Mapping[str, Recording]
     """The opened media, by name."""
     frontlines: tuple[str, ...] = ("auto",)
@@ -290,16 +290,16 @@ class MediaScores:
     """Seconds of one call."""
     cache: Path | None = None
     files: Mapping[str, str] = field(default_factory=dict)
-    """Gate files of frontlines that go by another name here."""
+    """Gate files by the name of their frontline."""
     placement: Placement = "grid"
-    """With `free`, cases can also be judged with windows at any half second."""
+    """With `free`, cases also have windows at any half second."""
 
     def describe(self) -> str:
         """One line on where the scores come from."""
         return f"listening with {', '.join(self.frontlines)}"
 
     def settings(self) -> dict[str, Any]:
-        """What tells one source from another."""
+        """The values that identify the source."""
         heard = {name: self.recordings[name] for name in self.evaluated.recordings}
         return {
             "sound_events": None,
@@ -307,7 +307,7 @@ class MediaScores:
         }
 
     def tasks(self) -> Tasks:
-        """One task for each frontline and recording: listen, or take what was heard before."""
+        """One task for each frontline and recording: listen, or read the cached scores."""
         return {
             (line, name): partial(self.case, line, name)
             for line in self.frontlines
@@ -316,7 +316,7 @@ class MediaScores:
 
     @property
     def forecast_errors(self) -> dict[str, ForecastError | None]:
-        """How far the forecasts of each frontline may be off."""
+        """The forecast error of each frontline; None where it was not measured."""
         return {line: frontline_named(self._file(line)).error for line in self.frontlines}
 
     def case(self, frontline: str, name: str) -> Case:
@@ -329,7 +329,7 @@ class MediaScores:
         return Case(name, frontline, scored.windows, actions, line.separation, steps)
 
     def track(self, name: str, frontline: str | None = None) -> Track:
-        """The scores of a recording by the first frontline or another, on its own clock."""
+        """The scores of a recording by `frontline`, else by the first one, on their own clock."""
         return self._listen(frontline or self.frontlines[0], name).heard.scores
 
     def _file(self, frontline: str) -> str:
@@ -368,7 +368,7 @@ def score_recordings(
 
 
 def sound_fingerprint(recordings: Mapping[str, Recording], frontlines: Sequence[str]) -> str:
-    """A short hash of the sound of every recording and of what listens to it."""
+    """A short hash of the sound of every recording and of the frontlines."""
     digest = hashlib.sha256()
     for name in sorted(recordings):
         digest.update(f"{name} {recordings[name].key}\n".encode())

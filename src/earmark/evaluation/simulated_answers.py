@@ -1,4 +1,4 @@
-"""Answers played from annotations, so that what answers are for can be measured without a model."""
+"""Answers simulated from annotations, to measure without a model what answers are worth."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from earmark.timeline import IndexArray
 
 @dataclass(frozen=True, slots=True)
 class AnswerSimulator:
-    """Says of every window what a model would: the action that fills most of it, or nothing.
+    """Answers for every window as a model would: the action that fills most of it, or nothing.
 
     >>> AnswerSimulator.parse("noisy:missed=0.1")
     AnswerSimulator(missed=0.1, invented=0.05, renamed=0.3, seed=0)
     """
 
     missed: float = 0.0
-    """Share of windows with an action that are said to hold none."""
+    """Share of windows with an action that are answered as empty."""
     invented: float = 0.0
-    """Share of windows without an action that are said to hold one."""
+    """Share of windows without an action that are answered with one."""
     renamed: float = 0.0
-    """Share of named actions that are called what no other answer calls them."""
+    """Share of named actions that get a name no other answer has."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -45,7 +45,7 @@ class AnswerSimulator:
 
     @classmethod
     def parse(cls, words: str) -> AnswerSimulator:
-        """The player written as `perfect`, `noisy` or `noisy:missed=0.1,seed=3`."""
+        """The simulator for `perfect`, `noisy` or, for example, `noisy:missed=0.1,seed=3`."""
         kind, _, options = words.partition(":")
         usual = {"perfect": {}, "noisy": {"missed": 0.2, "invented": 0.05, "renamed": 0.3}}
         if kind not in usual:
@@ -65,7 +65,7 @@ class AnswerSimulator:
         return cls(**chosen)  # type: ignore[arg-type]
 
     def activities(self, recording: str, actions: Sequence[Action], windows: Windows) -> list[str]:
-        """What is said of each window; the same of the same recording every time."""
+        """The answer for each window; deterministic by recording and seed."""
         answers = [
             NO_ACTIVITY if place < 0 else actions[place].label or f"action {place}"
             for place in dominant_actions(actions, windows).tolist()
@@ -83,7 +83,7 @@ class AnswerSimulator:
 
 
 def dominant_actions(actions: Sequence[Action], windows: Windows) -> IndexArray:
-    """The action that fills most of each window, by place; -1 where none touches it."""
+    """The index of the action that fills most of each window; -1 where none touches it."""
     most = np.zeros(len(windows))
     found = np.full(len(windows), -1, dtype=np.intp)
     first, after = window_range(actions, len(windows), windows.length)
@@ -104,7 +104,7 @@ def simulate_rounds(
     *,
     across: bool = False,
 ) -> list[list[Pick]]:
-    """What `coverage` picks in each recording, asked in rounds and answered by `answers`."""
+    """The picks of `coverage` in each recording, asked in rounds and answered by `answers`."""
     asked: list[set[int]] = [set() for _ in many]
     plans: list[list[Pick]] = []
     for each in turns(rounds):
@@ -122,7 +122,7 @@ def simulate_rounds(
 def simulate_runs(
     many: Sequence[Windows], answers: Sequence[Sequence[str]], calls: Sequence[int]
 ) -> list[list[Pick]]:
-    """What `coverage` picks in each recording with `--rounds auto`, each a run of its own.
+    """The picks of `coverage` with `--rounds auto`, each recording as a separate run.
 
     The same as `simulate_rounds` of one recording at a time, but many times faster: all plans are
     made together.
@@ -147,7 +147,7 @@ def simulate_runs(
 def _add_answers(
     many: Sequence[Windows], answers: Sequence[Sequence[str]], asked: Sequence[set[int]]
 ) -> tuple[list[Windows], list[list[ObservedActivity]]]:
-    """The recordings with the windows that are paid, and what is said of these."""
+    """The recordings with the windows already asked, and the answers for these windows."""
     known = [replace(one, owned=tuple(sorted(own))) for one, own in zip(many, asked, strict=True)]
     seen = [
         [ObservedActivity(window, words[window]) for window in sorted(own)]
@@ -159,7 +159,7 @@ def _add_answers(
 def _windows_to_ask(
     windows: Windows, picks: Sequence[Pick], own: set[int], turn: Turn
 ) -> list[int]:
-    """The windows of a plan that are asked in a round, besides those that are paid."""
+    """The windows of a plan to ask in this round; windows asked before are left out."""
     places = (windows.window_at(pick.start) for pick in picks)
     waiting = [place for place in places if place not in own]
     return spread_evenly(waiting, calls_now(len(picks), len(own), turn.share))

@@ -39,7 +39,7 @@ class FloorMel(SoundEncoder):
 
     @property
     def channels(self) -> int:
-        """Two a band."""
+        """Two per band."""
         return 2 * self.bands
 
     def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:

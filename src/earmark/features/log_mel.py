@@ -31,7 +31,7 @@ class LogMel(SoundEncoder):
 
     @property
     def channels(self) -> int:
-        """One a band."""
+        """One per band."""
         return self.bands
 
     def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:

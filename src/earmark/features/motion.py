@@ -30,7 +30,7 @@ TRACK_STEPS = 30 * CLOCK_RATE
 
 
 class Motion(ABC):
-    """An encoder that watches instead of listening: one value a step, 0 where nothing moves."""
+    """An encoder that watches instead of listening: one value per step, 0 where nothing moves."""
 
     __slots__ = ()
 

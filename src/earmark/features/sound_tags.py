@@ -28,8 +28,8 @@ _MIN_LOGIT = math.log(MIN_PROBABILITY / (1 - MIN_PROBABILITY))
 class SoundTagger(SoundEncoder):
     """An encoder that can say in words what is heard.
 
-    Its option `reads` chooses `logits`, a class a channel, or `activity`: the greatest posterior of
-    any class that hands may have to do with, where that is no less than `threshold`.
+    Its option `reads` chooses `logits`, one class per channel, or `activity`: the highest posterior
+    of any class that hands can cause; 0 where it is below `threshold`.
     """
 
     __slots__ = ()

@@ -96,7 +96,7 @@ class YAMNet(SoundTagger):
 
     @property
     def channels(self) -> int:
-        """One a class, one in all, or one a value of the embedding."""
+        """One per class, one in all, or one per value of the embedding."""
         return {"logits": CLASSES, "activity": 1, "embedding": WIDTH}[self.reads]
 
     @property
@@ -148,7 +148,7 @@ class YAMNet(SoundTagger):
             return network.logits(network.embed(patches))
 
     def _features(self, network: _QuantizedNetwork, rows: FloatArray) -> FloatArray:
-        """What is asked for, one row a cell, of embeddings in whole numbers."""
+        """What is asked for, one row per cell, of embeddings in whole numbers."""
         if self.reads == "embedding":
             return network.embedding(rows)
         logits = network.logits(rows)

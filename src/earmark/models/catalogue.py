@@ -49,7 +49,7 @@ class Layout:
     """Steps of one decision; chunks lie whole decisions apart, so that these fall together."""
 
     def with_hop(self, seconds: float) -> Layout:
-        """The same with another hop; a model of one row a chunk speaks for the middle of it."""
+        """The same with another hop; a model of one row per chunk speaks for the middle of it."""
         hop = round(seconds * CLOCK_RATE)
         fits = hop % self.block == 0 and 0 < hop <= self.chunk
         if not (abs(hop * HOP - seconds) < 1e-6 and fits):

@@ -1,4 +1,4 @@
-"""Implementations by name: one registry a seam, open to other packages by entry points.
+"""Implementations by name: one registry per seam, open to other packages by entry points.
 
 A package adds a rule of its own by declaring it, and nothing else:
 

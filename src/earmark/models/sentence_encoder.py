@@ -55,7 +55,7 @@ class SentenceEncoder:
             self._open()
 
     def __call__(self, texts: Sequence[str]) -> FloatArray:
-        """One row a text, `(texts, WIDTH)`, float32; an empty text means nothing and is all 0."""
+        """One row per text, `(texts, WIDTH)`, float32; an empty text means nothing and is all 0."""
         vectors = np.zeros((len(texts), WIDTH), dtype=np.float32)
         with self._lock:
             session, tokenizer = self._open()

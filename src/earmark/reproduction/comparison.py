@@ -81,20 +81,20 @@ def missing_row(quantity: str, paper: Printed, why: str) -> Comparison:
 def pooled_row(
     quantity: str, paper: Printed, parts: Sequence[float], wholes: Sequence[float], **text: str
 ) -> Comparison:
-    """All `parts` in all `wholes` in per cent, one of each a recording, and its interval."""
+    """All `parts` in all `wholes` in per cent, one of each per recording, and its interval."""
     low, high = (100 * end for end in bootstrap_ratio(parts, wholes))
     found = 100 * share(sum(parts), sum(wholes))
     return Comparison(quantity, paper, found, low=low, high=high, **text)
 
 
 def mean_row(quantity: str, paper: Printed, values: Sequence[float], **text: str) -> Comparison:
-    """The mean of `values`, one a recording, and its interval."""
+    """The mean of `values`, one per recording, and its interval."""
     low, high = bootstrap_ratio(values, [1.0] * len(values))
     return Comparison(quantity, paper, mean(values), low=low, high=high, **text)
 
 
 def seed_row(quantity: str, paper: Printed, values: Sequence[float], **text: str) -> Comparison:
-    """The mean of `values`, one a seed, from the least to the largest; no number without any."""
+    """The mean of `values`, one per seed, from the least to the largest; no number without any."""
     text = {"n": counted(len(values), "seed"), **text}
     low, high = min(values, default=math.nan), max(values, default=math.nan)
     average = float(np.mean(values)) if values else None

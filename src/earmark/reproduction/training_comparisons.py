@@ -78,7 +78,7 @@ def settings_for(inputs: PaperInputs, encoder: str, objective: str) -> Settings:
 
 
 def train_gates(inputs: PaperInputs, encoder: str, objective: str) -> tuple[list[Gate], Material]:
-    """A gate a seed, trained as the paper says and kept; and the features of whom they judge."""
+    """A gate per seed, trained as the paper says and kept; and the features of whom they judge."""
     settings, split = settings_for(inputs, encoder, objective), inputs.split
     heard = gather_actions(inputs, encoder)
     others = {name: heard.pop(name) for name in split.judged}
@@ -336,7 +336,7 @@ def make_ablation(inputs: PaperInputs) -> Iterator[Comparison]:
 def _measure_points(
     inputs: PaperInputs, material: Material, settings: Settings, folder: Path
 ) -> dict[float, list[OperatingPoint]]:
-    """The operating points of a head a seed, by development recall."""
+    """The operating points of a head per seed, by development recall."""
     split = inputs.split
     found: dict[float, list[OperatingPoint]] = {0.93: [], 0.90: []}
     met = {name: material[name] for name in (*split.training, *split.development)}

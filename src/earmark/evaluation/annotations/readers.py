@@ -1,4 +1,4 @@
-"""Reads annotation files: one reader a format, found by name or by looking inside."""
+"""Reads annotation files: one reader per format, found by name or by looking inside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Annotations kept one row a line: data sets' own and generic CSV, DCASE frames, Audacity labels.
+"""Annotations kept one row per line: data sets' own and generic CSV, DCASE frames, Audacity labels.
 
 A CSV may be cut by commas, semicolons or tabs; with the latter two a decimal comma is a point. Its
 columns may come in any order and case, with more beside them.

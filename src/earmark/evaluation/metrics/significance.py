@@ -103,7 +103,7 @@ def bootstrap_ratio(
 
 @lru_cache(maxsize=4)
 def _draws(count: int, draws: int, seed: int) -> FloatArray:
-    """How often each of `count` recordings is drawn, one row a draw; not to be written to."""
+    """How often each of `count` recordings is drawn, one row per draw; not to be written to."""
     rng = np.random.default_rng(seed)
     drawn = rng.multinomial(count, np.full(count, 1 / count), size=draws).astype(np.float32)
     drawn.setflags(write=False)

@@ -182,7 +182,7 @@ def compare(
     nouns: Vocabulary,
     verbs: Vocabulary,
 ) -> list[VariantScore]:
-    """Ask about every stimulus in every way; one score a variant, held against the first.
+    """Ask about every stimulus in every way; one score per variant, held against the first.
 
     All that can be missing is looked for before the first call.
 

@@ -106,7 +106,7 @@ class CaptionEvaluation:
         return Counter(reason for score in self.scores for reason in score.failures)
 
     def to_json(self) -> list[dict[str, Any]]:
-        """One row of plain values a variant."""
+        """One row of plain values per variant."""
         return [score.to_json() for score in self.scores]
 
     def write_page(self, path: Path) -> None:
@@ -141,7 +141,7 @@ def evaluate_captions(plan: CaptionEvaluationPlan, tools: CaptionTools) -> Capti
 
 
 def captions_table(scores: Sequence[VariantScore]) -> Table:
-    """One row a variant; p is McNemar's, against the first."""
+    """One row per variant; p is McNemar's, against the first."""
     rows: list[Cells] = []
     for score in scores:
         noun = (100 * score.nouns.accuracy, p_value(score.noun_p))

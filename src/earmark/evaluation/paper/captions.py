@@ -49,7 +49,7 @@ class NamingCounts(Addable):
 
     @classmethod
     def of(cls, named: Collection[bool]) -> NamingCounts:
-        """Counted, one a caption."""
+        """Counted, one per caption."""
         return cls(sum(named), len(named))
 
 

@@ -236,7 +236,7 @@ def _draw_options(prices: CostModel) -> Figure:
 def _draw_plane(
     prices: CostModel, covers: Mapping[float, float], naming: Mapping[int, float]
 ) -> Figure:
-    """What is reached against what it costs, one line a token allowance, calls along it.
+    """What is reached against what it costs, one line per token allowance, calls along it.
 
     Reached is actions named where `naming` is known, actions touched where only `covers` is, and
     windows called where neither is.

@@ -122,7 +122,7 @@ class OperatingPoint:
     rule: Episodes | None
     """None where no threshold reaches the target on the development recordings."""
     judged: tuple[EpisodeCounts, ...] = ()
-    """One a recording."""
+    """One per recording."""
 
     @property
     def counts(self) -> EpisodeCounts:

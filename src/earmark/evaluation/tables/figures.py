@@ -128,7 +128,7 @@ def _label(axes: Axes, title: str, across: str, up: str) -> None:
 
 
 def _curves(axes: Axes, results: BenchmarkResults, systems: Sequence[System], title: str) -> None:
-    """Coverage of all actions together against cost, one line a system."""
+    """Coverage of all actions together against cost, one line per system."""
     for system in systems:
         points = 100 * np.array(results.curve(system))
         axes.plot(*points.T, label=results.label(system), **_style(results, system))

@@ -40,7 +40,7 @@ class Detector(nn.Module):
 
     @abstractmethod
     def embed(self, spectrum: Tensor) -> Tensor:
-        """One vector a row, `(batch, rows, width)`."""
+        """One vector per row, `(batch, rows, width)`."""
 
     @abstractmethod
     def classify(self, rows: Tensor) -> Tensor:
@@ -72,7 +72,7 @@ class StrongDetector(Detector):
         self._name = name
 
     def embed(self, spectrum: Tensor) -> Tensor:
-        """One vector a step of ten seconds, `(batch, 250, width)`."""
+        """One vector per step of ten seconds, `(batch, 250, width)`."""
         rows: Tensor = self.model[self._name](spectrum).transpose(1, 2)  # (batch, width, rows)
         if rows.shape[-1] > STEPS:
             rows = F.adaptive_avg_pool1d(rows, STEPS)

@@ -42,7 +42,7 @@ class Cnn14(Detector):
         return 10.0 * torch.log10(energy).transpose(1, 2)
 
     def embed(self, spectrum: Tensor) -> Tensor:
-        """One vector a step, `(batch, 250, width)`; a new one every 320 ms."""
+        """One vector per step, `(batch, 250, width)`; a new one every 320 ms."""
         return repeat_decisions(self.decide(spectrum))
 
     def decide(self, spectrum: Tensor) -> Tensor:

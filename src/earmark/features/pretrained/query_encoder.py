@@ -2,10 +2,10 @@
 
 Its weights need a second model to turn words into queries and come without a licence, so neither
 is rebuilt here. What is here is the seam: a model that hears chunks and answers a list of queries,
-from an ONNX file or from any function, becomes an encoder with one class a query.
+from an ONNX file or from any function, becomes an encoder with one class per query.
 
 earmark models add dasm model.onnx             the model
-earmark models add dasm-queries kitchen.txt    what to listen for, one a line
+earmark models add dasm-queries kitchen.txt    what to listen for, one per line
 earmark models add dasm-embeddings kitchen.npy      where the model asks for them
 dasm:weights=model.onnx:queries=kitchen.txt    or all of it by path
 """

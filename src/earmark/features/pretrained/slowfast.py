@@ -30,7 +30,7 @@ DEPTHS = (3, 4, 6, 3)
 
 
 class SlowFast(Detector):
-    """One row a clip, `(batch, 1, classes)`; the classes exclude each other."""
+    """One row per clip, `(batch, 1, classes)`; the classes exclude each other."""
 
     def __init__(self, *, channels: int = 64, classes: int = 44) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class SlowFast(Detector):
         return torch.log(self._mel(sound[:, :CLIP]) + 1e-6).transpose(1, 2)
 
     def embed(self, spectrum: Tensor) -> Tensor:
-        """One vector a clip, `(batch, 1, width)`."""
+        """One vector per clip, `(batch, 1, width)`."""
         fast = spectrum[:, None]
         sparse = torch.linspace(0, SPECTRA - 1, SPECTRA // FRAME_RATIO, device=fast.device).long()
         slow, fast = self.s1(fast[:, :, sparse], fast)

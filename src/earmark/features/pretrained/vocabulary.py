@@ -29,7 +29,7 @@ def not_manipulation() -> frozenset[str]:
 
 
 def read_names(path: Path) -> tuple[str, ...]:
-    """The names in a text file, one a line; empty lines and lines that start with # do not count.
+    """The names in a text file, one per line; empty lines and lines that start with # do not count.
 
     `ModelMismatch` where the file is missing, no text or empty, or names something twice.
     """
