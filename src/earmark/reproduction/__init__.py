@@ -1,1 +1,1 @@
-"""The paper's tables and figures, made again from what is at hand, beside its own numbers."""
+"""The paper's tables and figures, recomputed from the available data, beside its own numbers."""

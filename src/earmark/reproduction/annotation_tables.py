@@ -1,4 +1,4 @@
-"""What the paper's annotations and its cost model give by themselves: nothing is heard."""
+"""The tables that need only annotations or the cost model, and no sound."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BLIND = ("uniform", "strata", PHASES, ORACLE)
 
 
 def make_methods(inputs: PaperInputs) -> Iterator[Comparison]:  # noqa: ARG001 - it needs nothing
-    """Every system of the paper under its name here, and whether it can run."""
+    """Every system of the paper with its name in earmark, and whether it can run."""
     store = ModelStore()
     for system in systems():
         if named := system.paper or system.stands_for:
@@ -41,7 +41,7 @@ def make_methods(inputs: PaperInputs) -> Iterator[Comparison]:  # noqa: ARG001 -
 
 
 def make_occupancy(inputs: PaperInputs) -> Iterator[Comparison]:
-    """Table 2: how full each data set is, at four seconds."""
+    """Table 2: the occupancy of each data set, in windows of four seconds."""
     assert inputs.validation is not None
     chosen = inputs.validation.only(RECORDINGS["paper"])
     yield from _occupancy_rows("EPIC-KITCHENS-100", chosen)
@@ -67,7 +67,7 @@ def make_occupancy(inputs: PaperInputs) -> Iterator[Comparison]:
 
 
 def _occupancy_rows(name: str, marked: Annotations) -> list[Comparison]:
-    """Recordings, hours and occupancy of one set, an interval over recordings on the last."""
+    """Recordings, hours and occupancy of one data set; occupancy has an interval."""
     counts = [
         count_occupied(actions, marked.durations[each], window=4.0)
         for each, actions in marked.recordings.items()
@@ -87,7 +87,7 @@ def _occupancy_rows(name: str, marked: Annotations) -> list[Comparison]:
 
 
 def make_sets(inputs: PaperInputs) -> Iterator[Comparison]:
-    """Sizes of the primary and the replication set, as the text says them."""
+    """Sizes of the primary and the replication set, as given in the paper's text."""
     assert inputs.validation is not None
     sets = {name: inputs.validation.only(names) for name, names in RECORDINGS.items()}
     first, second, both = (sets[f"paper{end}"] for end in ("-primary", "-replication", ""))
@@ -120,7 +120,7 @@ def _mean_of_means(marked: Annotations) -> float:
 
 
 def make_per_recording(inputs: PaperInputs) -> Outcome:
-    """The per-recording table, its column of even spacing; and the blind rules at every budget."""
+    """The per-recording table's column of even spacing, and the blind rules at every budget."""
     marked = inputs.validation
     assert marked is not None
     judged: list[BenchmarkRow] = []
@@ -154,7 +154,7 @@ def make_per_recording(inputs: PaperInputs) -> Outcome:
 
 
 def make_windows(inputs: PaperInputs) -> Iterator[Comparison]:
-    """The window table: how many windows, how full, by their length."""
+    """The window table: number of windows and occupancy by window length."""
     assert inputs.validation is not None
     primary = inputs.validation.only(RECORDINGS["paper-primary"])
     for window, (count, share) in published.WINDOW_SWEEP.items():
@@ -166,7 +166,7 @@ def make_windows(inputs: PaperInputs) -> Iterator[Comparison]:
 
 
 def make_cost(inputs: PaperInputs) -> Iterator[Comparison]:  # noqa: ARG001 - it needs nothing
-    """The cost model: everything that follows from the paper's measured constants."""
+    """The cost model: all numbers that follow from the paper's measured constants."""
     prices = CostModel()
     listening, looking = prices.hours / prices.audio_speed, prices.hours / prices.visual_speed
     values = (

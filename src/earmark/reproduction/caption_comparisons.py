@@ -1,4 +1,4 @@
-"""The captioning experiments, against any server: what is named, how, and at what cost."""
+"""The captioning experiments, with any server: naming accuracy by variant and its cost."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ from earmark.reproduction.paper_inputs import CLASSES, VALIDATION, PaperInputs
 from earmark.timeline import Span
 
 TOKEN_COUNTS = (64, 128, 256, 512, 1024, 2048)
-"""Visual tokens of a call that are tried; the paper says six, and not which."""
+"""Visual tokens per call to test; the paper says six, but not which."""
 
 PRINTED: Mapping[str, tuple[float | None, float | None]] = {
     "full frame": (37.3, None), "hand crop": (33.7, 0.099), "sounds told": (None, 0.453),
     "deployed frame": (35.0, 0.27),
 }  # fmt: skip
-"""Nouns named in per cent and McNemar's p against the full frame, by the way of asking."""
+"""Nouns named in per cent and McNemar's p against the full frame, by variant."""
 
 RECORDINGS = 3
-"""Recordings the stimuli are drawn from; the paper's."""
+"""Number of recordings the stimuli are drawn from; the paper's."""
 
 
 def make_captions(inputs: PaperInputs) -> Outcome:
-    """Midpoint and deployed frame, hands, sounds, allowances; what is kept; and composition."""
+    """Naming accuracy by frame, hand crop, sounds and tokens; on retained actions; composition."""
     tools, plan = inputs.caption_tools, inputs.plan
     assert isinstance(tools, CaptionTools) and plan.epic is not None
     nouns, verbs = (Vocabulary.from_epic(plan.epic / name) for name in CLASSES)
@@ -81,7 +81,7 @@ def make_captions(inputs: PaperInputs) -> Outcome:
     known_gaps = [gap for gap in gaps if not math.isnan(gap)]
     n = f"{len(known_gaps)} allowances, {len(kept)} actions kept"
     rows.append(Comparison(KEPT, 0.4, max(known_gaps, default=None), n, ran=ran))
-    # What the best pair of calls and tokens names where next to nothing may be spent.
+    # The best pair of calls and tokens at a scarce budget.
     named = [float(row[3]) for row in tables[2].rows if float(row[0]) <= 100 * SCARCE]
     n, best = f"{len(named)} pairs of calls and tokens", max(named, default=None)
     note = "the paper says returned, and not whether touched or named"
@@ -94,7 +94,7 @@ def make_captions(inputs: PaperInputs) -> Outcome:
 
 
 def unavailable_variants(tools: CaptionTools) -> dict[str, str]:
-    """Ways of asking that cannot be tried, and what to bring for each."""
+    """The variants that cannot run, and what each one needs."""
     blank, absent = Frame(0.0, np.zeros((64, 64, 3), np.uint8)), {}
     variants: tuple[tuple[str, bool, str, Callable[[], object]], ...] = (
         ("hand crop", tools.has_hands, "--hands", lambda: tools.crop(blank)),
@@ -111,7 +111,7 @@ def unavailable_variants(tools: CaptionTools) -> dict[str, str]:
 
 
 def _is_full(score: VariantScore) -> bool:
-    """Whether only the allowance differs from the full frame."""
+    """Whether the variant differs from the full frame only in its tokens."""
     variant = score.variant
     return not (variant.crops_hands or variant.mentions_sounds or variant.is_deployed)
 
@@ -132,7 +132,7 @@ def _naming_rows(scores: Sequence[VariantScore], ran: str) -> Iterator[Compariso
 
 
 def deployed_instants(inputs: PaperInputs, stimuli: Sequence[Stimulus]) -> dict[Stimulus, float]:
-    """Where a run would look for each action: the instant of the best window that touches it."""
+    """The instant a run would show of each action: that of the best window that touches it."""
     source, _ = open_scores(inputs)
     line, found = source.frontlines[0], {}
     cases = {name: source.tasks()[line, name]() for name in {s.recording for s in stimuli}}
@@ -146,7 +146,7 @@ def deployed_instants(inputs: PaperInputs, stimuli: Sequence[Stimulus]) -> dict[
 
 
 def find_retained(inputs: PaperInputs, stimuli: Sequence[Stimulus]) -> set[Stimulus]:
-    """The stimuli that an episode at the deployed operating point touches."""
+    """The stimuli that overlap an episode at the deployed operating point."""
     source, _ = open_scores(inputs)
     line = source.frontlines[0]
     rule = find_point(operating_points(inputs)[line], 0.93).rule
@@ -157,7 +157,7 @@ def find_retained(inputs: PaperInputs, stimuli: Sequence[Stimulus]) -> set[Stimu
 
 
 def retained_table(scores: Sequence[VariantScore], kept: set[Stimulus]) -> Table:
-    """Naming on all actions and on those the gate keeps, by allowance."""
+    """Naming accuracy on all actions and on those the gate keeps, by visual tokens."""
     rows: list[Cells] = []
     for score in filter(_is_full, scores):
         own = NamingCounts.of([named for s, named in score.noun_named.items() if s in kept])

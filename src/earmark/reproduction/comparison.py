@@ -1,4 +1,4 @@
-"""A number of the paper beside ours, and what it takes to lay many of them side by side."""
+"""A number of the paper beside ours, and helpers to build rows of such comparisons."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from earmark.reporting.text_format import counted
 COLUMNS = ("quantity", "paper", "ours", "difference", "n", "95 % interval", "what ran", "remarks")
 
 Printed = float | str | None
-"""A number as the paper prints it; None for what it does not."""
+"""A number as printed in the paper; None where it has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One quantity: what the paper prints, what came out here, and what really ran."""
+    """One quantity: the paper's value, our value, and what was run to get it."""
 
     quantity: str
     paper: Printed
     ours: float | str | None = None
-    """None where it was not made."""
+    """None where it was not computed."""
     n: str = ""
-    """What it was counted over, such as `24 recordings`."""
+    """The sample, such as `24 recordings`."""
     low: float = math.nan
     """Lower end of the interval over recordings or seeds; nan where there is none."""
     high: float = math.nan
     ran: str = ""
-    """Encoder, data and weights, in words; what to bring where nothing ran."""
+    """Encoder, data and weights as text; what is missing where nothing ran."""
     remarks: str = ""
 
     @property
     def difference(self) -> float:
-        """Ours less the paper's; nan where one of them is no number."""
+        """Ours minus the paper's; nan where either is not a number."""
         if isinstance(self.ours, str | None) or isinstance(self.paper, str | None):
             return math.nan
         return self.ours - self.paper
 
     def to_json(self) -> dict[str, Any]:
-        """The row as plain values; what is no number is null."""
+        """The row as JSON values; nan becomes null."""
         return {name: plain(value) for name, value in asdict(self).items()}
 
     @classmethod
@@ -74,27 +74,27 @@ def _format_value(value: float | str | None) -> str:
 
 
 def missing_row(quantity: str, paper: Printed, why: str) -> Comparison:
-    """A number of the paper that was not made here."""
+    """A row for a number of the paper that was not computed, with the reason."""
     return Comparison(quantity, paper, ran=f"not run: {why}")
 
 
 def pooled_row(
     quantity: str, paper: Printed, parts: Sequence[float], wholes: Sequence[float], **text: str
 ) -> Comparison:
-    """All `parts` in all `wholes` in per cent, one of each per recording, and its interval."""
+    """A row with `sum(parts) / sum(wholes)` in per cent and its interval over recordings."""
     low, high = (100 * end for end in bootstrap_ratio(parts, wholes))
     found = 100 * share(sum(parts), sum(wholes))
     return Comparison(quantity, paper, found, low=low, high=high, **text)
 
 
 def mean_row(quantity: str, paper: Printed, values: Sequence[float], **text: str) -> Comparison:
-    """The mean of `values`, one per recording, and its interval."""
+    """A row with the mean of `values`, one per recording, and its interval."""
     low, high = bootstrap_ratio(values, [1.0] * len(values))
     return Comparison(quantity, paper, mean(values), low=low, high=high, **text)
 
 
 def seed_row(quantity: str, paper: Printed, values: Sequence[float], **text: str) -> Comparison:
-    """The mean of `values`, one per seed, from the least to the largest; no number without any."""
+    """A row with the mean and range of `values`, one per seed; no number if there are none."""
     text = {"n": counted(len(values), "seed"), **text}
     low, high = min(values, default=math.nan), max(values, default=math.nan)
     average = float(np.mean(values)) if values else None
@@ -104,7 +104,7 @@ def seed_row(quantity: str, paper: Printed, values: Sequence[float], **text: str
 def boundary_rows(
     found: Mapping[tuple[str, float], MatchCounts], *, n: str, ran: str
 ) -> Iterator[Comparison]:
-    """B-F1 by what places the boundaries and by tolerance; the paper prints that of 0.5 s."""
+    """B-F1 by method and tolerance; the paper prints the values at 0.5 s."""
     for (name, tolerance), counts in found.items():
         paper = 17.4 if name == "even segments" else 22.8
         printed, size = paper if tolerance == 0.5 else None, f"{counts.found} {n}"
@@ -113,7 +113,7 @@ def boundary_rows(
 
 
 def mean_std(values: Sequence[float]) -> str:
-    """Mean and deviation over seeds, in words."""
+    """Mean and standard deviation over seeds, as text."""
     if len(values) == 1:
         return f"{values[0]:.1f}, 1 seed"
     return f"{np.mean(values):.1f} ± {np.std(values, ddof=1):.1f} over {len(values)} seeds"
@@ -121,10 +121,10 @@ def mean_std(values: Sequence[float]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one table or figure of the paper."""
+    """The result of reproducing one table or figure of the paper."""
 
     rows: Sequence[Comparison]
     tables: Sequence[Table] = ()
-    """More of it, such as our own table whole."""
+    """Additional tables, such as our own table in full."""
     figures: Mapping[str, Drawing] = field(default_factory=dict)
     """By file name without suffix."""

@@ -1,6 +1,6 @@
-"""The selection results: every rule on scored recordings, set by set, beside the paper's tables.
+"""The selection results: every rule on scored recordings, by set, beside the paper's tables.
 
-Ego4D comes by way of EgoSound: its filter, its paired table, and a stored operating point on it.
+Ego4D is read through EgoSound: the filter, the paired table, and a stored operating point.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from earmark.selection import Budget
 from earmark.training.dataset import participant
 
 SHOWN_RULES = ("uniform", "strata", "rank", RULE, "aks", "bolt", "coverage")
-"""Rules whose coverage is shown by itself."""
+"""Rules with a coverage row of their own."""
 
 PAPER_HEAD = "paper"
-"""The frontline that is trained here: the paper's head, loss and settings, over the first of the
-plan's encoders, its first seed."""
+"""The frontline trained by this reproduction: the paper's head, loss and settings over the first
+of the plan's encoders, with the first seed."""
 
 PRINTED_POINTS = (
     ("uniform", 25.0, 40.9),
@@ -56,7 +56,7 @@ PRINTED_POINTS = (
     ("BOLT", 50.0, 74.2),
     *((name, 25.0, published.AT_A_QUARTER[name]) for name in ("flow", "energy", "flux")),
 )
-"""Points of the paper's plane that its text gives: calls and coverage in per cent."""
+"""Points of the paper's plane that are in its text: calls and coverage in per cent."""
 
 PRINTED_SAVINGS = (
     ("ours", 5.0, 20.0),
@@ -65,11 +65,11 @@ PRINTED_SAVINGS = (
     ("flow", 5.0, 24.0),
     ("flow", 25.0, 4.0),
 )
-"""Calls saved that its text gives, of the same form; it has two numbers for its own rule at 5 %."""
+"""Calls saved from the paper's text, in the same form; it has two values for its rule at 5 %."""
 
 
 def resolve_frontline(inputs: PaperInputs, frontline: str) -> str:
-    """What to listen with: a name as it is, and for `paper` the gate file that is trained here."""
+    """The frontline itself; for `paper`, the path of the gate file, which is trained if needed."""
     if frontline != PAPER_HEAD:
         return frontline
     if absent := [NEEDS[need] for need in ("epic", "audio", "train") if inputs.lacks(need)]:
@@ -80,7 +80,7 @@ def resolve_frontline(inputs: PaperInputs, frontline: str) -> str:
 
 
 def open_scores(inputs: PaperInputs, *, window: float = 4.0) -> tuple[ScoreSource, str]:
-    """What scores the recordings that are judged, and a line that says what really ran."""
+    """The source of the scores of the evaluated recordings, and one line on what was run."""
     return inputs.compute_once(f"scores {window:g}", lambda: _open_scores(inputs, window))
 
 
@@ -101,7 +101,7 @@ def _open_scores(inputs: PaperInputs, window: float) -> tuple[ScoreSource, str]:
 
 
 def describe_frontline(inputs: PaperInputs, name: str) -> str:
-    """What listens: the head, its encoder, its weights and what taught it, as they really are."""
+    """One line on a frontline: its head, encoder, weights and training data."""
     file = resolve_frontline(inputs, name)
     line, gate = frontline_named(file), gate_of(file)
     if gate is None:
@@ -115,13 +115,13 @@ def describe_frontline(inputs: PaperInputs, name: str) -> str:
 
 
 def describe_listening(inputs: PaperInputs, name: str) -> str:
-    """What listens, and to what."""
+    """One line on a frontline and on the sound it listens to."""
     listens = describe_frontline(inputs, name)
     return listens if name == PAPER_HEAD else f"{listens}; {inputs.plan.audio_is}"
 
 
 def coverage_rows(inputs: PaperInputs, *, window: float = 4.0) -> tuple[list[BenchmarkRow], str]:
-    """Every rule at every budget on every judged recording; kept, and resumed."""
+    """Rows of every rule, budget and evaluated recording, and what was run; saved and resumed."""
     source, ran = open_scores(inputs, window=window)
     swept = ("uniform", "rank", RULE)
     rules = tuple(rule for rule in benchmark.COMPARED if window == 4.0 or rule in swept)
@@ -140,7 +140,7 @@ def coverage_rows(inputs: PaperInputs, *, window: float = 4.0) -> tuple[list[Ben
 
 
 def load_results(inputs: PaperInputs) -> tuple[BenchmarkResults, str]:
-    """The rows, ready to be asked; `EarmarkError` is left to the caller."""
+    """The benchmark results with windows of four seconds, and what was run."""
     rows, ran = coverage_rows(inputs)
     return BenchmarkResults.of_rows(rows), ran
 
@@ -152,7 +152,7 @@ def paired_rows(
     ran: str,
     what: str = "recordings",
 ) -> Iterator[Comparison]:
-    """The paper's paired table beside ours: its rule minus each other one, at each budget."""
+    """The paper's paired table beside ours: its rule minus each other rule, at each budget."""
     for budget, against in printed.items():
         for rule, theirs in against.items():
             if (results.system(rule), budget) not in results.counts:
@@ -169,7 +169,7 @@ def paired_rows(
 
 
 def make_paired(inputs: PaperInputs) -> Outcome:
-    """The paired comparison on EPIC-KITCHENS-100 at every budget, and seen and unseen people."""
+    """The paired comparison on EPIC-KITCHENS-100, and the gains on seen and unseen people."""
     results, ran = load_results(inputs)
     pairs = paired_rows(results, published.PAIRED, ran=ran)
     rows = [*pairs, *_seen_participant_rows(inputs, results, ran)]
@@ -179,7 +179,7 @@ def make_paired(inputs: PaperInputs) -> Outcome:
 def _seen_participant_rows(
     inputs: PaperInputs, results: BenchmarkResults, ran: str
 ) -> Iterator[Comparison]:
-    """The gain over even spacing at a quarter on participants who are, and are not, trained on."""
+    """The gain over even spacing at 25 % on participants outside and inside the training set."""
     people = {participant(name) for name in inputs.split.training if inputs.media}
     points = results.gains(results.system(RULE), 0.25, baseline=results.system("uniform"))
     gains = dict(zip(results.recordings, points, strict=True))
@@ -196,7 +196,7 @@ def _seen_participant_rows(
 
 
 def make_coverage_by_set(inputs: PaperInputs) -> Outcome:
-    """Coverage of the paper's rules on each set, pooled, where its text gives numbers."""
+    """Pooled coverage of the shown rules on each set, beside the numbers in the paper's text."""
     found_rows, ran = coverage_rows(inputs)
     results, rows = BenchmarkResults.of_rows(found_rows), []
     printed = {("primary", RULE, 0.25): 46.8, ("primary", "uniform", 0.25): 40.9}
@@ -231,7 +231,7 @@ def make_coverage_by_set(inputs: PaperInputs) -> Outcome:
 
 
 def _plane(rows: Sequence[BenchmarkRow], subject: System, even: System) -> Drawing:
-    """The plane of the primary set, of which the paper prints points; of all where it is not."""
+    """The plane of the primary set, with the paper's points; of all recordings without it."""
     names = primary_of(dict.fromkeys(row.recording for row in rows))
     own = [row for row in rows if row.recording in names]
     shown = [row for row in own if row.frontline == subject[0] or row.rule == "rank"]
@@ -270,7 +270,7 @@ def make_savings(inputs: PaperInputs) -> Iterator[Comparison]:
 
 
 def make_correlation(inputs: PaperInputs) -> Outcome:
-    """Gain over even spacing against occupancy, where calls are scarce and where they are not."""
+    """Correlation of the gain over even spacing with occupancy, at 5 % and 50 % of the calls."""
     results, ran = load_results(inputs)
     source, _ = open_scores(inputs)
     occupancy = occupancies(source.evaluated, results, window=4.0)
@@ -292,7 +292,7 @@ def make_correlation(inputs: PaperInputs) -> Outcome:
 
 
 def make_rule_per_recording(inputs: PaperInputs) -> Iterator[Comparison]:
-    """The per-recording table's own column: the paper's rule at a quarter of the calls."""
+    """The per-recording table's column of the paper's rule, at a quarter of the calls."""
     results, ran = load_results(inputs)
     points = results.points(results.system(RULE), 0.25)
     printed = dict(published.PER_RECORDING)
@@ -305,7 +305,7 @@ def make_rule_per_recording(inputs: PaperInputs) -> Iterator[Comparison]:
 
 
 def make_window_gains(inputs: PaperInputs) -> Iterator[Comparison]:
-    """Ranking minus even spacing by window length; the paper's on its primary set."""
+    """Ranking minus even spacing by window length; the paper's numbers are of its primary set."""
     printed = dict(published.WINDOW_ROWS)
     for window in WINDOWS:
         found, ran = coverage_rows(inputs, window=window)
@@ -323,7 +323,7 @@ def make_window_gains(inputs: PaperInputs) -> Iterator[Comparison]:
 
 
 def make_frontlines(inputs: PaperInputs) -> Iterator[Comparison]:
-    """Every frontline at a quarter of the calls, spent by ranking as the paper's plane has it."""
+    """Every frontline at a quarter of the calls, spent by ranking as in the paper's plane."""
     results, _ = load_results(inputs)
     systems = {"uniform": results.system("uniform"), "gate": results.system(RULE)}
     systems |= {line: (line, "rank") for line in results.frontlines[1:]}
@@ -343,7 +343,7 @@ def make_frontlines(inputs: PaperInputs) -> Iterator[Comparison]:
 
 
 def annotation_files(folder: Path) -> list[Path]:
-    """The EgoSound files in `folder`, told by looking inside."""
+    """The EgoSound files in `folder`, detected by content."""
     found = []
     for path in sorted(folder.rglob("*")):
         with suppress(EarmarkError):
@@ -353,13 +353,13 @@ def annotation_files(folder: Path) -> list[Path]:
 
 
 def has_enough_windows(duration: float, *, window: float) -> bool:
-    """Whether every budget of the sweep comes to a call at least."""
+    """Whether every budget of the sweep is at least one call."""
     windows = Grid(window).count(duration)
     return all(Budget(share=budget).calls(windows) >= 1 for budget in benchmark.BUDGETS)
 
 
 def make_ego4d(inputs: PaperInputs) -> Outcome:
-    """The clips, the filter, the paired table and the operating point, as far as there is sound."""
+    """The Ego4D clips, filter, paired table and operating point; the last two need sound."""
     assert inputs.plan.ego4d is not None
     folder, window = inputs.plan.ego4d, inputs.plan.window
     files = annotation_files(folder)
@@ -402,7 +402,7 @@ def make_ego4d(inputs: PaperInputs) -> Outcome:
 
 
 def _size_rows(marked: Annotations, chosen: Sequence[str], is_heard: bool) -> list[Comparison]:
-    """What there is and what the filter leaves."""
+    """Sizes of the data set, before and after the filter."""
     unread = sum(marked.excluded.values())
     own = marked.only(chosen)
     ends = "" if is_heard else "lengths unknown without the clips: each ends with its last question"
@@ -421,7 +421,7 @@ def _size_rows(marked: Annotations, chosen: Sequence[str], is_heard: bool) -> li
 def _point_rows(
     inputs: PaperInputs, source: MediaScores, names: Sequence[str], ran: str
 ) -> list[Comparison]:
-    """The operating point that a gate was stored with, unchanged on the clips."""
+    """The operating point stored with the gate, applied to the clips unchanged."""
     line = source.frontlines[0]
     gate = gate_of(resolve_frontline(inputs, line))
     if gate is None:

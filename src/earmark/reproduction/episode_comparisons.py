@@ -1,4 +1,4 @@
-"""What episodes come to: operating points, the undercount, looks between them, boundaries."""
+"""Results on episodes: operating points, the undercount, downsampling, boundaries."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from earmark.timeline import Span
 
 
 def make_trial(inputs: PaperInputs, line: str) -> EpisodeTrial:
-    """The recordings to choose on, none of which is judged, and those to judge, scored."""
+    """Scored recordings to choose episodes on, and others to evaluate them on."""
     source, _ = open_scores(inputs)
     chosen = score_recordings(source, line, development_recordings(inputs))
     judged = score_recordings(source, line, primary_of(source.evaluated.recordings))
@@ -46,7 +46,7 @@ def make_trial(inputs: PaperInputs, line: str) -> EpisodeTrial:
 
 
 def development_recordings(inputs: PaperInputs) -> Sequence[str]:
-    """The recordings to choose on."""
+    """The recordings on which operating points are chosen."""
     if inputs.media:
         return inputs.split.development
     source, _ = open_scores(inputs)
@@ -64,12 +64,12 @@ def operating_points(inputs: PaperInputs) -> dict[str, list[OperatingPoint]]:
 
 
 def find_point(points: Sequence[OperatingPoint], target: float) -> OperatingPoint:
-    """The one of a development recall."""
+    """The operating point of a development recall."""
     return next(each for each in points if each.target == target)
 
 
 def make_operating_points(inputs: PaperInputs) -> Outcome:
-    """Recall, reduction, calls and undercount at the six targets, and what the paper prints."""
+    """Recall, reduction, calls and undercount at the six targets, beside the paper's."""
     found = operating_points(inputs)
     source, ran = open_scores(inputs)
     n = f"{len(primary_of(source.evaluated.recordings))} recordings"
@@ -96,7 +96,7 @@ def make_operating_points(inputs: PaperInputs) -> Outcome:
 def _reduction_row(
     inputs: PaperInputs, found: dict[str, list[OperatingPoint]], name: str, paper: float
 ) -> Comparison:
-    """What a frontline of the paper's discards at its development recall of 93 %."""
+    """The reduction of one of the paper's frontlines at a development recall of 93 %."""
     quantity = published.REDUCTION.format(name)
     own = [line for line in found if split_name(line)[0] == name]
     if name != "gate" and not own:
@@ -117,12 +117,12 @@ def _point_row(quantity: str, paper: float, point: OperatingPoint, ran: str) -> 
 
 
 def describe_scores(inputs: PaperInputs, line: str) -> str:
-    """What listened, and to what."""
+    """One line on what scored the recordings: the frontline and its sound, or the events."""
     return describe_listening(inputs, line) if inputs.media else open_scores(inputs)[1]
 
 
 def _threshold_row(inputs: PaperInputs, gate: str) -> Comparison:
-    """The gate's own features without a head: one threshold on their activity and nothing else.
+    """The gate's features without a head: one threshold on their activity.
 
     The paper defines its rule no further than "thresholded posteriors" of what the gate reads.
     """
@@ -141,7 +141,7 @@ def _threshold_row(inputs: PaperInputs, gate: str) -> Comparison:
 def _crossing_rows(
     inputs: PaperInputs, found: dict[str, list[OperatingPoint]], gate: str
 ) -> Iterator[Comparison]:
-    """Optical flow against the gate: ahead at high recall, behind below 90 %."""
+    """Optical flow against the gate: better at high recall, worse below 90 %."""
     flow = next((line for line in found if split_name(line)[0] == "flow"), None)
     for target, paper in published.CROSSING.items():
         quantity = published.FLOW.format(100 * target)
@@ -158,7 +158,7 @@ def _crossing_rows(
 
 
 def make_downsampling(inputs: PaperInputs) -> Outcome:
-    """Looks where nothing was kept: with everything chosen on other recordings."""
+    """Downsampling: looks where the gate keeps nothing, chosen on other recordings."""
     source, ran = open_scores(inputs)
     trial = make_trial(inputs, source.frontlines[0])
     n, rows, tables = f"{len(trial.judged)} recordings", [], []
@@ -173,7 +173,7 @@ def make_downsampling(inputs: PaperInputs) -> Outcome:
 
 
 def make_boundaries(inputs: PaperInputs) -> Outcome:
-    """B-F1 of episodes and of as many even segments; boundaries and events of a sound network."""
+    """B-F1 of episodes and of as many even segments; boundaries and events of sound networks."""
     source, ran = open_scores(inputs)
     line = source.frontlines[0]
     rule = find_point(operating_points(inputs)[line], 0.93).rule
@@ -199,7 +199,7 @@ NETWORKS = {"beats": 422, "atst-frame": 444, "fpasst": 444, "slowfast": 2015}
 
 
 def _network_rows(inputs: PaperInputs) -> Iterator[Comparison]:
-    """Boundaries a classifier of sounds places at 0.95, and its events against the annotated."""
+    """Boundaries of a sound classifier at 0.95, and its events against the annotated ones."""
     named = {split_name(line)[0]: line for line in inputs.plan.frontlines}
     for name, paper in NETWORKS.items():
         quantity = f"{name}: boundaries at {PAPER_THRESHOLD:g}"
@@ -233,7 +233,7 @@ def _segment_rows(inputs: PaperInputs, line: str, quantity: str, paper: float) -
 
 
 def make_strip_figure(inputs: PaperInputs) -> Outcome:
-    """Sixty seconds at the deployed operating point: the busiest of the first judged recording."""
+    """Sixty seconds at the deployed operating point: the busiest of the first recording."""
     source, ran = open_scores(inputs)
     line, name = source.frontlines[0], next(iter(source.evaluated.recordings))
     rule = find_point(operating_points(inputs)[line], 0.93).rule

@@ -1,4 +1,4 @@
-"""Every table and figure of the paper by name: where it stands, what it needs, who makes it."""
+"""Every table and figure of the paper by name: its place, its inputs, and its function."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ class Artefact:
 
     title: str
     place: str
-    """Where in the paper it stands."""
+    """Where it is in the paper."""
     function: str
-    """`module:function` of this package that makes it, or only its rows."""
+    """`module:function` of this package; returns an `Outcome`, or only its rows."""
     needs: tuple[str, ...] = ()
-    """Of `NEEDS`."""
+    """Keys of `NEEDS`."""
     quantities: tuple[tuple[str, float | str], ...] = ()
-    """What the paper prints of it, to be shown where it cannot be made."""
+    """The paper's numbers, shown where it cannot be made."""
 
     def missing_inputs(self, inputs: PaperInputs) -> str:
-        """What to bring before it can be made; empty where nothing is missing."""
+        """The inputs that are missing, as text; empty if it can be made."""
         return "; ".join(NEEDS[need] for need in self.needs if inputs.lacks(need))
 
     def unavailable(self, why: str) -> Outcome:
-        """A row for each of its numbers that says why it was not run."""
+        """A row for each of its numbers with the reason why it was not computed."""
         known = self.quantities or (("the whole of it", "in the paper"),)
         return Outcome([Comparison(name, paper, ran=f"not run: {why}") for name, paper in known])
 
     def make(self, inputs: PaperInputs) -> Outcome:
-        """Make it, or say in a row for each of its numbers what to bring."""
+        """Make it; if inputs are missing, return a row for each number that names them."""
         if absent := self.missing_inputs(inputs):
             return self.unavailable(f"bring {absent}")
         module, _, function = self.function.partition(":")
@@ -151,4 +151,4 @@ ARTEFACTS: Registry[Artefact] = Registry(
     },
     kind="table",
 )  # fmt: skip
-"""In the order they are made: what annotations give, what is heard, trained, and asked."""
+"""In the order they are made: from annotations, from listening, from training, from captions."""

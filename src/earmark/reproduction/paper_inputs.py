@@ -1,4 +1,4 @@
-"""What a reproduction is given: annotations, sound, pictures, weights, a model to ask."""
+"""The inputs of a reproduction: annotations, sound, video, weights, a vision model."""
 
 from __future__ import annotations
 
@@ -40,45 +40,45 @@ NEEDS: Mapping[str, str] = {
     "vlm": "a vision model to ask: --vlm URL or --gguf FILE",
     "train": "PyTorch: pip install 'earmark[train]'",
 }
-"""What a table may need, and what to bring."""
+"""The inputs a table may need, and how to provide each."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReproductionPlan:
-    """Every choice of a reproduction; kept beside its results."""
+    """Every setting of a reproduction; saved with its results."""
 
     epic: Path | None = None
-    """A folder with the annotations of EPIC-KITCHENS-100 and, if there are, its media."""
+    """A folder with the annotations of EPIC-KITCHENS-100 and optionally its media."""
     ego4d: Path | None = None
     """A folder with the annotations and clips of EgoSound's part of Ego4D."""
     audio: tuple[Path, ...] = ()
     """More folders of media for `epic`."""
     audio_is: str = "EPIC-KITCHENS-100 sound"
-    """What the media are, said in every row that hears them; `composites`, for example."""
+    """What the media are, for example `composites`; shown in every row that uses them."""
     occupancy: Mapping[str, Path] = field(default_factory=dict)
     """Folders of frame-wise sound-event annotations by the name of the data set."""
     frontlines: tuple[str, ...] = ("auto", "energy", "flux")
-    """What listens; the first stands for the paper's gate."""
+    """Frontlines to compare; the first stands for the paper's gate."""
     encoders: tuple[str, ...] = ("log-mel",)
-    """What heads are trained over, the paper has five; the first is also that of `objective`."""
+    """Encoders to train heads over (the paper has five); `objective` uses the first."""
     recall: float = 0.93
     """Development recall of the transfer table and of the deployed operating point."""
     seeds: int = 5
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of the paper's training settings that are to be others, such as `steps`."""
+    """Overrides of the paper's training settings, such as `steps`."""
     stimuli: int = 200
     caption_seed: int = 0
     window: float = 4.0
 
     def to_json(self) -> dict[str, Any]:
-        """The plan as plain values."""
+        """The plan as JSON values."""
         plain: dict[str, Any] = json.loads(json.dumps(asdict(self), default=str))
         return plain
 
 
 @dataclass(frozen=True, slots=True)
 class RecordingSplit:
-    """Who is judged, who is chosen on, who is trained on; no participant's recording is in two."""
+    """Recordings to evaluate, to choose on and to train on; participants do not overlap."""
 
     judged: tuple[str, ...]
     development: tuple[str, ...]
@@ -89,22 +89,22 @@ class RecordingSplit:
 
 @dataclass(eq=False)
 class PaperInputs:
-    """What is at hand, opened when it is asked for."""
+    """The available inputs, opened on first use."""
 
     plan: ReproductionPlan
     folder: Path
-    """Of the results; what takes long is kept in it."""
+    """Of the results; it also keeps slow intermediate results."""
     caption_tools: Any = None
-    """`CaptionTools` where there is a model to ask."""
+    """`CaptionTools`; None without a model to ask."""
     cache: Path | None = None
-    """Where what was heard is kept."""
+    """The folder of cached scores."""
     progress: Progress = lambda *_: None
-    """Told how much of what is done."""
+    """Called with the steps done, the steps in all, and what is being done."""
     computed: dict[str, Any] = field(default_factory=dict, repr=False)
-    """What several tables are made of, made once."""
+    """Results that several tables share, by name."""
 
     def lacks(self, need: str) -> bool:
-        """Whether something of `NEEDS` is not here."""
+        """Whether the input `need`, a key of `NEEDS`, is missing."""
         present: dict[str, Callable[[], object]] = {
             "epic": lambda: self.validation,
             "events": lambda: self.events,
@@ -135,16 +135,16 @@ class PaperInputs:
 
     @cached_property
     def events(self) -> Annotations | None:
-        """The sound events of the validation recordings; with the uncategorised, if there are."""
+        """Sound events of the validation recordings, uncategorised ones included if present."""
         return self._read(self._files(*EVENTS)) if self._files(EVENTS[0]) else None
 
     @cached_property
     def sound_classes(self) -> Annotations | None:
-        """The sound events that have a class, of both splits as far as they are here."""
+        """Sound events with a class, of the training and validation split where present."""
         return self._read(self._files(*LABELLED))
 
     def _files(self, *names: str) -> list[Path]:
-        """Those of the annotation files that are here."""
+        """The annotation files among `names` that exist."""
         paths = [self.plan.epic / name for name in names] if self.plan.epic else []
         return [path for path in paths if path.is_file()]
 
@@ -182,7 +182,7 @@ class PaperInputs:
 
     @cached_property
     def split(self) -> RecordingSplit:
-        """The paper's recordings are judged where their sound is here, else people held out."""
+        """The paper's recordings are evaluated if their sound is here, else held-out people."""
         heard = sorted(self.media)
         judged = [name for name in RECORDINGS["paper"] if name in self.media]
         others = [name for name in heard if name not in RECORDINGS["paper"]]
@@ -202,34 +202,34 @@ class PaperInputs:
         return RecordingSplit(tuple(judged), tuple(development), tuple(training), description)
 
     def training_identity(self) -> dict[str, Any]:
-        """What tells one training's recordings and marks from another's."""
+        """The sound and annotations that a training depends on, to identify its results."""
         names = (*self.split.training, *self.split.development)
         sound = {name: self.recording(name).key for name in names}
         return {"sound": sound, "marks": self.all_actions.only(names).fingerprint}
 
     def describe_training(self, encoder: str) -> str:
-        """Head, loss, settings, encoder and data of a training, in words."""
+        """Head, loss, settings, encoder and data of a training, as text."""
         own = "the paper's head, loss and settings"
         other = ", ".join(f"{name} {value}" for name, value in self.plan.settings.items())
         changed = f" but {other}" if other else ""
         return f"{own}{changed} over {encoder}; {self.plan.audio_is}; {self.split.description}"
 
     def compute_once(self, name: str, make: Callable[[], Value]) -> Value:
-        """What `make` makes, the first time it is asked for under `name`."""
+        """The result of `make`, which is called only the first time for each `name`."""
         if name not in self.computed:
             self.computed[name] = make()
         found: Value = self.computed[name]
         return found
 
     def results_folder(self, name: str, settings: Mapping[str, Any]) -> Path:
-        """A folder for what takes long, of its own for other settings: that is how runs resume."""
+        """The folder of slow results by name and settings, from which a run resumes."""
         text = json.dumps(settings, sort_keys=True, default=str)
         digest = hashlib.sha256(text.encode()).hexdigest()[:12]
         return self.folder / "kept" / f"{name}-{digest}"
 
     @cached_property
     def fingerprint(self) -> str:
-        """A short hash of the plan, of the annotation files and of the names of the media."""
+        """A short hash of the plan, the annotation files and the names of the media."""
         digest = hashlib.sha256(json.dumps(self.plan.to_json(), sort_keys=True).encode())
         digest.update("\n".join(sorted(self.media)).encode())
         for path in self._files(VALIDATION, *TRAINING, *EVENTS):

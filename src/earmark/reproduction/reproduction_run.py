@@ -1,4 +1,4 @@
-"""`reproduce`: makes the paper's tables from what is given, and lays them side by side."""
+"""`reproduce`: makes the paper's tables from the given inputs, beside the paper's numbers."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from earmark.reproduction.paper_inputs import PaperInputs
 from earmark.version import VERSION
 
 ROWS = "comparisons.json"
-"""Every row, by table: what stays on the page from run to run."""
+"""The file of all rows by table, from which later runs keep the tables on the page."""
 
 FIGURES = "figures.json"
-"""The captions of the figures, likewise."""
+"""The file of the figures' captions, for the same purpose."""
 
 
 def check_names(names: Sequence[str]) -> list[str]:
-    """The tables to make: those named, all of them where none is; `ValueError` for another."""
+    """The tables to make: `names`, or all if empty; `ValueError` for an unknown name."""
     return [name for name in names if ARTEFACTS.named(name)] or list(ARTEFACTS)
 
 
 def list_artefacts(inputs: PaperInputs) -> list[dict[str, str]]:
-    """Every table and figure: where it stands and what it lacks."""
+    """Every table and figure with its place in the paper and its missing inputs."""
     return [
         {"name": name, "place": row.place, "title": row.title, "bring": row.missing_inputs(inputs)}
         for name, row in ARTEFACTS.items()
@@ -44,13 +44,13 @@ def reproduce(
     *,
     announce: Callable[[str, str], None] = lambda *_: None,
 ) -> ExperimentReport:
-    """Make what can be made of `names` (all of them if none), and write the page.
+    """Make the tables `names` (all if empty) as far as inputs allow, and write the page.
 
-    `announce` is told the name of what is begun, and what it lacks.
+    `announce` is called with the name of each table before it is made, and its missing inputs.
 
-    Listening, judging and training are kept in the folder, so that the same command goes on where
-    it was stopped. What fails is a row that says why, and the others are made. What was made before
-    and is not among `names` stays on the page.
+    Scores, benchmark rows and trained heads are kept in the folder, so that the same command
+    resumes a stopped run. A table that fails has rows with the reason, and the others are made.
+    Tables of earlier runs that are not among `names` stay on the page.
     """
     folder = inputs.folder
     kept, drawn = _load_rows(folder), _load_captions(folder)
@@ -80,7 +80,7 @@ def _comparison_table(name: str, rows: Sequence[Comparison]) -> Table:
 
 
 def _load_rows(folder: Path) -> dict[str, list[Comparison]]:
-    """The rows an earlier run left in `folder`; none where they cannot be read."""
+    """The rows of an earlier run in `folder`; empty if they cannot be read."""
     try:
         found = json.loads((folder / ROWS).read_text(encoding="utf-8"))
         return {
@@ -93,7 +93,7 @@ def _load_rows(folder: Path) -> dict[str, list[Comparison]]:
 
 
 def _load_captions(folder: Path) -> dict[str, str]:
-    """The captions of the figures that an earlier run left in `folder`."""
+    """The captions of the figures of an earlier run in `folder`."""
     try:
         found = json.loads((folder / FIGURES).read_text(encoding="utf-8"))
         return {
@@ -111,7 +111,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _make(name: str, inputs: PaperInputs) -> Outcome:
-    """One of them; a state of the world that forbids it is a row, and so is a bug of ours."""
+    """Make one table; an error, a bug included, becomes rows with the reason."""
     try:
         return ARTEFACTS[name].make(inputs)
     except EarmarkError as error:
@@ -121,7 +121,7 @@ def _make(name: str, inputs: PaperInputs) -> Outcome:
 
 
 def summary_table(inputs: PaperInputs, tables: Mapping[str, Sequence[Table]]) -> Table:
-    """What was made of each table and figure of the paper, and what to bring for the rest."""
+    """How much of each table and figure was made, and which inputs the rest needs."""
     rows: list[Cells] = []
     for name, artefact in ARTEFACTS.items():
         cells = tables[name][0].rows if name in tables else ()

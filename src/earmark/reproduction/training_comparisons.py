@@ -1,6 +1,6 @@
-"""What heads trained here come to: the objective, the transfer over encoders, sound classes.
+"""Results of heads trained here: the objective, the transfer over encoders, sound classes.
 
-They are trained as the paper says, kept in the folder, and used again by every table.
+The heads are trained as in the paper, kept in the folder, and shared by all tables.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from earmark.training.settings import CLASSES, PAPER, Settings, settings_of
 
 
 def paper_gate(inputs: PaperInputs) -> Path:
-    """The first seed of the span-level heads, kept under a name of its own."""
+    """The file of the first seed's span-level gate, copied to `paper.gate`."""
     encoder = inputs.plan.encoders[0]
     train_gates(inputs, encoder, "span")
     settings = settings_for(inputs, encoder, "span")
@@ -72,13 +72,13 @@ def paper_gate(inputs: PaperInputs) -> Path:
 
 
 def settings_for(inputs: PaperInputs, encoder: str, objective: str) -> Settings:
-    """The paper's settings over `encoder`, with what the plan has otherwise."""
+    """The paper's settings over `encoder`, with the plan's overrides."""
     own = {**inputs.plan.settings, "objective": objective, "seeds": inputs.plan.seeds}
     return settings_of("paper", encoder, **own)
 
 
 def train_gates(inputs: PaperInputs, encoder: str, objective: str) -> tuple[list[Gate], Material]:
-    """A gate per seed, trained as the paper says and kept; and the features of whom they judge."""
+    """One gate per seed, trained as in the paper, and the features of the evaluated recordings."""
     settings, split = settings_for(inputs, encoder, objective), inputs.split
     heard = gather_actions(inputs, encoder)
     others = {name: heard.pop(name) for name in split.judged}
@@ -104,14 +104,14 @@ def _fit(
 
 
 def gather_actions(inputs: PaperInputs, encoder: str) -> Material:
-    """The features of everybody: trained on, chosen on and judged."""
+    """The features of all recordings: training, development and evaluation."""
     split = inputs.split
     everybody = [*split.training, *split.development, *split.judged]
     return gather_features(inputs, inputs.all_actions.only(everybody), encoder)
 
 
 def gather_features(inputs: PaperInputs, marked: Annotations, encoder: str) -> Material:
-    """The features of the recordings that are `marked`, and their marks."""
+    """The features and annotations of the recordings in `marked`."""
     folders = dict.fromkeys(Path(each.uris[0]).parent for each in inputs.media.values())
     kept = inputs.folder / "kept" / "features"
 
@@ -122,7 +122,7 @@ def gather_features(inputs: PaperInputs, marked: Annotations, encoder: str) -> M
 
 
 def gates_folder(inputs: PaperInputs, encoder: str, settings: Settings) -> Path:
-    """Where the heads of one training are kept."""
+    """The folder of the heads of one training."""
     name = f"gates-{settings.objective}-{encoder.partition(':')[0]}"
     return inputs.results_folder(name, settings.to_json() | inputs.training_identity())
 
@@ -130,7 +130,7 @@ def gates_folder(inputs: PaperInputs, encoder: str, settings: Settings) -> Path:
 def score_features(
     material: Material, names: Iterable[str], rate: Callable[[FloatArray], FloatArray]
 ) -> list[AnnotatedScores]:
-    """Recordings scored by what takes their features."""
+    """The recordings `names`, scored by `rate`, which maps features to scores."""
     return [
         AnnotatedScores(name, Track(rate(heard.features)), heard.duration, heard.actions)
         for name, heard in ((name, material[name]) for name in names)
@@ -138,7 +138,7 @@ def score_features(
 
 
 def score_gate(gate: Gate, judged: Material) -> list[AnnotatedScores]:
-    """The judged recordings, scored."""
+    """The evaluated recordings, scored by `gate`."""
 
     def rate(features: FloatArray) -> FloatArray:
         return np.concatenate([part.values for part in gate.scorer([Track(features)])])
@@ -147,7 +147,7 @@ def score_gate(gate: Gate, judged: Material) -> list[AnnotatedScores]:
 
 
 def gate_coverage(gate: Gate, judged: Material) -> dict[float, float]:
-    """Pooled coverage of the paper's rule with the gate's own delta, in per cent by budget."""
+    """Pooled coverage of the paper's rule with the gate's delta, in per cent by budget."""
     total = dict.fromkeys(BUDGETS, CoverageCounts())
     for one in score_gate(gate, judged):
         windows = Grid().score(one.track, one.duration, rates=gate.rates, survival=gate.survival)
@@ -158,7 +158,7 @@ def gate_coverage(gate: Gate, judged: Material) -> dict[float, float]:
 
 
 def make_objective(inputs: PaperInputs) -> Iterator[Comparison]:
-    """Span against frame: features, head, crops, order and seeds alike, only the loss differs."""
+    """Span against frame objective: same features, head, crops, order and seeds; another loss."""
     encoder = inputs.plan.encoders[0]
     reached = {}
     for objective in ("span", "frame"):
@@ -178,7 +178,7 @@ def make_objective(inputs: PaperInputs) -> Iterator[Comparison]:
 
 
 def make_transfer(inputs: PaperInputs) -> Outcome:
-    """The same span-level head over every encoder whose weights are here, and Welch over pairs."""
+    """The span-level head over every encoder with weights here, and Welch's test by pairs."""
     found: dict[str, list[EpisodeCounts]] = {}
     absent: dict[str, str] = {}
     for encoder in dict.fromkeys((*inputs.plan.encoders, *TRANSFER)):
@@ -229,7 +229,7 @@ def _transfer_rows(
 
 
 def make_settings(inputs: PaperInputs) -> Outcome:
-    """The table of constants: the paper's, and those of `earmark train --recipe paper`."""
+    """The table of constants: the paper's beside those of `earmark train --recipe paper`."""
     rates = (("learning_rate", 3e-4), ("weight_decay", 1e-4))
     printed = (("tau", 4.0), *rates, ("steps", 3000), ("batch", 16))
     own, ran = {**asdict(PAPER), **inputs.plan.settings}, "earmark train --recipe paper"
@@ -259,7 +259,7 @@ def make_settings(inputs: PaperInputs) -> Outcome:
 
 
 def make_segmentation(inputs: PaperInputs) -> Outcome:
-    """Train the head on annotated sound events, and judge boundaries and events on the others."""
+    """Train the head on annotated sound events; evaluate boundaries and events on others."""
     encoder = inputs.plan.encoders[0]
     segmenter, judged = train_on_classes(inputs, encoder)
     settings = settings_for(inputs, encoder, CLASSES)
@@ -276,7 +276,7 @@ def make_segmentation(inputs: PaperInputs) -> Outcome:
 
 
 def train_on_classes(inputs: PaperInputs, encoder: str) -> tuple[Segmenter, Material]:
-    """The head, kept in the folder, and the judged recordings with their sound events."""
+    """The segmentation head, and the evaluated recordings with their sound events."""
     assert inputs.sound_classes is not None
     known, split = inputs.sound_classes.recordings, inputs.split
     training, chosen, judged = (
@@ -308,18 +308,18 @@ def train_on_classes(inputs: PaperInputs, encoder: str) -> tuple[Segmenter, Mate
 
 ABLATION = {("classes", 0.90): (62.6, 89.0), ("plain", 0.90): (64.3, 90.8)}
 ABLATION |= {("classes", 0.93): (53.0, 93.8)}
-"""Reduction and recall in per cent, by what the span-level head reads; the paper names no target
+"""Reduction and recall in per cent, by the input of the span-level head; the paper gives no target
 for its ablation, and its transfer table has the head over its own classes at 93 %."""
 
 
 def make_ablation(inputs: PaperInputs) -> Iterator[Comparison]:
-    """In-domain sound classes or none: a span-level head over both, chosen on the same people."""
+    """Span-level heads over sound classes and over plain features, chosen on the same people."""
     encoder = inputs.plan.encoders[0]
     segmenter, _ = train_on_classes(inputs, encoder)
     settings = settings_for(inputs, encoder, "span")
     heard = gather_actions(inputs, encoder)
     own = settings.to_json() | inputs.training_identity() | {"classes": segmenter.classes}
-    in_classes = {  # as the segmentation head hears them: its logits for features
+    in_classes = {  # the logits of the segmentation head as features
         name: replace(each, takes=(segmenter(each.features).values.astype(np.float16),))
         for name, each in heard.items()
     }
@@ -336,7 +336,7 @@ def make_ablation(inputs: PaperInputs) -> Iterator[Comparison]:
 def _measure_points(
     inputs: PaperInputs, material: Material, settings: Settings, folder: Path
 ) -> dict[float, list[OperatingPoint]]:
-    """The operating points of a head per seed, by development recall."""
+    """The operating points of one head per seed, by development recall."""
     split = inputs.split
     found: dict[float, list[OperatingPoint]] = {0.93: [], 0.90: []}
     met = {name: material[name] for name in (*split.training, *split.development)}
