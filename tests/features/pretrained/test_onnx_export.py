@@ -116,7 +116,7 @@ def test_every_architecture_can_be_exported(name, tmp_path):
     known = sized(MODELS[name], SIZES[name])
     detector = build(known).eval()
     detector.load_state_dict(seeded_weights(detector.state_dict()))
-    detector.settle()
+    detector.prepare()
     rate, classes = known.network.sample_rate, class_names(known.vocabulary)
     samples = known.network.layout.chunk * rate // 25
     card = ExportCard(name, "0" * 64, 0, rate, samples, 32, classes)
