@@ -27,13 +27,14 @@ ENCODERS: Registry[Callable[..., Encoder]] = Registry(
     },
     kind="encoder",
 )
-"""Every encoder by the name the command line uses; weights are looked for on first use.
+"""Every encoder by its name on the command line; weights are located on first use.
 
-Another package's is a frozen dataclass that keeps the contract of `Encoder`: its fields are its
-options. One whose features are no score has a field `reads`, which may be `activity`.
+An encoder of another package is a frozen dataclass that fulfils the contract of `Encoder`: its
+fields are its options. If its features are not a score, it has a field `reads`, which may be
+`activity`.
 """
 
 
 def encoder_named(text: str) -> Encoder:
-    """The encoder that gives a gate its features: a name, with options after colons."""
+    """The encoder for a gate's features, from a name with options after colons."""
     return make_encoder(ENCODERS.named(split_name(text)[0]), text)

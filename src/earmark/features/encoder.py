@@ -1,4 +1,4 @@
-"""What an encoder is, and how sound is cut onto the 25 Hz clock."""
+"""The interface of encoders, and how sound is cut into cells of the 25 Hz clock."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from earmark.media import Meter, Recording, Sound
 from earmark.timeline import CLOCK_RATE, FloatArray, Track
 
 SAMPLE_RATE = 16_000
-"""Samples a second that every encoder here listens at; the paper's."""
+"""Samples a second of the sound that the built-in encoders read; the paper's."""
 
 STEP = SAMPLE_RATE // CLOCK_RATE
 """Samples in one step of the clock."""
@@ -22,9 +22,9 @@ STEP = SAMPLE_RATE // CLOCK_RATE
 class Encoder(Protocol):
     """Turns a recording into features on the 25 Hz clock.
 
-    Yields tracks that follow each other without a gap from time 0 and together have
-    `ceil(duration * 25)` rows, all finite. However the sound is cut into blocks, the rows are the
-    same. Memory does not grow with the length of the recording.
+    Yields consecutive tracks from time 0 without gaps, `ceil(duration * 25)` rows in all, every
+    value finite. The rows do not depend on how the sound is cut into blocks. Memory does not grow
+    with the length of the recording.
     """
 
     @property
@@ -38,7 +38,7 @@ class Encoder(Protocol):
 
 
 class SoundEncoder(ABC):
-    """An encoder that needs the sound and nothing else."""
+    """An encoder that reads only the sound."""
 
     __slots__ = ()
 
@@ -48,7 +48,7 @@ class SoundEncoder(ABC):
 
     @property
     def sample_rate(self) -> int:
-        """Samples a second of the sound it takes; a multiple of the clock's 25."""
+        """Samples a second of the sound it reads; a multiple of 25."""
         return SAMPLE_RATE
 
     @property
@@ -63,12 +63,12 @@ class SoundEncoder(ABC):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Piece:
-    """Whole cells of sound with some of what lies before and after them."""
+    """Whole cells of sound with a margin before and after them."""
 
     samples: FloatArray
-    """Mono, `before + cells * width + after` of them; silence beyond the ends of the recording."""
+    """Mono, `before + cells * width + after` of them; zeros beyond the ends of the recording."""
     steps: int
-    """Steps of the clock in it; no more than there is sound."""
+    """Clock steps in the cells; those past the end of the sound are not counted."""
     first: int
     """Number of the first step, counted from time 0."""
 
@@ -76,12 +76,12 @@ class Piece:
 def cut_cells(
     sound: Iterable[Sound], *, before: int = 0, after: int = 0, cell: int = 1
 ) -> Iterator[Piece]:
-    """Cut `sound` into whole cells of `cell` steps, with `before` and `after` samples around them.
+    """Pieces of whole cells of `cell` steps, with margins of `before` and `after` samples.
 
         samples   [before|  cell  |  cell  |  cell  |after]
         next                               [before|  cell  | ...
 
-    The last cell is filled up with silence.
+    The last cell is padded with zeros.
     """
     width, kept, first = cell * STEP, np.zeros(before, dtype=np.float32), 0
     for block in sound:

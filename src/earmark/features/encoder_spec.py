@@ -1,9 +1,9 @@
-"""Encoders from words: a name and, after colons, its options.
+"""Encoders from text: a name, followed by options after colons.
 
-beats                                         as it is, with the checkpoint in the model store
-beats:weights=/data/BEATs_strong_1.pt         with a checkpoint of one's own
-beats:threshold=0.5                           what is below counts as nothing
-atst-frame:reads=embeddings:drop_layers=2     what a gate is to read
+beats                                         with the checkpoint in the model store
+beats:weights=/data/BEATs_strong_1.pt         with another checkpoint
+beats:threshold=0.5                           posteriors below 0.5 count as 0
+atst-frame:reads=embeddings:drop_layers=2     embeddings for a gate
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from earmark.models import MODELS, PRETRAINED, find_checkpoint
 Built = TypeVar("Built")
 
 MACHINE_OPTIONS = ("weights", "queries", "store", "device", "batch", "threads")
-"""Options of the machine: where files lie and how a model is run, not what is heard."""
+"""Options that depend on the machine: where files are and how a model runs, not its features."""
 
 NOT_OPTIONS = ("name", "model")
-"""Fields that say which encoder it is, and are no options of it."""
+"""Fields that identify the encoder and are not options."""
 
 ACTIVITY = "activity"
-"""Of an encoder whose features are no score: what it reads to rank moments without a gate."""
+"""The value of `reads` with which an encoder can rank moments without a gate."""
 
 FILES = {"yamnet": {"weights": "yamnet"}, "dasm": {"weights": "dasm", "queries": "dasm-queries"}}
-"""Of encoders that are no published PyTorch models."""
+"""Catalogue files by option, of encoders that are not published PyTorch models."""
 
 _OPTION = re.compile(r":(?=[a-z_]+=)")
 
@@ -48,9 +48,9 @@ def split_name(text: str) -> tuple[str, dict[str, str]]:
 
 
 def option_types(kind: Callable[..., object]) -> dict[str, Any]:
-    """The options of an encoder and the type each has; none where it is not a dataclass.
+    """The options of an encoder with their types; empty if it is not a dataclass.
 
-    `kind` is what makes it: its class, or the class with some options given already.
+    `kind` is its class, or a `partial` of it.
     """
     made: Any = kind.func if isinstance(kind, partial) else kind
     if not is_dataclass(made):
@@ -60,10 +60,10 @@ def option_types(kind: Callable[..., object]) -> dict[str, Any]:
 
 
 def make_encoder(kind: Callable[..., Built], text: str, *, as_detector: bool = False) -> Built:
-    """What `kind`, which `text` names, makes of the options in `text`.
+    """Call `kind` with the options in `text`.
 
-    With `as_detector` it is to rank moments by itself, also where its features are no score. A
-    `ValueError` says which options there are.
+    With `as_detector` the encoder must rank moments without a gate, so `reads` defaults to
+    `activity` where there is such an option. A `ValueError` lists the valid options.
     """
     name, options = split_name(text)
     types = option_types(kind)
@@ -73,7 +73,7 @@ def make_encoder(kind: Callable[..., Built], text: str, *, as_detector: bool = F
 
 
 def with_machine_options(encoder: Encoder, options: Mapping[str, str]) -> Encoder:
-    """The same encoder on another machine: `MACHINE_OPTIONS` alone may change."""
+    """The encoder with other `MACHINE_OPTIONS`; `ValueError` for any other option."""
     made: Any = encoder
     for option in options:
         if option not in MACHINE_OPTIONS:
@@ -88,9 +88,9 @@ def with_machine_options(encoder: Encoder, options: Mapping[str, str]) -> Encode
 
 
 def portable_options(encoder: Encoder) -> dict[str, Any]:
-    """The options that change what is heard, for a gate to remember: none of `MACHINE_OPTIONS`.
+    """The options that change the features, to be stored in a gate: none of `MACHINE_OPTIONS`.
 
-    An encoder whose weights a user brings is held to them: `expects` is what they are now.
+    Where weights come from the user, `expects` is set to their current hash.
     """
     made: Any = encoder
     kept = [name for name in option_types(type(made)) if name not in MACHINE_OPTIONS]
@@ -101,7 +101,7 @@ def portable_options(encoder: Encoder) -> dict[str, Any]:
 def _parse_options(
     name: str, types: Mapping[str, Any], options: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The options as their fields have them."""
+    """The options converted to the types of their fields."""
     for option in options:
         if option not in types:
             known = ", ".join(types) or "none"
@@ -113,7 +113,7 @@ def _parse_option(option: str, text: str, wanted: Any) -> Any:
     if get_origin(wanted) is UnionType:  # such as `float | None`
         wanted = next(kind for kind in get_args(wanted) if kind is not type(None))
     if get_origin(wanted) is Literal:
-        wanted = str  # its encoder knows which words there are
+        wanted = str  # the encoder itself checks the value
     if wanted is bool and text in ("true", "false"):
         return text == "true"
     if wanted not in (int, float, str, Path):
@@ -125,12 +125,12 @@ def _parse_option(option: str, text: str, wanted: Any) -> Any:
 
 
 def encoder_files(name: str) -> dict[str, str]:
-    """What the encoder `name` needs of the catalogue, by the option that says where it lies."""
+    """The catalogue files that the encoder `name` needs, by the option for their path."""
     return {"weights": name} if name in PRETRAINED else FILES.get(name, {})
 
 
 def weights_options(folder: Path, name: str) -> dict[str, str]:
-    """The options that say where in `folder` the files of `name` lie; none unless all do."""
+    """The path options of the files of `name` in `folder`; empty unless all are there."""
     if name in PRETRAINED:
         try:
             return {"weights": str(find_checkpoint(name, folder))} if folder.is_dir() else {}

@@ -1,4 +1,4 @@
-"""What the energy of the sound tells, without a model."""
+"""Encoders of the sound's energy, without a model."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Energy(SoundEncoder):
 
 @dataclass(frozen=True, slots=True)
 class EnergyVariance(SoundEncoder):
-    """How restless the level is: its variance in dB over the seconds around each step."""
+    """The variance of the level in dB over the seconds around each step."""
 
     around: float = 1.0
-    """Seconds of the stretch the variance is taken over, centred on the step."""
+    """Seconds that the variance is computed over, centred on the step."""
     floor_db: float = -70.0
-    """Levels below this count as this, so that numerical silence is not restless."""
+    """Lower levels are raised to this, so that numerical silence has no variance."""
 
     def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
         """The energy variance of `sound`."""

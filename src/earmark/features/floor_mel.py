@@ -1,4 +1,4 @@
-"""The default encoder: log-mel levels against the noise floor and the recent past."""
+"""The default encoder: log-mel levels relative to the noise floor and to the recent past."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from earmark.media import Sound
 from earmark.timeline import CLOCK_RATE, HOP, FloatArray, Track
 
 FINE_BANDS = 64
-"""Mel bands whose logarithms are averaged into `FloorMel.bands`: a tone fills only one of them."""
+"""Narrow mel bands whose logarithms are averaged into `FloorMel.bands`; a tone fills only one."""
 
 
 @dataclass(frozen=True, slots=True)
 class FloorMel(SoundEncoder):
-    """Levels above the noise floor, then levels against the recent past; a few bands of each.
+    """Levels above the noise floor, then levels relative to the recent past, in a few bands each.
 
-    The floor of a band is the quietest second heard so far, and rises slowly, so that a louder
-    place becomes the new floor after some minutes while half a minute of drilling does not:
+    The floor of a band is the quietest second so far, and rises slowly: a louder place becomes the
+    new floor after some minutes, while half a minute of drilling does not:
 
         level  ▁▁▁▂▇▇▇▇▇▂▁▁▁▅▅▅▅▅▅▅▅▅▅▅▅▅▅
         floor  ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▂▂▂▃▃▃▄▄▄▅▅▅▅
@@ -31,11 +31,11 @@ class FloorMel(SoundEncoder):
 
     bands: int = 8
     rise: float = 0.02
-    """Natural-log units a second by which the floor rises where nothing holds it down."""
+    """Natural-log units a second by which the floor rises while the level is above it."""
     memory: float = 30.0
-    """Seconds after which a moment of the recent past has faded to 1/e of its weight."""
+    """Time constant in seconds of the recent past: the weight decays to 1/e."""
     least_spread: float = 0.5
-    """Natural-log units; a band calmer than this is not blown up."""
+    """Natural-log units; smaller spreads are raised to this before dividing."""
 
     @property
     def channels(self) -> int:
@@ -43,7 +43,7 @@ class FloorMel(SoundEncoder):
         return 2 * self.bands
 
     def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
-        """The levels of `sound` above its floor, beside those against its recent past."""
+        """The levels of `sound` above the floor, then those relative to the recent past."""
         weights = mel_weights(FINE_BANDS)
         floor = NoiseFloor(self.rise * HOP)
         past = RunningMoments(self.memory, self.bands)
@@ -56,10 +56,9 @@ class FloorMel(SoundEncoder):
 
 
 class RunningMoments:
-    """Exponentially fading mean of a signal and of its square, carried from block to block.
+    """Exponential moving mean of a signal and of its square; keeps its state between blocks.
 
-    A first-order filter, written out: importing a library's costs more time than an hour of sound
-    takes to filter.
+    A first-order filter of our own: importing a library's takes longer than filtering an hour.
     """
 
     def __init__(self, memory: float, bands: int) -> None:
@@ -69,13 +68,13 @@ class RunningMoments:
         self._steps = 0
 
     def normalise(self, levels: FloatArray, least_spread: float) -> FloatArray:
-        """`levels`, which follow the last ones, less their mean, over their spread."""
+        """The next block of `levels`, minus the moving mean, divided by the moving spread."""
         both = np.concatenate([levels, levels**2], axis=1).astype(float)
         starts = range(0, len(both), self._stride)
         faded = np.concatenate([self._filter(both[one : one + self._stride]) for one in starts])
         count = self._steps + np.arange(1, len(levels) + 1)
         self._steps += len(levels)
-        faded /= (1 - self._keep**count)[:, None]  # the weights so far, so that they sum to 1
+        faded /= (1 - self._keep**count)[:, None]  # divide by the sum of the weights so far
         mean, square = np.split(faded, 2, axis=1)
         spread = np.sqrt(np.maximum(square - mean**2, least_spread**2))
         return np.asarray((levels - mean) / spread)
@@ -91,7 +90,7 @@ class RunningMoments:
 
 
 class NoiseFloor:
-    """The lowest level of a second so far, raised by `rise` a step; carried from block to block."""
+    """The lowest one-second mean level so far, rising by `rise` per step; keeps its state."""
 
     def __init__(self, rise: float) -> None:
         self._rise = rise
@@ -99,9 +98,9 @@ class NoiseFloor:
         self._before = np.zeros((0, 0))
 
     def advance(self, levels: FloatArray) -> FloatArray:
-        """The floor at every row of `levels`, which follow the last ones.
+        """The floor at every row of the next block of `levels`.
 
-        Before the beginning the first row is taken to have lasted.
+        Before the first block, the first row is repeated.
         """
         if self._last is None:
             self._before = np.repeat(levels[:1].astype(float), CLOCK_RATE - 1, axis=0)

@@ -21,15 +21,15 @@ from earmark.timeline import CLOCK_RATE, Track
 
 @dataclass(frozen=True, slots=True)
 class Flux(SoundEncoder):
-    """Onset strength: the rise of the log-mel spectrum over 10 ms, meaned over the bands.
+    """Onset strength: the rise of the log-mel spectrum over 10 ms, averaged over the bands.
 
-    Falls count as nothing. A step takes its strongest 10 ms.
+    Falls count as 0. The value of a step is the maximum of its 10 ms intervals.
     """
 
     bands: int = 40
 
     def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
-        """The spectral flux of `sound`; the first 10 ms have nothing to rise from and are 0."""
+        """The spectral flux of `sound`; 0 in the first 10 ms."""
         weights, before = mel_weights(self.bands), None
         for power, first in power_spectra(sound):
             levels = np.log(serial_matmul(power.reshape(-1, len(weights)), weights) + POWER_FLOOR)

@@ -1,4 +1,4 @@
-"""An encoder over log-mel spectra: levels against the recent past."""
+"""An encoder of log-mel spectra: levels relative to the recent past."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from earmark.timeline import CLOCK_RATE, Track
 
 @dataclass(frozen=True, slots=True)
 class LogMel(SoundEncoder):
-    """Log-mel energies, less each channel's running mean, over its running spread.
+    """Log-mel energies, minus each channel's moving mean, divided by its moving spread.
 
-    The running values look back over `memory` seconds with exponentially fading weight, so rooms,
-    microphones and drifting noise cancel and the features need one pass and constant memory. At
-    the beginning the weights are those of what has been heard so far.
+    The weights of the past decay exponentially with the time constant `memory`, so that rooms,
+    microphones and drifting noise cancel, in one pass and constant memory. At the beginning the
+    weights are normalised over the sound so far.
     """
 
     bands: int = 64
     memory: float = 30.0
-    """Seconds after which a moment has faded to 1/e of its weight."""
+    """Time constant in seconds: the weight decays to 1/e."""
     least_spread: float = 0.5
-    """Natural-log units; a channel calmer than this is not blown up."""
+    """Natural-log units; smaller spreads are raised to this before dividing."""
 
     @property
     def channels(self) -> int:

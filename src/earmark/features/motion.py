@@ -1,11 +1,11 @@
-"""Motion seen: the visual frontlines the paper compares with. All of the video is decoded.
+"""Motion in the video: the visual frontlines the paper compares with. All video is decoded.
 
-Every two pictures that follow each other give one amount of motion, which lies on the steps between
-them, a second's worth of motion counting the same at any frame rate:
+Each pair of consecutive frames gives one amount of motion for the steps between them, scaled so
+that it does not depend on the frame rate:
 
     pictures   P0      P1      P2        P3
     motion     |--0-1--|--1-2--|---2-3---|
-    clock      | . | . | . | . | . | . | . |       a step takes what lies on its middle
+    clock      | . | . | . | . | . | . | . |       a step takes the value at its middle
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TRACK_STEPS = 30 * CLOCK_RATE
 
 
 class Motion(ABC):
-    """An encoder that watches instead of listening: one value per step, 0 where nothing moves."""
+    """An encoder of the video: one value per step, 0 where nothing moves."""
 
     __slots__ = ()
 
@@ -42,7 +42,7 @@ class Motion(ABC):
         return 1
 
     def __call__(self, recording: Recording, *, meter: Meter) -> Iterator[Track]:
-        """The motion in `recording`; `MediaError` where there are no pictures."""
+        """The motion in `recording`; `MediaError` without a video stream."""
         steps = math.ceil(recording.duration * CLOCK_RATE - 1e-9)
         shown = scan_video(recording, width_pixels=self.width_pixels, meter=meter)
         return place_on_clock(self._changes(shown), steps)
@@ -56,12 +56,12 @@ class Motion(ABC):
 
     @abstractmethod
     def measure_motion(self, before: Pixels, after: Pixels) -> float:
-        """How much moves from one grey picture to the next."""
+        """The amount of motion from one grey frame to the next."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Motion between two pictures."""
+    """Motion between two frames, at `start` and `end` seconds."""
 
     start: float
     end: float
@@ -70,7 +70,7 @@ class Change:
 
 
 def place_on_clock(changes: Iterable[Change], steps: int) -> Iterator[Track]:
-    """Changes in order on `steps` steps of the clock; 0 before the first and after the last."""
+    """Tracks of `steps` steps from `changes` in order of time; 0 before the first and after all."""
     amounts = _amounts(changes, steps)
     for first in range(0, steps, TRACK_STEPS):
         values = np.fromiter(islice(amounts, TRACK_STEPS), np.float32)
@@ -89,7 +89,7 @@ def _amounts(changes: Iterable[Change], steps: int) -> Iterator[float]:
 
 @dataclass(frozen=True, slots=True)
 class FrameDifference(Motion):
-    """How much the grey of the pixels changes, meaned over the picture; white to black is 1."""
+    """The mean absolute change of grey values over the frame; white to black is 1."""
 
     width_pixels: int = 160
 
@@ -100,14 +100,14 @@ class FrameDifference(Motion):
 
 @dataclass(frozen=True, slots=True)
 class OpticalFlow(Motion):
-    """How far the picture moves, meaned over its pixels, in widths of the picture.
+    """The mean length of the optical flow over the pixels, in frame widths.
 
     Dense flow by polynomial expansion (Farnebäck, SCIA 2003), as OpenCV computes it.
     """
 
     width_pixels: int = 160
     is_compensated: bool = False
-    """Whether the median flow is taken away first: what is left is not the wearer's own motion."""
+    """Whether the median flow is subtracted first, to remove the wearer's own motion."""
 
     def measure_motion(self, before: Pixels, after: Pixels) -> float:
         """The mean length of the flow vectors."""
@@ -122,7 +122,7 @@ class OpticalFlow(Motion):
 
 @dataclass(frozen=True, slots=True)
 class CompensatedFlow(OpticalFlow):
-    """Optical flow less the wearer's own motion."""
+    """Optical flow without the wearer's own motion."""
 
     is_compensated: bool = True
 

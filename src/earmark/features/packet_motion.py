@@ -1,4 +1,4 @@
-"""Motion told by the sizes of video packets, without a byte of video."""
+"""Motion estimated from the sizes of video packets, without reading any video."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from earmark.timeline import CLOCK_RATE, FloatArray, Track
 
 @dataclass(frozen=True, slots=True)
 class Packets:
-    """How much more the encoder spent on a moment than on the minute around it, in nats.
+    """The log packet size relative to the minute around it, in nats.
 
-    What moves costs bits. Key frames cost bits whether anything moves or not, so they are left
-    out and their moment is filled in from its neighbours; packets of the frame types of one
-    group differ in size by design, so sizes are meaned over `smooth` seconds; and rate control
-    drifts, so the running median over `drift` seconds is taken away.
+    Motion costs bits. Key frames cost bits with or without motion, so they are left out and
+    interpolated; frame types within a group of pictures differ in size by design, so sizes are
+    averaged over `smooth` seconds; and rate control drifts, so the running median over `drift`
+    seconds is subtracted.
     """
 
     smooth: float = 0.4
-    """Seconds; longer than any usual run of frames between two reference frames."""
+    """Seconds; longer than the usual distance between two reference frames."""
     drift: float = 60.0
     """Seconds of the running median."""
 
@@ -34,12 +34,12 @@ class Packets:
         return 1
 
     def __call__(self, recording: Recording, *, meter: Meter) -> Iterator[Track]:
-        """The packet motion of `recording`; `NoVideoIndex` where the sizes are not indexed."""
+        """The packet motion of `recording`; `NoVideoIndex` if the file has no index of sizes."""
         packets = recording.video_packets(meter=meter)
         yield Track(self.motion(packets, recording.duration))
 
     def motion(self, packets: VideoPackets, duration: float) -> FloatArray:
-        """Motion on the 25 Hz clock; flat 0 where no packet says anything."""
+        """Motion on the 25 Hz clock; all 0 if there are no packets besides key frames."""
         steps = math.ceil(duration * CLOCK_RATE - 1e-9)
         plain = ~packets.is_key
         place = np.floor(packets.times[plain] * CLOCK_RATE).astype(np.intp)
@@ -55,7 +55,7 @@ class Packets:
         return (level - self._drift(level)).astype(np.float32)
 
     def _drift(self, level: FloatArray) -> FloatArray:
-        """The running median, taken once a second and drawn as lines in between."""
+        """The running median, computed once a second and interpolated linearly."""
         from scipy.ndimage import median_filter
 
         knots = np.arange(CLOCK_RATE // 2, max(len(level), CLOCK_RATE), CLOCK_RATE)
@@ -65,7 +65,7 @@ class Packets:
 
 
 def _smooth(values: FloatArray, width: int) -> FloatArray:
-    """Twice the running mean: a triangle, which lets less of a repeating pattern through."""
+    """The running mean applied twice: a triangular kernel, which damps periodic patterns more."""
     from scipy.ndimage import uniform_filter1d
 
     once = uniform_filter1d(values, width, mode="constant")

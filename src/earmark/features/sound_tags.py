@@ -1,4 +1,4 @@
-"""Encoders over classes that have names, and what is made of their scores."""
+"""Encoders over named sound classes: tags and activity from their scores."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from earmark.media import Meter, Recording
 from earmark.timeline import FloatArray, Span
 
 BACKGROUND = "Silence"
-"""From this class of AudioSet to the last they name rooms, noise and the recording itself."""
+"""The first of the last AudioSet classes, which name rooms, noise and the recording itself."""
 
 MAX_TAGS = 3
-"""Names a stretch has at most."""
+"""Tags of one span at most."""
 
 MIN_PROBABILITY = 0.2
-"""Probability from which on a class is named."""
+"""Least probability of a class that becomes a tag."""
 _MIN_LOGIT = math.log(MIN_PROBABILITY / (1 - MIN_PROBABILITY))
 
 
 class SoundTagger(SoundEncoder):
-    """An encoder that can say in words what is heard.
+    """An encoder whose classes have names.
 
     Its option `reads` chooses `logits`, one class per channel, or `activity`: the highest posterior
     of any class that hands can cause; 0 where it is below `threshold`.
@@ -37,7 +37,7 @@ class SoundTagger(SoundEncoder):
     reads: str
     threshold: float
     excluded: tuple[str, ...] | None = None
-    """Names of the classes that are no activity; None for the documented list."""
+    """Names of classes that are not activity; None for the documented list."""
 
     @property
     @abstractmethod
@@ -45,10 +45,10 @@ class SoundTagger(SoundEncoder):
         """The names of the classes, in the order of the logits."""
 
     def tags(self, recording: Recording, spans: Sequence[Span]) -> list[tuple[str, ...]]:
-        """What is heard in each of `spans`, likeliest first; the recording is heard once.
+        """The classes in each of `spans`, likeliest first; the recording is decoded once.
 
-        A class is as likely in a span as at its likeliest moment there, and named where that is at
-        least `MIN_PROBABILITY`. Spans may overlap and come in any order.
+        The probability of a class in a span is its maximum over the span; classes below
+        `MIN_PROBABILITY` are left out. Spans may overlap and come in any order.
         """
         listener = replace(self, reads="logits", threshold=0.0)  # type: ignore[type-var]
         best = np.full((len(spans), len(self.classes)), -np.inf, dtype=np.float32)
@@ -68,7 +68,7 @@ class SoundTagger(SoundEncoder):
         ]
 
     def _activity(self, posteriors: FloatArray) -> FloatArray:
-        """The greatest of each row, `(steps,)`, of any class that hands may have to do with."""
+        """The highest posterior in each row of any class that hands can cause, `(steps,)`."""
         excluded = not_manipulation() if self.excluded is None else frozenset(self.excluded)
         kept = np.flatnonzero([name not in excluded for name in self.classes])
         if len(kept) == 0:

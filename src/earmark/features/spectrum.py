@@ -1,4 +1,4 @@
-"""Short-time spectra and the mel scale: the common ground of `flux` and `log-mel`."""
+"""Short-time spectra and mel bands, shared by `flux`, `log-mel` and `floor-mel`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ SPECTRA = 4
 """Spectra in one step of the clock: one every 10 ms."""
 
 SPECTRA_PER_BLOCK = 512
-"""Spectra that are made at once; 3,000 at once take a fifth longer, and fault in their memory."""
+"""Spectra computed at once; 3,000 at once take a fifth longer because of page faults."""
 
 SMALL_PRODUCT = 1 << 19
-"""Multiplications up to which OpenBLAS stays on one thread, with room to spare."""
+"""Multiplications up to which OpenBLAS stays on one thread, with a margin."""
 
 MAX_COLUMNS = 128
-"""Columns of such a product, at most."""
+"""Columns of such a product at most."""
 
 POWER_FLOOR = 1e-8
 """Power added before the logarithm: -80 dB, where a full-scale tone has its mean square, 0.5."""
@@ -34,10 +34,9 @@ SILENCE_DB = -100.0
 
 
 def power_spectra(sound: Iterable[Sound]) -> Iterator[tuple[FloatArray, int]]:
-    """Power of `sound`, `(steps, SPECTRA, WINDOW // 2 + 1)`, with the number of the first step.
+    """Power spectra of `sound`, `(steps, SPECTRA, WINDOW // 2 + 1)`, and the first step's number.
 
-    Spectrum k of a step is centred in the k-th quarter of it, so nothing of a step's sound is
-    missing from its row.
+    Spectrum k of a step is centred in its k-th quarter, so that a row covers all sound of its step.
     """
     from scipy import fft  # four times as quick as NumPy's on float32, and slow to import
 
@@ -56,11 +55,11 @@ def power_spectra(sound: Iterable[Sound]) -> Iterator[tuple[FloatArray, int]]:
 
 
 def serial_matmul(rows: FloatArray, weights: FloatArray) -> FloatArray:
-    """`rows @ weights`, a small part at a time.
+    """`rows @ weights`, computed in small parts on one thread.
 
-    A product this large wakes the linear algebra library's threads, which then spin between
-    blocks and cost more than they give: half of all the time, measured on two cores, and ten times
-    all the rest where the other core has work of its own.
+    A large product starts the threads of the linear algebra library, which then spin between
+    blocks and cost more than they save: half of the total time, measured on two cores, and ten
+    times all the rest if the other core is busy.
     """
     inner, columns = weights.shape
     wide = min(columns, MAX_COLUMNS)
@@ -75,9 +74,9 @@ def serial_matmul(rows: FloatArray, weights: FloatArray) -> FloatArray:
 
 @cache
 def mel_weights(bands: int, *, low: float = 50.0, high: float = 7_800.0) -> FloatArray:
-    """Triangles evenly spaced on the mel scale, `(WINDOW // 2 + 1, bands)`, each summing to 1.
+    """Triangular bands evenly spaced on the mel scale, `(WINDOW // 2 + 1, bands)`; sums are 1.
 
-    Mel as 2595 log10(1 + f / 700) (O'Shaughnessy). Every band holds at least one bin.
+    Mel is 2595 log10(1 + f / 700) (O'Shaughnessy). Every band has at least one bin.
     """
     edges = to_hertz(np.linspace(to_mel(low), to_mel(high), bands + 2))
     bins = np.arange(WINDOW // 2 + 1)[:, None] * SAMPLE_RATE / WINDOW
@@ -89,7 +88,7 @@ def mel_weights(bands: int, *, low: float = 50.0, high: float = 7_800.0) -> Floa
 
 
 def triangles_between(edges: FloatArray, bins: FloatArray) -> FloatArray:
-    """Each from 0 at an edge over 1 at the next to 0 at the one after, `(bins, bands)`.
+    """Triangles from 0 at one edge to 1 at the next and 0 at the one after, `(bins, bands)`.
 
     `edges` has two more values than there are bands; `bins` is a column, both in hertz.
     """
@@ -101,7 +100,7 @@ def triangles_between(edges: FloatArray, bins: FloatArray) -> FloatArray:
 def hertz_bands(
     bands: int, *, size: int, sample_rate: int, low: float, high: float, slaney: bool
 ) -> FloatArray:
-    """Triangles that are straight in hertz, `(bands, size // 2 + 1)`.
+    """Triangular bands that are linear in hertz, `(bands, size // 2 + 1)`.
 
     Evenly spaced either on O'Shaughnessy's mel scale with peaks of 1, or on Slaney's with equal
     areas.
@@ -115,17 +114,17 @@ def hertz_bands(
 
 
 def to_mel(frequency: FloatArray | float) -> FloatArray:
-    """Hertz on O'Shaughnessy's mel scale."""
+    """Frequency in hertz as mel on O'Shaughnessy's scale."""
     return 2595.0 * np.log10(1.0 + frequency / 700.0)
 
 
 def to_hertz(mel: FloatArray) -> FloatArray:
-    """The frequency at a place on O'Shaughnessy's mel scale."""
+    """Mel on O'Shaughnessy's scale as frequency in hertz."""
     return 700.0 * (10.0 ** (mel / 2595.0) - 1.0)
 
 
 def _slaney_mel(frequency: FloatArray) -> FloatArray:
-    """Linear to 1 kHz at 66.7 Hz a mel, then 27 mels to every factor of 6.4."""
+    """Slaney's mel: linear to 1 kHz at 66.7 Hz per mel, then 27 mels per factor of 6.4."""
     above = 15.0 + np.log(np.maximum(frequency, 1e-9) / 1000.0) * 27.0 / np.log(6.4)
     return np.where(frequency < 1000.0, frequency * 3.0 / 200.0, above)
 
@@ -136,6 +135,6 @@ def _slaney_hertz(mel: FloatArray) -> FloatArray:
 
 
 def decibels(energy: FloatArray) -> FloatArray:
-    """Level of a root mean square, 0 dB at full scale and never below `SILENCE_DB`."""
+    """The level of a root mean square in dB of full scale; at least `SILENCE_DB`."""
     least = np.float32(10.0 ** (SILENCE_DB / 20))
     return 20 * np.log10(np.maximum(energy, least))
