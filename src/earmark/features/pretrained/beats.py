@@ -111,8 +111,8 @@ class _Layer(nn.Module):
 
     def forward(self, rows: Tensor, bias: Tensor) -> Tensor:
         rows = self.self_attn_layer_norm(rows * self._shortcut + self.self_attn(rows, bias))
-        update = self.fc2(F.gelu(self.fc1(rows)))
-        return self.final_layer_norm(rows * self._shortcut + update)
+        residual = self.fc2(F.gelu(self.fc1(rows)))
+        return self.final_layer_norm(rows * self._shortcut + residual)
 
 
 class _GatedAttention(nn.Module):

@@ -99,8 +99,8 @@ class _Block(nn.Module):
         self._has_shortcut = shape.stride == (1, 1) and channels == out
 
     def forward(self, maps: Tensor) -> Tensor:
-        moved: Tensor = self.block(maps)
-        return moved + maps if self._has_shortcut else moved
+        residual: Tensor = self.block(maps)
+        return residual + maps if self._has_shortcut else residual
 
 
 class _SqueezeExcite(nn.Module):

@@ -157,9 +157,9 @@ class _Bottleneck(nn.Module):
 
     def forward(self, maps: Tensor) -> Tensor:
         """Maps of four times the inner channels."""
-        news = maps
+        residual = maps
         for layer in ("a", "b"):
-            news = F.relu(self.branch2[f"{layer}_bn"](self.branch2[layer](news)))
-        news = self.branch2["c_bn"](self.branch2["c"](news))
+            residual = F.relu(self.branch2[f"{layer}_bn"](self.branch2[layer](residual)))
+        residual = self.branch2["c_bn"](self.branch2["c"](residual))
         shortcut = self.branch1_bn(self.branch1(maps)) if self._has_projection else maps
-        return F.relu(shortcut + news)
+        return F.relu(shortcut + residual)
