@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from earmark.captioning.activity import same_activity
-from earmark.captioning.activity_meaning import ALIKE, ActivityMeaning
+from earmark.captioning.activity_meaning import LEAST_SIMILARITY, ActivityMeaning
 from earmark.models.sentence_encoder import SentenceEncoder
 
 APART = (1, 2, 5, 20)
@@ -54,7 +54,10 @@ def main() -> None:
         own = [pair for pair in pairs if zlib.crc32(pair[0]["participant_id"].encode()) % 2 == half]
         truth = np.array([is_same(*pair) for pair in own])
         texts = [(one["narration"], other["narration"]) for one, other in own]
-        for how, agree in (("words", same_activity), (f"words or meaning {ALIKE}", meaning)):
+        for how, agree in (
+            ("words", same_activity),
+            (f"words or meaning {LEAST_SIMILARITY}", meaning),
+        ):
             said = np.array([agree(*pair) for pair in texts])
             shares = (100 * said[truth].mean(), 100 * said[~truth].mean())
             print(f"| {name} | {len(own)} | {how} | {shares[0]:.1f} % | {shares[1]:.1f} % |")

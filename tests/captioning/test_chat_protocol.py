@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from earmark.captioning import activity
 from earmark.captioning.chat_protocol import (
-    DEEPEST,
     MOST_CHARACTERS,
+    MOST_LEVELS,
     Usage,
     read_json,
     read_reply,
@@ -93,7 +93,7 @@ def test_what_is_nested_too_deep_is_left_out_and_the_rest_is_read(depth, closed)
     levels = 0
     while value := value["deep"] if isinstance(value, dict) else (value or [None])[0]:
         levels += 1
-    assert levels < DEEPEST
+    assert levels < MOST_LEVELS
 
 
 def test_a_string_that_never_ends_takes_no_longer_than_the_rest():
@@ -172,9 +172,9 @@ def test_the_name_of_a_model_is_no_longer_than_one():
 
 def test_an_answer_to_a_schema_may_be_nested_so_deep_and_no_deeper():
     asked = ask_about(frames=False, schema={"type": "array"})
-    for depth in (DEEPEST, DEEPEST + 1, 5000):
+    for depth in (MOST_LEVELS, MOST_LEVELS + 1, 5000):
         reply = {"choices": [{"message": {"content": "[" * depth + "]" * depth}}]}
-        if depth == DEEPEST:
+        if depth == MOST_LEVELS:
             assert read(reply, asked).data is not None
             continue
         with pytest.raises(UnreadableAnswer, match=r"nested|not JSON"):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import socket
 
-from earmark.captioning.discovery import EXTRAS, USUAL, Discovery, doctor
+from earmark.captioning.discovery import DEFAULT_ADDRESSES, EXTRAS, Discovery, doctor
 from fault_server import fault_server
 from vlm_server import vlm_server
 
@@ -66,5 +66,5 @@ def test_extras_are_installed_or_say_how_to_be():
 
 
 def test_the_usual_places_are_distinct_and_the_extras_real():
-    assert len(set(USUAL.values())) == len(USUAL)
+    assert len(set(DEFAULT_ADDRESSES.values())) == len(DEFAULT_ADDRESSES)
     assert {"local", "transformers"} <= set(EXTRAS)

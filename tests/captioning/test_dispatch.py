@@ -19,7 +19,7 @@ import pytest
 
 from earmark.captioning import chat_protocol
 from earmark.captioning.captioner import TagsCaptioner
-from earmark.captioning.dispatch import AHEAD, dispatch
+from earmark.captioning.dispatch import QUEUED_AHEAD, dispatch
 from earmark.captioning.limits import CURRENCY, Limits
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.captioning.request import Answer, Request
@@ -212,7 +212,7 @@ def test_requests_are_taken_only_as_workers_come_free():
     captioner = Scripted(lambda _: Answer("A hand stirs.", "scripted"))
     outcome.of(counting(), captioner, Limits(concurrency=3))
     assert taken == len(outcome.answers) == 40
-    assert most <= 3 + AHEAD + 1  # in flight, queued, in hand
+    assert most <= 3 + QUEUED_AHEAD + 1  # in flight, queued, in hand
 
 
 def test_an_outcome_is_logged_at_once_and_not_when_the_next_request_is_made():
@@ -330,17 +330,20 @@ def test_what_is_held_and_what_was_spent_before_count_for_the_caps():
         (Limits(max_spend=1.0 + 3 * 2.34, input_price=1e4, output_price=1e5), True),
         (Limits(max_spend=0.99 + 3 * 2.34, input_price=1e4, output_price=1e5), False),
     ):
-        obstacle = UsageCounter(limits, tally).obstacle(held, request)
-        assert (obstacle is None) == room, limits
+        exceeded_limit = UsageCounter(limits, tally).exceeded_limit(held, request)
+        assert (exceeded_limit is None) == room, limits
 
 
 @pytest.mark.parametrize(("failed", "stops"), [(4, False), (5, True), (6, True)])
 def test_failures_in_a_row_stop_at_the_most(failed, stops):
     tally = Tally(failures_in_a_row=failed, last_reason="busy")
     counter = UsageCounter(Limits(most_failures=5), tally)
-    obstacle = counter.obstacle([], next(requests(1)))
-    assert obstacle == (f"{failed} calls in a row failed, the last: busy" if stops else None)
-    assert UsageCounter(Limits(most_failures=None), tally).obstacle([], next(requests(1))) is None
+    exceeded_limit = counter.exceeded_limit([], next(requests(1)))
+    assert exceeded_limit == (f"{failed} calls in a row failed, the last: busy" if stops else None)
+    assert (
+        UsageCounter(Limits(most_failures=None), tally).exceeded_limit([], next(requests(1)))
+        is None
+    )
 
 
 def test_a_cap_that_is_just_enough_stops_nothing():
@@ -587,7 +590,7 @@ def test_out_of_memory_in_the_parser_costs_one_answer_and_is_paid_for(monkeypatc
 def test_a_server_that_only_fails_is_left_alone():
     limits = Limits(concurrency=2, most_failures=5)
     outcome, tally, count = run(then="400", count=100, limits=limits)
-    assert 5 <= count < 5 + 2 + AHEAD, "those in flight and queued at the fifth"
+    assert 5 <= count < 5 + 2 + QUEUED_AHEAD, "those in flight and queued at the fifth"
     assert len(outcome.failures) == count
     assert "calls in a row failed, the last: " in tally.stopped and "(400)" in tally.stopped
 

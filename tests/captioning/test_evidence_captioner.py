@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from earmark.captioning.captioner import TagsCaptioner
-from earmark.captioning.chat_protocol import body
+from earmark.captioning.chat_protocol import chat_body
 from earmark.captioning.request import Request
 from earmark.captioning.wrapped_captioner import EvidenceCaptioner
 from earmark.evidence.evidence_entry import EvidenceEntry
@@ -45,7 +45,7 @@ def test_what_is_found_in_the_frames_goes_with_the_answer_and_to_the_captioner()
 def test_evidence_is_in_what_is_sent_and_not_in_the_identity():
     told = replace(shown(REQUEST), evidence=tuple(Sees()([1], REQUEST.span)), is_looked_at=True)
     assert told.identity == REQUEST.identity
-    (message,) = body(told, form="images")["messages"]
+    (message,) = chat_body(told, form="images")["messages"]
     assert message["content"][-1]["text"].endswith('seen: "1 frames"')
     assert told.most_tokens[0] > REQUEST.most_tokens[0]
 

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from earmark.captioning.chat_protocol import body
+from earmark.captioning.chat_protocol import chat_body
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.captioning.openai_endpoint import Endpoint, retry_after
 from earmark.errors import CallRejected, CallTimeout, UnreadableAnswer
@@ -231,7 +231,7 @@ def test_one_frame_is_an_image_and_nothing_is_found_out():
 
 
 def test_the_body_of_images_has_their_times_and_sizes():
-    asked = body(ask_about((1.0, 3.5), tokens=8, size=(640, 640), model="m"), form="images")
+    asked = chat_body(ask_about((1.0, 3.5), tokens=8, size=(640, 640), model="m"), form="images")
     first, picture, second, _, question = asked["messages"][0]["content"]
     assert (first["text"], second["text"]) == ("0:00:01.0:", "0:00:03.5:")
     assert question == {"type": "text", "text": "What is done here?"}
@@ -243,19 +243,21 @@ def test_the_body_of_images_has_their_times_and_sizes():
 
 
 def test_the_body_of_one_image_has_no_time():
-    picture, question = body(ask_about((1.0,), model="m"), form="images")["messages"][0]["content"]
+    picture, question = chat_body(ask_about((1.0,), model="m"), form="images")["messages"][0][
+        "content"
+    ]
     assert (picture["type"], question["type"]) == ("image_url", "text")
 
 
 def test_a_window_of_no_length_is_a_clip_of_one_frame():
     request = ask_about((1.0, 1.0), tokens=128, model="m", span=Span(1.0, 1.0))
-    clip = body(request, form="video")["media_io_kwargs"]["video"]
+    clip = chat_body(request, form="video")["media_io_kwargs"]["video"]
     assert (clip["total_num_frames"], clip["frames_indices"]) == (1, [0, 0])
 
 
 def test_the_body_of_a_video_has_the_places_of_its_frames():
     request = ask_about((5.0, 7.98), tokens=128, model="m", temperature=None, schema=SCHEMA)
-    asked = body(request, form="video")
+    asked = chat_body(request, form="video")
     (video, _) = asked["messages"][0]["content"]
     head, *pictures = video["video_url"]["url"].split(",")
     assert head == "data:video/jpeg;base64" and len(pictures) == 2

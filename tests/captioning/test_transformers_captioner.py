@@ -97,7 +97,7 @@ def test_a_temperature_of_its_own_is_the_checkpoints(loaded):
             said[warmth] = set()
             for seed in range(3):
                 torch.manual_seed(seed)
-                said[warmth].add(tuple(loaded.write(inputs, asked, seconds=600.0)))
+                said[warmth].add(tuple(loaded.generate(inputs, asked, seconds=600.0)))
     finally:
         own.do_sample, own.temperature = before
     assert (len(said[0.0]), len(said[None])) == (1, 3)

@@ -16,7 +16,7 @@ from typing import Any
 from earmark.captioning.prompt import Prompt
 from earmark.evidence.word_stems import stems
 
-TITLE = "caption_and_activity"
+SCHEMA_TITLE = "caption_and_activity"
 """Names a schema that holds no more than earmark's own fields: an answer without it can be read."""
 
 FIELDS: Mapping[str, Any] = {
@@ -28,14 +28,14 @@ FIELDS: Mapping[str, Any] = {
 }
 
 SCHEMA: Mapping[str, Any] = {
-    "title": TITLE,
+    "title": SCHEMA_TITLE,
     "type": "object",
     "properties": {"caption": {"type": "string"}, **FIELDS},
     "required": ["caption", *FIELDS],
     "additionalProperties": False,
 }
 
-NONE = re.compile(
+NO_ACTIVITY = re.compile(
     r"\b(?:nothing (?:is|else|much|being|happen\w*|appears|seems)|no (?:activity|action|one is)"
     r"|not (?:doing|performing|engaged)|(?:is|are|stands?|sits?) still|idle|inactive)\b"
     r"|^\W*(?:nothing|none|n/a|no)\W*$",
@@ -43,11 +43,11 @@ NONE = re.compile(
 )
 """Words for that nothing is being done."""
 
-LINE = re.compile(r"^\W*activity\W*[:=]\W*(.*?)\W*$", re.IGNORECASE | re.MULTILINE)
+ACTIVITY_LINE = re.compile(r"^\W*activity\W*[:=]\W*(.*?)\W*$", re.IGNORECASE | re.MULTILINE)
 
 WORD = re.compile(r"[^\W\d_]+")
 
-SMALL = frozenset(
+STOP_WORDS = frozenset(
     WORD.findall(
         "a an and are at being by camera currently for from he her his in into is it its of off on "
         "one onto out over person she some the their then they to up user wearer while who with"
@@ -55,7 +55,7 @@ SMALL = frozenset(
 )
 """Words that say nothing about what is being done."""
 
-SHARED = 0.5
+LEAST_SHARED = 0.5
 """Of the words of two activities together, to be the same."""
 
 
@@ -73,10 +73,10 @@ def with_activity(prompt: Prompt) -> Prompt:
 
 def read_activity(words: str) -> dict[str, Any]:
     """The fields of `SCHEMA`, of an answer that does not follow it."""
-    line = LINE.search(words)
+    line = ACTIVITY_LINE.search(words)
     activity = line[1] if line else words
-    active = not NONE.search(activity)
-    caption = LINE.sub("", words).strip() if line else words
+    active = not NO_ACTIVITY.search(activity)
+    caption = ACTIVITY_LINE.sub("", words).strip() if line else words
     return {"caption": caption or words, "activity": activity if active else "", "active": active}
 
 
@@ -91,7 +91,7 @@ def activity_of(data: Any) -> str | None:
     if active is False:
         return ""
     if isinstance(activity, str):
-        return "" if active is not True and NONE.search(activity) else activity.strip()
+        return "" if active is not True and NO_ACTIVITY.search(activity) else activity.strip()
     return None
 
 
@@ -103,14 +103,14 @@ def same_activity(first: str, last: str) -> bool:
     >>> same_activity("chopping onions", "washing a pan")
     False
     """
-    one, other = said_words(first), said_words(last)
+    one, other = content_words(first), content_words(last)
     if not one or not other:
         return first.strip().lower() == last.strip().lower()
-    return len(one & other) >= SHARED * len(one | other)
+    return len(one & other) >= LEAST_SHARED * len(one | other)
 
 
 @lru_cache(maxsize=1 << 14)
-def said_words(activity: str) -> frozenset[str]:
+def content_words(activity: str) -> frozenset[str]:
     """The words of an activity that say something, each without its ending."""
     words = WORD.findall(activity.lower())
-    return frozenset(stems(" ".join(word for word in words if word not in SMALL)))
+    return frozenset(stems(" ".join(word for word in words if word not in STOP_WORDS)))

@@ -12,7 +12,7 @@ from earmark.models import ModelStore
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.timeline import FloatArray
 
-ALIKE = 0.8
+LEAST_SIMILARITY = 0.8
 """Product of two vectors from which on activities in other words are the same."""
 
 
@@ -35,7 +35,7 @@ class ActivityMeaning:
         self.read([first, last])
         nothing = np.zeros(1)
         one, other = (self.vectors.get(each, nothing) for each in (first, last))
-        return one.shape == other.shape and float(one @ other) >= ALIKE
+        return one.shape == other.shape and float(one @ other) >= LEAST_SIMILARITY
 
 
 def compare_activities(

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from earmark.captioning.request import FREE, Answer, Request
+from earmark.captioning.request import TAGS_MODEL, Answer, Request
 from earmark.media import Frame
 
-Look = Callable[[Sequence[Frame]], tuple[str, ...]]
+FrameTagger = Callable[[Sequence[Frame]], tuple[str, ...]]
 """Names what frames show, such as `earmark.evidence.object_detector.ObjectTagger`."""
 
 
@@ -57,8 +57,8 @@ class TagsCaptioner:
     the sounds. A window without named sounds or things has the empty text.
     """
 
-    model: str = FREE
-    look: Look | None = None
+    model: str = TAGS_MODEL
+    look: FrameTagger | None = None
 
     @property
     def at_once(self) -> int | None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from earmark.captioning.activity import TITLE, read_activity
+from earmark.captioning.activity import SCHEMA_TITLE, read_activity
 from earmark.captioning.request import Answer, Form, Picture, Request
 from earmark.errors import UnreadableAnswer
 from earmark.redaction import map_texts
@@ -23,7 +23,7 @@ CLIP_RATE = 25
 """Frames a second a clip is said to have when its frames travel as a video: their places on this
 grid are how the server learns their times, here to 0.02 s."""
 
-DEEPEST = 64
+MOST_LEVELS = 64
 """Levels of nesting in an answer, or in a reply: nobody asks for more."""
 
 MOST_BYTES = 4 << 20
@@ -39,7 +39,7 @@ BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[{]|[]}]', re.DOTALL)
 """A string, as far as it goes, or a bracket outside of one."""
 
 
-def body(request: Request, *, form: Form) -> dict[str, Any]:
+def chat_body(request: Request, *, form: Form) -> dict[str, Any]:
     """The JSON body that asks `request`, frames included."""
     if not request.pictures:
         raise ValueError("a vision model needs frames to look at; see Request.showing")
@@ -83,7 +83,7 @@ def _is_strict(schema: Any) -> bool:
 
 def image_parts(pictures: Sequence[Picture]) -> list[dict[str, Any]]:
     """Each picture as an image."""
-    urls = [(one.time, f"data:image/jpeg;base64,{_encoded(one)}") for one in pictures]
+    urls = [(one.time, f"data:image/jpeg;base64,{_base64(one)}") for one in pictures]
     return timed_parts(
         [(time, {"type": "image_url", "image_url": {"url": url}}) for time, url in urls]
     )
@@ -101,7 +101,7 @@ def timed_parts(shown: Sequence[tuple[float, dict[str, Any]]]) -> list[dict[str,
 
 def video_parts(pictures: Sequence[Picture]) -> list[dict[str, Any]]:
     """All pictures as one video of JPEG files, the form vLLM takes without decoding anything."""
-    url = f"data:video/jpeg;base64,{','.join(map(_encoded, pictures))}"
+    url = f"data:video/jpeg;base64,{','.join(map(_base64, pictures))}"
     return [{"type": "video_url", "video_url": {"url": url}}]
 
 
@@ -122,7 +122,7 @@ def video_fields(pictures: Sequence[Picture], span: Span) -> dict[str, Any]:
     return {"media_io_kwargs": {"video": clip}}
 
 
-def _encoded(picture: Picture) -> str:
+def _base64(picture: Picture) -> str:
     return base64.b64encode(picture.jpeg).decode("ascii")
 
 
@@ -136,7 +136,7 @@ def read_json(raw: bytes, *, clean: Callable[[str], str] = str) -> Any:
     try:
         return map_texts(_loads(text), clean)
     except RecursionError:
-        return map_texts(_loads(_prune(text)), clean)
+        return map_texts(_loads(_prune_deep(text)), clean)
 
 
 def _loads(text: str) -> Any:
@@ -147,20 +147,20 @@ def _whole_number(digits: str) -> int | None:
     return int(digits) if len(digits) <= 20 else None
 
 
-def _prune(text: str) -> str:
+def _prune_deep(text: str) -> str:
     """`text` with null in place of what is nested too deep to be read."""
     kept: list[str] = []
     depth = start = 0
     for found in BRACKET.finditer(text):
         if found[0] in "[{":
             depth += 1
-            if depth == DEEPEST:
+            if depth == MOST_LEVELS:
                 kept += [text[start : found.start()], "null"]
         elif found[0] in "]}":
-            if depth == DEEPEST:
+            if depth == MOST_LEVELS:
                 start = found.end()
             depth -= 1
-    return "".join(kept) + (text[start:] if depth < DEEPEST else "")
+    return "".join(kept) + (text[start:] if depth < MOST_LEVELS else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ def read_reply(
     """
     usage = Usage.of(reply)
     try:
-        words, finish, cut = words_of(reply)
+        words, finish, cut = first_choice_text(reply)
         text, data = read_text(words, request, finish=finish)
     except UnreadableAnswer as error:
         error.prompt_tokens = usage.prompt_tokens
@@ -225,7 +225,7 @@ def read_reply(
     )
 
 
-def words_of(reply: Mapping[str, Any]) -> tuple[str, str, str]:
+def first_choice_text(reply: Mapping[str, Any]) -> tuple[str, str, str]:
     """The words of the first choice, why they end, and a note where they were cut here.
 
     Raises:
@@ -235,7 +235,7 @@ def words_of(reply: Mapping[str, Any]) -> tuple[str, str, str]:
     choice: dict[Any, Any] = {}
     match reply.get("choices"):
         case [{"message": {**message}, **choice}, *_]:
-            words = _joined(message.get("content"))
+            words = _join_parts(message.get("content"))
     if words is None:
         raise UnreadableAnswer(f"the server's reply holds no answer: {str(reply)[:60]}")
     finish = choice.get("finish_reason")
@@ -246,7 +246,7 @@ def words_of(reply: Mapping[str, Any]) -> tuple[str, str, str]:
     return words[:MOST_CHARACTERS], "length", note
 
 
-def _joined(content: Any) -> str | None:
+def _join_parts(content: Any) -> str | None:
     """A message as text, whether it is a string or a list of parts; None where it is neither."""
     if content is None or isinstance(content, str):
         return content or ""
@@ -264,34 +264,34 @@ def read_text(text: str, request: Request, *, finish: str = "stop") -> tuple[str
     """
     words = text.strip()
     if not words:
-        raise UnreadableAnswer(f"the model answered nothing{_cut(finish)}")
+        raise UnreadableAnswer(f"the model answered nothing{_truncation_hint(finish)}")
     if request.schema is None:
         return words, None
     try:
-        data = read_data(words, request.schema)
+        data = parse_answer_json(words, request.schema)
     except (ValueError, RecursionError) as error:  # not JSON, or a number of thousands of digits
-        if request.schema.get("title") == TITLE:  # asked for, and not in this server's power
+        if request.schema.get("title") == SCHEMA_TITLE:  # asked for, and not in this server's power
             data = read_activity(words)
             return data["caption"], data
         raise UnreadableAnswer(
-            f"the answer is not JSON, as the schema asks{_cut(finish)}: {words[:60]!r}"
+            f"the answer is not JSON, as the schema asks{_truncation_hint(finish)}: {words[:60]!r}"
         ) from error
-    caption = data.get("caption") if request.schema.get("title") == TITLE else None
+    caption = data.get("caption") if request.schema.get("title") == SCHEMA_TITLE else None
     return caption.strip() or words if isinstance(caption, str) else words, data
 
 
-def read_data(words: str, schema: Mapping[str, Any]) -> Any:
+def parse_answer_json(words: str, schema: Mapping[str, Any]) -> Any:
     """The JSON in `words`, maybe in a fence of backquotes.
 
     Raises:
         ValueError, RecursionError: It is not JSON.
         UnreadableAnswer: It is no object, or lacks a name, where the schema asks for them.
     """
-    data = json.loads(_unfenced(words))
+    data = json.loads(_strip_fence(words))
     if schema.get("type", "object") == "object" and not isinstance(data, dict):
         raise UnreadableAnswer("the answer is JSON but not an object")
-    if _depth(data) > DEEPEST:
-        raise UnreadableAnswer(f"the answer is JSON nested more than {DEEPEST} deep")
+    if _depth(data) > MOST_LEVELS:
+        raise UnreadableAnswer(f"the answer is JSON nested more than {MOST_LEVELS} deep")
     names = schema.get("required", ()) if isinstance(data, dict) else ()
     missing = [name for name in names if name not in data]
     if missing:
@@ -310,11 +310,11 @@ def _depth(value: Any) -> int:
     return depth
 
 
-def _unfenced(words: str) -> str:
+def _strip_fence(words: str) -> str:
     if words.startswith("```") and words.endswith("```"):
         return words[3:-3].removeprefix("json")
     return words
 
 
-def _cut(finish: str) -> str:
+def _truncation_hint(finish: str) -> str:
     return " (cut off: allow a longer one with --answer-tokens)" if finish == "length" else ""

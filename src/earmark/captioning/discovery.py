@@ -11,13 +11,13 @@ from typing import Literal
 
 import numpy as np
 
-from earmark.captioning.openai_captioner import SIDE, probe_pictures
+from earmark.captioning.openai_captioner import PROBE_PIXELS, probe_pictures
 from earmark.captioning.openai_endpoint import Endpoint
 from earmark.errors import CallError, CallTimeout
 from earmark.media import Frame
 from earmark.redaction import redact_url
 
-USUAL = {
+DEFAULT_ADDRESSES = {
     "vLLM": "http://127.0.0.1:8000/v1",
     "SGLang": "http://127.0.0.1:30000/v1",
     "llama.cpp": "http://127.0.0.1:8080/v1",
@@ -57,7 +57,7 @@ class Discovery:
 
 
 def doctor(
-    addresses: Mapping[str, str] = USUAL,
+    addresses: Mapping[str, str] = DEFAULT_ADDRESSES,
     *,
     timeout: float = 20.0,
     models_asked: int = 4,
@@ -70,15 +70,15 @@ def doctor(
     port is one finding. Everything is looked at side by side.
     """
     with ThreadPoolExecutor(max(1, len(addresses))) as pool:
-        looked = [
-            pool.submit(_look, name, url, timeout=timeout, models_asked=models_asked)
+        probes = [
+            pool.submit(_probe_server, name, url, timeout=timeout, models_asked=models_asked)
             for name, url in addresses.items()
         ]
-        servers = [finding for future in looked for finding in future.result()]
-    return servers + [_extra(name, libraries) for name, libraries in extras.items()]
+        servers = [finding for future in probes for finding in future.result()]
+    return servers + [_check_extra(name, libraries) for name, libraries in extras.items()]
 
 
-def _look(name: str, url: str, *, timeout: float, models_asked: int) -> list[Discovery]:
+def _probe_server(name: str, url: str, *, timeout: float, models_asked: int) -> list[Discovery]:
     endpoint, name, url = Endpoint(url), redact_url(name), redact_url(url)
     try:
         models = endpoint.models(timeout=min(2.0, timeout))
@@ -90,24 +90,26 @@ def _look(name: str, url: str, *, timeout: float, models_asked: int) -> list[Dis
         return [Discovery("server", name, "unwell", url, detail=str(error))]
     if not models:
         return [Discovery("server", name, "unwell", url, detail="it serves no model")]
-    asked = [_ask(name, endpoint, model, timeout=timeout) for model in models[:models_asked]]
+    probed = [
+        _probe_model(name, endpoint, model, timeout=timeout) for model in models[:models_asked]
+    ]
     rest = [Discovery("server", name, "not asked", url, model) for model in models[models_asked:]]
-    return asked + rest
+    return probed + rest
 
 
-def _ask(name: str, endpoint: Endpoint, model: str, *, timeout: float) -> Discovery:
+def _probe_model(name: str, endpoint: Endpoint, model: str, *, timeout: float) -> Discovery:
     """Whether `model` really looks at a picture."""
     url = redact_url(endpoint.url)
-    picture = Frame(0.0, np.full((SIDE, SIDE, 3), 128, dtype=np.uint8))
+    picture = Frame(0.0, np.full((PROBE_PIXELS, PROBE_PIXELS, 3), 128, dtype=np.uint8))
     try:
-        verdict = probe_pictures(endpoint, model, picture, timeout=timeout)
+        result = probe_pictures(endpoint, model, picture, timeout=timeout)
     except CallError as error:
         return Discovery("server", name, "unwell", url, model, str(error))
-    state: State = "ready" if verdict.yes else "no pictures"
-    return Discovery("server", name, state, url, model, verdict.why)
+    state: State = "ready" if result.passed else "no pictures"
+    return Discovery("server", name, state, url, model, result.reason)
 
 
-def _extra(name: str, libraries: Sequence[str]) -> Discovery:
+def _check_extra(name: str, libraries: Sequence[str]) -> Discovery:
     missing = [library for library in libraries if importlib.util.find_spec(library) is None]
     if missing:
         cure = f"pip install 'earmark[{name}]'"

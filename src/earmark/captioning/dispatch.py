@@ -24,7 +24,7 @@ from earmark.errors import CallError, CallTimeout, MediaError, UnreadableAnswer
 
 logger = logging.getLogger(__name__)
 
-AHEAD = 4
+QUEUED_AHEAD = 4
 """Requests queued beside those in flight, so that no worker waits for a frame to be decoded."""
 
 _Outcome = Answer | Failure | None
@@ -116,7 +116,7 @@ def _answer_in_turn(
             usage.count(request.request, request)
             log.failed(request)
             continue
-        usage.tally.stopped = usage.obstacle([], request)
+        usage.tally.stopped = usage.exceeded_limit([], request)
         if usage.tally.stopped is not None:
             return
         try:
@@ -144,13 +144,13 @@ class _Dispatcher:
     """Spreads retries."""
     changed: threading.Condition = field(default_factory=threading.Condition)
     queue: deque[Request] = field(default_factory=deque)
-    held: list[Request] = field(default_factory=list)
+    pending: list[Request] = field(default_factory=list)
     """What the limits have set something aside for: the queue, and the calls in flight."""
-    arrived: deque[tuple[Request, _Outcome]] = field(default_factory=deque)
+    outcomes: deque[tuple[Request, _Outcome]] = field(default_factory=deque)
     """Outcomes before they are logged; added to without the lock, so that none is late."""
     workers: int = 0
     error: BaseException | None = None
-    is_over: bool = False
+    is_closed: bool = False
 
     def run(self, requests: Iterable[Request | Failure]) -> None:
         """Queue `requests` in the calling thread; returns when all have an outcome, or raises."""
@@ -167,8 +167,8 @@ class _Dispatcher:
             raise
         finally:
             with self.changed:  # what has arrived is logged, and nothing that arrives later
-                self._log_arrived()
-                self.is_over = True
+                self._log_outcomes()
+                self.is_closed = True
                 self.changed.notify_all()
         if self.error is not None:
             raise self.error
@@ -180,29 +180,29 @@ class _Dispatcher:
         """
         usage = self.usage
         with self.changed:
-            self._wait(lambda: not self.held or not usage.obstacle(self.held, request))
-            usage.tally.stopped = usage.obstacle(self.held, request)
+            self._wait(lambda: not self.pending or not usage.exceeded_limit(self.pending, request))
+            usage.tally.stopped = usage.exceeded_limit(self.pending, request)
             if usage.tally.stopped is not None:
                 return False
             self.queue.append(request)
-            self.held.append(request)
+            self.pending.append(request)
             if self.workers < self.limits.concurrency:
                 self.workers += 1
                 # Not a pool: its threads are joined at exit, whoever is in a hurry.
                 threading.Thread(target=self._work, daemon=True).start()
             self.changed.notify_all()
-            self._wait(lambda: len(self.held) < self.limits.concurrency + AHEAD)
+            self._wait(lambda: len(self.pending) < self.limits.concurrency + QUEUED_AHEAD)
         return True
 
-    def _wait(self, is_so: Callable[[], bool]) -> None:
-        """Let the workers go on until `is_so`, or until one has met an error, which is raised."""
-        self.changed.wait_for(lambda: self.error is not None or is_so())
+    def _wait(self, condition: Callable[[], bool]) -> None:
+        """Let the workers go on until `condition()`; raises what stopped one of them."""
+        self.changed.wait_for(lambda: self.error is not None or condition())
         if self.error is not None:
             raise self.error
 
     def _await_all(self) -> None:
         with self.changed:
-            self.changed.wait_for(lambda: not self.held)
+            self.changed.wait_for(lambda: not self.pending)
 
     def _stop(self, error: BaseException | None = None, *, at: Request | None = None) -> None:
         """Stop sending, drop the queue, and have the calling thread raise `error`.
@@ -211,8 +211,8 @@ class _Dispatcher:
         """
         self.stopped.set()
         with self.changed:
-            gone = set(map(id, (*self.queue, at)))
-            self.held = [one for one in self.held if id(one) not in gone]
+            dropped = set(map(id, (*self.queue, at)))
+            self.pending = [one for one in self.pending if id(one) not in dropped]
             self.error = self.error or error
             self.queue.clear()
             self.changed.notify_all()
@@ -230,8 +230,8 @@ class _Dispatcher:
     def _begin_next(self) -> Request | None:
         with self.changed:
             while True:
-                self.changed.wait_for(lambda: self.queue or self.is_over)
-                if self.is_over:
+                self.changed.wait_for(lambda: self.queue or self.is_closed)
+                if self.is_closed:
                     return None
                 request = self.queue.popleft()
                 try:
@@ -250,8 +250,8 @@ class _Dispatcher:
                 return replace(answer, attempts=attempt)
             except CallTimeout as error:
                 wait = self.limits.backoff(attempt, retry_after=error.retry_after, rng=self.rng)
-                obstacle = self._count_lost_attempt(request) if error.was_sent else None
-                if reason := self._why_no_retry(attempt, wait, obstacle):
+                exceeded_limit = self._count_lost_attempt(request) if error.was_sent else None
+                if reason := self._why_no_retry(attempt, wait, exceeded_limit):
                     return Failure(request, f"{error}{reason}", attempt)
             except (CallError, MediaError) as error:
                 return _failure(request, error, attempts=attempt)
@@ -265,39 +265,39 @@ class _Dispatcher:
         with self.changed:
             self.usage.count(request, None)
             self.log.lost(request)
-            others = [one for one in self.held if one is not request]
-            return self.usage.obstacle(others, request)
+            others = [one for one in self.pending if one is not request]
+            return self.usage.exceeded_limit(others, request)
 
-    def _why_no_retry(self, attempt: int, wait: float, obstacle: str | None) -> str:
+    def _why_no_retry(self, attempt: int, wait: float, exceeded_limit: str | None) -> str:
         """Why the request is not retried, in brackets; empty if it is."""
         if attempt > self.limits.retries:
             return f" (asked {attempt} times)" if attempt > 1 else " (asked once)"
         if wait > self.limits.longest_wait:
             return f" (it asks to be left alone for {wait:.0f} s; the same command asks again)"
-        return f" (not asked again: {obstacle})" if obstacle else ""
+        return f" (not asked again: {exceeded_limit})" if exceeded_limit else ""
 
     def _settle(self, request: Request, outcome: _Outcome) -> None:
-        self.arrived.append((request, outcome))
+        self.outcomes.append((request, outcome))
         with self.changed:
-            self._log_arrived()
+            self._log_outcomes()
             self.changed.notify_all()
 
-    def _log_arrived(self) -> None:
+    def _log_outcomes(self) -> None:
         """Count and log what has arrived; an error of the log stops the run, not this.
 
         What arrived while others were being written is written together.
         """
-        while self.arrived and not self.is_over:
+        while self.outcomes and not self.is_closed:
             try:
                 with self.log.together():
-                    while self.arrived:
-                        self._log_one(*self.arrived.popleft())
+                    while self.outcomes:
+                        self._log_one(*self.outcomes.popleft())
             except BaseException as error:  # noqa: BLE001 - raised in the calling thread
                 self._stop(error)
 
     def _log_one(self, request: Request, outcome: _Outcome) -> None:
-        if request in self.held:
-            self.held.remove(request)
+        if request in self.pending:
+            self.pending.remove(request)
         try:
             if outcome is None:
                 self.log.withdraw(request)
@@ -322,9 +322,9 @@ def _failure(request: Request, error: CallError | MediaError, *, attempts: int) 
         return Failure(request, str(error), attempts - 1)
     if not isinstance(error, UnreadableAnswer):
         return Failure(request, str(error), attempts)
-    taken, given = error.prompt_tokens, error.completion_tokens
-    is_guessed = taken is None or given is None
-    most_taken, most_given = request.most_tokens
-    taken = most_taken if taken is None else taken
-    given = most_given if given is None else given
-    return Failure(request, str(error), attempts, taken, given, is_guessed)
+    prompt, completion = error.prompt_tokens, error.completion_tokens
+    is_guessed = prompt is None or completion is None
+    most_prompt, most_completion = request.most_tokens
+    prompt = most_prompt if prompt is None else prompt
+    completion = most_completion if completion is None else completion
+    return Failure(request, str(error), attempts, prompt, completion, is_guessed)

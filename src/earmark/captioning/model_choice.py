@@ -20,7 +20,7 @@ CONTEXT = 4096
 PROMPT_TOKENS = 1024
 """Tokens a conversation has room for beside them: a prompt, and an answer of the usual length."""
 
-WAYS = "--vlm URL, --gguf FILE, --transformers NAME or --replay FILE"
+MODEL_OPTIONS = "--vlm URL, --gguf FILE, --transformers NAME or --replay FILE"
 
 CAPTIONERS: Registry[Callable[..., Any]] = Registry(
     "earmark.captioners",
@@ -37,7 +37,7 @@ CAPTIONERS: Registry[Callable[..., Any]] = Registry(
 nothing. A batch is not among them: its answers come another day."""
 
 
-FILES = ("gguf", "mmproj", "replay")
+FILE_FIELDS = ("gguf", "mmproj", "replay")
 """Choices that are files."""
 
 
@@ -61,13 +61,13 @@ class ModelChoice:
     """A captioner that another package registers, by name."""
 
     def __post_init__(self) -> None:
-        for name in FILES:  # a path may be given as text
+        for name in FILE_FIELDS:  # a path may be given as text
             value = getattr(self, name)
             object.__setattr__(self, name, None if value is None else Path(value))
-        ways = (self.server, self.gguf, self.transformers, self.replay, self.plugin)
-        if sum(way is not None for way in ways) > 1:
-            raise ValueError(f"only one model can be asked: give one of {WAYS}")
-        if self.model and not any(ways):
+        choices = (self.server, self.gguf, self.transformers, self.replay, self.plugin)
+        if sum(choice is not None for choice in choices) > 1:
+            raise ValueError(f"only one model can be asked: give one of {MODEL_OPTIONS}")
+        if self.model and not any(choices):
             raise ValueError(f"--model {self.model} needs to know where it is: give --vlm URL")
 
     def captioner(self, *, concurrency: int, tokens: int, api_key: str | None = None) -> Captioner:

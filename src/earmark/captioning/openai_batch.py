@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from earmark.captioning.chat_protocol import body, read_reply
-from earmark.captioning.openai_endpoint import NEWER_LIMIT
+from earmark.captioning.chat_protocol import chat_body, read_reply
+from earmark.captioning.openai_endpoint import NEWER_LENGTH_LIMIT
 from earmark.captioning.replay import read_jsonl
 from earmark.captioning.request import Answer, Request
 from earmark.errors import UnreadableAnswer
@@ -64,8 +64,8 @@ def write_batch(
 
 def batch_line(request: Request) -> str:
     """One request of a batch file, found again by its identity."""
-    asked = body(request, form="images")
-    asked[NEWER_LIMIT] = asked.pop("max_tokens")  # known to all that take batches
+    asked = chat_body(request, form="images")
+    asked[NEWER_LENGTH_LIMIT] = asked.pop("max_tokens")  # known to all that take batches
     entry = {
         "custom_id": request.identity,
         "method": "POST",

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from earmark.captioning.chat_protocol import (
     Usage,
-    body,
+    chat_body,
     image_parts,
     read_reply,
     video_fields,
@@ -29,7 +29,7 @@ from earmark.timeline import Span
 
 FormChoice = Literal["auto", "images", "video"]
 
-SIDE = 64
+PROBE_PIXELS = 64
 """Pixels; the smallest picture every server takes."""
 
 
@@ -56,7 +56,7 @@ class OpenAICaptioner:
         self.model = model
         self.at_once: int | None = None  # for the limits to say: servers differ
         self._lock = threading.Lock()
-        self._takes_video: Verdict | None = None
+        self._takes_video: ProbeResult | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         """How it travels to a worker: as it was made, without connections."""
@@ -70,9 +70,9 @@ class OpenAICaptioner:
     def __call__(self, request: Request, *, timeout: float) -> Answer:
         """The server's answer to `request`."""
         form, note = self._form_for(request, timeout=timeout)
-        asked = body(request, form=form)
+        body = chat_body(request, form=form)
         started = time.monotonic()
-        reply = self.endpoint.chat(asked, timeout=timeout, identity=request.identity)
+        reply = self.endpoint.chat(body, timeout=timeout, identity=request.identity)
         latency = time.monotonic() - started
         return read_reply(reply, request, form=form, latency=latency, note=note)
 
@@ -86,57 +86,66 @@ class OpenAICaptioner:
                 self._takes_video = probe_video(
                     self.endpoint, self.model, request.frames, timeout=timeout
                 )
-        if self._takes_video.yes:
+        if self._takes_video.passed:
             return "video", ""
-        return "images", f"sent as images: {self._takes_video.why}"
+        return "images", f"sent as images: {self._takes_video.reason}"
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ProbeResult:
     """Whether it looks, and how that is known."""
 
-    yes: bool
-    why: str
+    passed: bool
+    reason: str
 
 
-def probe_pictures(endpoint: Endpoint, model: str, picture: Frame, *, timeout: float) -> Verdict:
+def probe_pictures(
+    endpoint: Endpoint, model: str, picture: Frame, *, timeout: float
+) -> ProbeResult:
     """Whether `model` looks at a picture."""
-    return _probe(endpoint, _body(model), _body(model, image_parts([Picture.of(picture)])), timeout)
+    return _probe(
+        endpoint,
+        _probe_body(model),
+        _probe_body(model, image_parts([Picture.of(picture)])),
+        timeout,
+    )
 
 
 def probe_video(
     endpoint: Endpoint, model: str, frames: Sequence[Frame], *, timeout: float
-) -> Verdict:
+) -> ProbeResult:
     """Whether `model` looks at frames sent as one video; asked with two of `frames`, made tiny."""
-    tiny = [Picture.of(frame.resized(SIDE, SIDE)) for frame in frames[:2]]
+    tiny = [Picture.of(frame.resized(PROBE_PIXELS, PROBE_PIXELS)) for frame in frames[:2]]
     fields = video_fields(tiny, Span(tiny[0].time, tiny[-1].time))
-    return _probe(endpoint, _body(model), _body(model, video_parts(tiny)) | fields, timeout)
+    return _probe(
+        endpoint, _probe_body(model), _probe_body(model, video_parts(tiny)) | fields, timeout
+    )
 
 
-def _body(model: str, parts: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+def _probe_body(model: str, parts: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
     """A question of a few tokens that shows `parts`."""
     content = [*parts, {"type": "text", "text": "What is this?"}]
     return {"model": model, "messages": [{"role": "user", "content": content}], "max_tokens": 1}
 
 
 def _probe(
-    endpoint: Endpoint, without: dict[str, Any], showing: dict[str, Any], timeout: float
-) -> Verdict:
+    endpoint: Endpoint, plain_body: dict[str, Any], shown_body: dict[str, Any], timeout: float
+) -> ProbeResult:
     """Raises what the server raises when it is shown nothing: then nothing is known."""
 
-    def tokens(body: dict[str, Any]) -> int | None:
-        return Usage.of(endpoint.chat(body, timeout=timeout)).prompt_tokens
+    def tokens(chat_body: dict[str, Any]) -> int | None:
+        return Usage.of(endpoint.chat(chat_body, timeout=timeout)).prompt_tokens
 
-    plain = tokens(without)
+    plain = tokens(plain_body)
     try:
         try:
-            shown = tokens(showing)
+            shown = tokens(shown_body)
         except CallTimeout:  # some refuse with the status of a passing fault, which passes at once
-            shown = tokens(showing)
+            shown = tokens(shown_body)
     except CallError as error:
-        return Verdict(False, str(error))
+        return ProbeResult(False, str(error))
     if shown is None or plain is None:
-        return Verdict(True, "accepted; the server does not count tokens")
+        return ProbeResult(True, "accepted; the server does not count tokens")
     if shown > plain:
-        return Verdict(True, f"{shown - plain} tokens of picture counted")
-    return Verdict(False, f"{endpoint.address} accepts it but does not look at it")
+        return ProbeResult(True, f"{shown - plain} tokens of picture counted")
+    return ProbeResult(False, f"{endpoint.address} accepts it but does not look at it")

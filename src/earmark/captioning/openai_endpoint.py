@@ -26,24 +26,24 @@ if TYPE_CHECKING:
 NO_KEY = "none"
 """Sent where no key is given: servers on one's own machine ask for none, some insist on one."""
 
-BUSY = frozenset({408, 425, 429})
+RETRY_STATUSES = frozenset({408, 425, 429})
 """Statuses below 500 that ask for patience."""
 
 PICTURE = re.compile(r"image|picture|vision|multi-?modal|mmproj", re.IGNORECASE)
 REFUSAL = re.compile(r"\bnot\b|n't\b|\bonly\b|unsupported|missing|at most 0", re.IGNORECASE)
 """Words that together mean a model takes no pictures, as servers put it."""
 
-MISSHAPEN = "produced output that does not match the expected"
+UNPARSED_ANSWER = "produced output that does not match the expected"
 """What llama.cpp says, with status 500, of an answer that was cut off or that it cannot read: asked
 again, the model would answer the same."""
 
-HERE = frozenset({"localhost", "127.0.0.1", "::1"})
+LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 """Names of this machine."""
 
 MOST_REDIRECTS = 5
 """To other pages of the same server."""
 
-NEWER_LIMIT = "max_completion_tokens"
+NEWER_LENGTH_LIMIT = "max_completion_tokens"
 """What OpenAI's newer models call `max_tokens`; they refuse the old name and say the new one."""
 
 
@@ -65,16 +65,16 @@ class Endpoint:
         self._api_key = api_key or NO_KEY
         self._filter = SecretFilter(url, api_key or "")
         self._now = now
-        self._is_newer = False
+        self._uses_newer_limit = False
 
     @cached_property
     def _client(self) -> HttpClient:
         from earmark.media.http_client import HttpClient
 
         # A proxy that the environment names leads out of this machine, and never back to it.
-        is_here = urlsplit(self.url).hostname in HERE
+        is_loopback = urlsplit(self.url).hostname in LOOPBACK_HOSTS
         headers = {"Authorization": f"Bearer {self._api_key}"}
-        return HttpClient(uses_proxies=not is_here, headers=headers)
+        return HttpClient(uses_proxies=not is_loopback, headers=headers)
 
     def models(self, *, timeout: float = 10.0) -> list[str]:
         """Names of the models served, in the server's order."""
@@ -102,7 +102,7 @@ class Endpoint:
         laid side by side.
         """
         headers = {"X-Request-Id": identity} if identity else {}
-        names = {"max_tokens": NEWER_LIMIT} if self._is_newer else {}
+        names = {"max_tokens": NEWER_LENGTH_LIMIT} if self._uses_newer_limit else {}
         named = {names.get(name, name): value for name, value in body.items()}
         try:
             return self._ask(
@@ -111,9 +111,9 @@ class Endpoint:
         except _NoSuchPage as error:
             raise self._explain_missing(str(body["model"]), error) from error
         except CallRejected as error:  # of calls made side by side each is told
-            if NEWER_LIMIT not in str(error) or "max_tokens" not in named:
+            if NEWER_LENGTH_LIMIT not in str(error) or "max_tokens" not in named:
                 raise
-        self._is_newer = True
+        self._uses_newer_limit = True
         return self.chat(body, timeout=timeout, identity=identity)
 
     def transcribe(
@@ -128,11 +128,11 @@ class Endpoint:
         """What the server says to `content`, as JSON, within `timeout` seconds in all."""
         import httpx
 
-        place = httpx.URL(self.url)
-        asked = self._client.request(method, place.copy_with(path=place.path + page), **content)
-        was_sent = _note_sending(asked)
+        base = httpx.URL(self.url)
+        request = self._client.request(method, base.copy_with(path=base.path + page), **content)
+        was_sent = _watch_sending(request)
         try:
-            response, raw = self._send(asked, time.monotonic() + timeout)
+            response, raw = self._send(request, time.monotonic() + timeout)
         except (TimeoutError, httpx.TimeoutException) as error:
             raise CallTimeout(
                 f"{self.address} gave no answer in time", was_sent=was_sent.is_set()
@@ -147,22 +147,22 @@ class Endpoint:
             raise self._explain_status(response, raw)
         return self._read(raw)
 
-    def _send(self, asked: httpx.Request, end: float) -> tuple[httpx.Response, bytes]:
-        """The response to `asked`, gone after on this server until `end`, and its body."""
+    def _send(self, request: httpx.Request, end: float) -> tuple[httpx.Response, bytes]:
+        """The response to `request`, gone after on this server until `end`, and its body."""
         from earmark.media.http_client import BodyTooLarge
 
         for _ in range(MOST_REDIRECTS):
             left = end - time.monotonic()
             try:
-                response, raw = self._client.send(asked, seconds=left, limit_bytes=MOST_BYTES)
+                response, raw = self._client.send(request, seconds=left, limit_bytes=MOST_BYTES)
             except BodyTooLarge as error:
                 raise UnreadableAnswer(
                     f"{self.address} answered with more than {MOST_BYTES >> 20} MB"
                 ) from error
             if response.next_request is None:
                 return response, raw
-            self._check_origin(asked.url, response.next_request.url)
-            asked = response.next_request
+            self._check_origin(request.url, response.next_request.url)
+            request = response.next_request
         raise CallRejected(f"{self.address} redirects again and again; check the address")
 
     def _check_origin(self, url: httpx.URL, other: httpx.URL) -> None:
@@ -191,16 +191,16 @@ class Endpoint:
         return reply
 
     def _explain_status(self, response: httpx.Response, raw: bytes) -> CallError:
-        status, (words, code) = response.status_code, _complaint(raw, self._filter)
+        status, (words, code) = response.status_code, _error_message(raw, self._filter)
         words = words or f"Error code: {status}"
-        if status not in BUSY and PICTURE.search(words) and REFUSAL.search(words):
+        if status not in RETRY_STATUSES and PICTURE.search(words) and REFUSAL.search(words):
             return CallRejected(
                 f"{self.address} takes no pictures with this model ({words}); "
                 f"serve a vision model, for llama.cpp with its mmproj file"
             )
         if code == "insufficient_quota":
             return CallRejected(f"{self.address} says the account is used up: {words}")
-        if status in BUSY or status >= 500:
+        if status in RETRY_STATUSES or status >= 500:
             return self._explain_fault(response, words)
         if status in (401, 403):
             return CallRejected(f"{self.address} refuses the key ({status}): {words}")
@@ -213,7 +213,7 @@ class Endpoint:
 
     def _explain_fault(self, response: httpx.Response, words: str) -> CallError:
         """What a server says that is busy or in trouble; some of it does not pass."""
-        if MISSHAPEN in words:
+        if UNPARSED_ANSWER in words:
             return UnreadableAnswer(
                 f"{self.address} cannot read its model's answer, which was probably cut off; allow "
                 f"a longer one with --answer-tokens ({words})"
@@ -240,15 +240,15 @@ class _NoSuchPage(CallRejected):
     """The server knows no such page or model (404)."""
 
 
-def _note_sending(asked: httpx.Request) -> threading.Event:
-    """Is set once the whole of `asked`, or of what it is redirected to, has been sent."""
+def _watch_sending(request: httpx.Request) -> threading.Event:
+    """Is set once the whole of `request`, or of what it is redirected to, has been sent."""
     was_sent = threading.Event()
 
     async def trace(name: str, _: Mapping[str, Any]) -> None:
         if name.endswith(".send_request_body.complete"):
             was_sent.set()
 
-    asked.extensions["trace"] = trace
+    request.extensions["trace"] = trace
     return was_sent
 
 
@@ -270,7 +270,7 @@ def retry_after(value: str | None, *, now: float) -> float | None:
     return None if math.isnan(wait) else max(0.0, wait)
 
 
-def _complaint(raw: bytes, clean: Callable[[str], str]) -> tuple[str, Any]:
+def _error_message(raw: bytes, clean: Callable[[str], str]) -> tuple[str, Any]:
     """What the server said, in one line of at most 200 characters, and its code for it."""
     try:
         said = read_json(raw, clean=clean)

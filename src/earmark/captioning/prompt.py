@@ -22,9 +22,9 @@ from earmark.errors import EarmarkError
 from earmark.evidence.evidence_line import quote
 from earmark.timeline import Span, format_clock
 
-NAMES = ("start", "end", "times", "tags")
+PLACEHOLDERS = ("start", "end", "times", "tags")
 
-TEMPLATE = (
+DEFAULT_TEMPLATE = (
     "This was filmed by a body-worn camera, $times into a recording. It stands for the stretch "
     "from $start to $end.\n"
     "Sounds heard in that stretch, likeliest first: $tags.\n"
@@ -38,7 +38,7 @@ TEMPLATE = (
 class Prompt:
     """A template, and the schema of the answers it wants."""
 
-    template: str = TEMPLATE
+    template: str = DEFAULT_TEMPLATE
     schema: Mapping[str, Any] | None = None
     """JSON schema; None for plain text."""
 
@@ -48,9 +48,9 @@ class Prompt:
             raise ValueError("a prompt cannot be empty")
         if not template.is_valid():
             raise ValueError("a prompt has a stray $; write $$ for a dollar sign")
-        unknown = sorted(set(template.get_identifiers()) - set(NAMES))
+        unknown = sorted(set(template.get_identifiers()) - set(PLACEHOLDERS))
         if unknown:
-            known = ", ".join(f"${name}" for name in NAMES)
+            known = ", ".join(f"${name}" for name in PLACEHOLDERS)
             raise ValueError(f"a prompt cannot have ${unknown[0]}; it may have {known}")
 
     @classmethod
@@ -74,9 +74,9 @@ class Prompt:
         *,
         times: Sequence[float],
         tags: Sequence[str] = (),
-        said: Sequence[str] = (),
+        speech: Sequence[str] = (),
     ) -> str:
-        """The question about one window; what is `said` in it is quoted at the end."""
+        """The question about one window; `speech` in it is quoted at the end."""
         every = self.template.splitlines()
         lines = [one for one in every if tags or "tags" not in Template(one).get_identifiers()]
         text = Template("\n".join(lines)).substitute(
@@ -85,8 +85,8 @@ class Prompt:
             times=", ".join(format_clock(time, hours=True) for time in times),
             tags=", ".join(tags),
         )
-        if said:
-            text = f"{text}\n{quote(('said', each) for each in said)}"
+        if speech:
+            text = f"{text}\n{quote(('said', each) for each in speech)}"
         if self.schema is None:
             return text
         return f"{text}\nAnswer with JSON that fits this schema: {json.dumps(self.schema)}"

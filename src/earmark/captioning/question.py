@@ -43,12 +43,12 @@ class Question:
         written: str | float | None = self.temperature
         if isinstance(written, str):
             try:
-                told = None if written == "server" else float(written)
+                temperature = None if written == "server" else float(written)
             except ValueError:
                 raise ValueError(
                     f"--temperature {written} is neither a number nor `server`"
                 ) from None
-            object.__setattr__(self, "temperature", told)
+            object.__setattr__(self, "temperature", temperature)
         if self.frames < 1 or self.tokens < 1 or self.answer_tokens < 1:
             raise ValueError("frames, tokens and answer_tokens are 1 or more")
         if self.tokens < self.frames:

@@ -12,8 +12,8 @@ from earmark.captioning.chat_protocol import read_text
 from earmark.captioning.request import Answer, Request
 from earmark.errors import CallRejected, EarmarkError
 
-Place = tuple[str, float, float]
-KEPT = frozenset(field.name for field in fields(Answer))
+WindowKey = tuple[str, float, float]
+ANSWER_FIELDS = frozenset(field.name for field in fields(Answer))
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Replay:
     """
 
     by_identity: Mapping[str, Answer]
-    by_window: Mapping[Place, Answer]
+    by_window: Mapping[WindowKey, Answer]
     model: str = "replay"
     """The model the requests are made for; the one that answered is in each answer."""
     at_once: int | None = 1
@@ -39,14 +39,18 @@ class Replay:
             EarmarkError: naming the file and the line that cannot be used.
         """
         by_identity: dict[str, Answer] = {}
-        by_window: dict[Place, Answer] = {}
+        by_window: dict[WindowKey, Answer] = {}
         for line, entry in read_jsonl(path):
             try:
-                answer = Answer(**{"model": model, **{k: v for k, v in entry.items() if k in KEPT}})
+                answer = Answer(
+                    **{"model": model, **{k: v for k, v in entry.items() if k in ANSWER_FIELDS}}
+                )
                 if "identity" in entry:
                     by_identity[str(entry["identity"])] = answer
                 else:
-                    by_window[_place(entry["recording"], entry["start"], entry["end"])] = answer
+                    by_window[_window_key(entry["recording"], entry["start"], entry["end"])] = (
+                        answer
+                    )
             except (KeyError, TypeError, ValueError) as error:
                 raise EarmarkError(
                     f"{path.name} line {line} lacks what an answer needs: a text, and an identity "
@@ -62,8 +66,8 @@ class Replay:
     def __call__(self, request: Request, *, timeout: float) -> Answer:  # noqa: ARG002
         """The kept answer to `request`; `CallRejected` where there is none."""
         span = request.span
-        place = _place(request.recording, span.start, span.end)
-        answer = self.by_identity.get(request.identity) or self.by_window.get(place)
+        key = _window_key(request.recording, span.start, span.end)
+        answer = self.by_identity.get(request.identity) or self.by_window.get(key)
         if answer is None:
             raise CallRejected(
                 f"the replay file holds no answer for {request.recording} at "
@@ -97,5 +101,5 @@ def read_jsonl(path: Path) -> list[tuple[int, dict[str, Any]]]:
     return entries
 
 
-def _place(recording: Any, start: Any, end: Any) -> Place:
+def _window_key(recording: Any, start: Any, end: Any) -> WindowKey:
     return str(recording), round(float(start), 3), round(float(end), 3)

@@ -33,7 +33,7 @@ OVERHEAD = 64
 """Tokens a chat template adds around a question, on the high side."""
 
 
-FREE = "tags"
+TAGS_MODEL = "tags"
 """The model of what nobody is paid for: made again once there are models to look at frames."""
 
 
@@ -109,7 +109,7 @@ class Request:
             recording=recording,
             span=span,
             times=times,
-            prompt=prompt.render(span, times=times, tags=sounds.names, said=sounds.said),
+            prompt=prompt.render(span, times=times, tags=sounds.names, speech=sounds.said),
             model=model,
             tokens=question.tokens,
             tags=sounds.tags,
@@ -136,7 +136,7 @@ class Request:
         }
         if self.blur:
             parts["blur"] = self.blur.name
-        if self.is_looked_at and self.model == FREE:
+        if self.is_looked_at and self.model == TAGS_MODEL:
             parts["looked at"] = True
         text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
@@ -172,7 +172,7 @@ class Request:
         for frame in frames:
             size = fit(frame.width, frame.height, **room)
             small.append(frame if size == (frame.width, frame.height) else frame.resized(*size))
-        sent = () if self.model == FREE else map(Picture.of, small)  # which nobody is sent
+        sent = () if self.model == TAGS_MODEL else map(Picture.of, small)  # which nobody is sent
         return replace(self, frames=tuple(small), pictures=tuple(sent), faces_blurred=faces)
 
 

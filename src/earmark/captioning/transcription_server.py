@@ -16,7 +16,7 @@ from earmark.evidence.speech_text import Transcript, Word
 from earmark.features.encoder import SAMPLE_RATE
 from earmark.timeline import FloatArray
 
-UNSAID = 0.5
+DEFAULT_CONFIDENCE = 0.5
 """Confidence of a word of which the server says none."""
 
 TIMEOUT = 120.0
@@ -47,16 +47,18 @@ class ServerTranscriber:
         del languages
         fields = {"model": self.model, "response_format": "verbose_json"}
         fields |= {"language": self.language} if self.language else {}
-        grain = {"timestamp_granularities[]": ["word", "segment"]}
-        reply = self._endpoint().transcribe(as_wav(samples), fields | grain, timeout=TIMEOUT)
-        words = tuple(_words(reply, seconds=len(samples) / SAMPLE_RATE))
+        granularity = {"timestamp_granularities[]": ["word", "segment"]}
+        reply = self._endpoint().transcribe(
+            encode_wav(samples), fields | granularity, timeout=TIMEOUT
+        )
+        words = tuple(_read_words(reply, seconds=len(samples) / SAMPLE_RATE))
         return Transcript(words, str(reply.get("language") or self.language))
 
     def _endpoint(self) -> Endpoint:
         return Endpoint(self.url, api_key=self.api_key)
 
 
-def as_wav(samples: FloatArray) -> bytes:
+def encode_wav(samples: FloatArray) -> bytes:
     """The samples as a WAV file of 16 bits."""
     scratch = io.BytesIO()
     with wave.open(scratch, "wb") as file:
@@ -67,7 +69,7 @@ def as_wav(samples: FloatArray) -> bytes:
     return scratch.getvalue()
 
 
-def _words(reply: Mapping[str, Any], *, seconds: float) -> Iterator[Word]:
+def _read_words(reply: Mapping[str, Any], *, seconds: float) -> Iterator[Word]:
     """The words of a reply; spread over their segment, or over all, where they have no times."""
     segments = [each for each in reply.get("segments") or () if isinstance(each, dict)]
     for each in reply.get("words") or ():
@@ -97,4 +99,4 @@ def _confidence(segments: list[dict[str, Any]], time: float) -> float:
         is_here = _is_time(each.get("start")) and each["start"] <= time
         if is_here and isinstance(mean, int | float) and time <= (each.get("end") or 0):
             return float(min(1.0, math.exp(min(0.0, mean))))
-    return UNSAID
+    return DEFAULT_CONFIDENCE

@@ -69,18 +69,18 @@ class TransformersCaptioner:
             self._loaded = _Checkpoint(self.source, self.device)
         started = time.monotonic()
         inputs = self._loaded.inputs(request)
-        taken = int(inputs["input_ids"].shape[1])
-        written = self._loaded.write(inputs, request, seconds=timeout)
-        finish = self._loaded.finish(written, request)
+        prompt_tokens = int(inputs["input_ids"].shape[1])
+        generated = self._loaded.generate(inputs, request, seconds=timeout)
+        finish = self._loaded.finish(generated, request)
         if finish == "time":
             raise CallTimeout(f"{self.model} did not finish its answer in time")
-        text, data = read_text(self._loaded.text(written), request, finish=finish)
+        text, data = read_text(self._loaded.text(generated), request, finish=finish)
         return Answer(
             text=text,
             model=self.model,
             data=data,
-            prompt_tokens=taken,
-            completion_tokens=len(written),
+            prompt_tokens=prompt_tokens,
+            completion_tokens=len(generated),
             latency=time.monotonic() - started,
             form="images",
             finish=finish,
@@ -116,45 +116,49 @@ class _Checkpoint:
         )
         pixels = self.pictures(images=[frame.rgb for frame in request.frames], return_tensors="pt")
         counts = pixels["image_grid_thw"].prod(dim=1) // self.pictures.merge_size**2
-        tokens = self.tokenizer(self._widen(text, counts.tolist()), return_tensors="pt")
-        kinds = (tokens["input_ids"] == self.picture_id).int()
-        together = {**tokens, **pixels, "mm_token_type_ids": kinds}
-        return {name: value.to(self.device) for name, value in together.items()}
+        tokens = self.tokenizer(
+            self._expand_placeholders(text, counts.tolist()), return_tensors="pt"
+        )
+        token_types = (tokens["input_ids"] == self.picture_id).int()
+        inputs = {**tokens, **pixels, "mm_token_type_ids": token_types}
+        return {name: value.to(self.device) for name, value in inputs.items()}
 
-    def _widen(self, text: str, counts: Sequence[int]) -> str:
-        sign = self.tokenizer.convert_ids_to_tokens(self.picture_id)
-        pieces = text.split(sign)
+    def _expand_placeholders(self, text: str, counts: Sequence[int]) -> str:
+        placeholder = self.tokenizer.convert_ids_to_tokens(self.picture_id)
+        pieces = text.split(placeholder)
         if len(pieces) != len(counts) + 1:
             raise CallRejected(
                 f"the chat template made room for {len(pieces) - 1} pictures, not {len(counts)}"
             )
-        widened = [piece + sign * count for piece, count in zip(pieces, counts, strict=False)]
-        return "".join(widened) + pieces[-1]
+        expanded = [
+            piece + placeholder * count for piece, count in zip(pieces, counts, strict=False)
+        ]
+        return "".join(expanded) + pieces[-1]
 
-    def write(self, inputs: dict[str, Any], request: Request, *, seconds: float) -> list[int]:
+    def generate(self, inputs: dict[str, Any], request: Request, *, seconds: float) -> list[int]:
         """The tokens of the answer, as far as it got in `seconds`."""
         import torch
 
-        choice: dict[str, Any] = {}  # the checkpoint's own
+        sampling: dict[str, Any] = {}  # the checkpoint's own
         if request.temperature == 0:
-            choice = {"do_sample": False}
+            sampling = {"do_sample": False}
         elif request.temperature is not None:
-            choice = {"do_sample": True, "temperature": request.temperature}
+            sampling = {"do_sample": True, "temperature": request.temperature}
         with torch.inference_mode():
             whole = self.weights.generate(
-                **inputs, max_new_tokens=request.answer_tokens, max_time=seconds, **choice
+                **inputs, max_new_tokens=request.answer_tokens, max_time=seconds, **sampling
             )
         tokens: list[int] = whole[0, inputs["input_ids"].shape[1] :].tolist()
         return tokens
 
-    def finish(self, written: Sequence[int], request: Request) -> str:
+    def finish(self, generated: Sequence[int], request: Request) -> str:
         """Why the model stopped: `stop`, `length`, or `time` for want of it."""
         ends = self.weights.generation_config.eos_token_id
         ends = ends if isinstance(ends, list) else [ends]
-        if written and (written[-1] in ends or written[-1] == self.tokenizer.eos_token_id):
+        if generated and (generated[-1] in ends or generated[-1] == self.tokenizer.eos_token_id):
             return "stop"
-        return "length" if len(written) >= request.answer_tokens else "time"
+        return "length" if len(generated) >= request.answer_tokens else "time"
 
-    def text(self, written: Sequence[int]) -> str:
+    def text(self, generated: Sequence[int]) -> str:
         """The answer in words."""
-        return str(self.tokenizer.decode(written, skip_special_tokens=True))
+        return str(self.tokenizer.decode(generated, skip_special_tokens=True))

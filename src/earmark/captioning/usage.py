@@ -77,30 +77,33 @@ class UsageCounter:
 
     limits: Limits
     tally: Tally
-    most_taken: int = 0
+    most_prompt: int = 0
     """Tokens in, by any call so far; what one took another may take."""
-    most_given: int = 0
+    most_completion: int = 0
     """And out."""
 
-    def obstacle(self, held: Sequence[Request], request: Request) -> str | None:
-        """Why `request` may not be sent beside those `held`, in a line; None if it may."""
+    def exceeded_limit(self, pending: Sequence[Request], request: Request) -> str | None:
+        """Why `request` may not be sent beside those `pending`, in a line; None if it may."""
         limits, tally = self.limits, self.tally
         if limits.most_failures is not None and tally.failures_in_a_row >= limits.most_failures:
             return f"{tally.failures_in_a_row} calls in a row failed, the last: {tally.last_reason}"
-        calls = tally.calls_before + tally.calls + len(held)
+        calls = tally.calls_before + tally.calls + len(pending)
         if limits.max_calls is not None and calls >= limits.max_calls:
             return f"the cap on calls, {limits.max_calls}, is reached"
         if limits.max_tokens is None and limits.max_spend is None:
             return None
-        reserves = [self._reserve(other) for other in (*held, request)]
-        taken, given = (sum(counts) for counts in zip(*reserves, strict=True))
+        reserves = [self._reserve(other) for other in (*pending, request)]
+        prompt, completion = (sum(counts) for counts in zip(*reserves, strict=True))
         tokens, spend = tally.tokens_before + tally.tokens, tally.spend_before + tally.spend
-        if limits.max_tokens is not None and tokens + taken + given > limits.max_tokens:
+        if limits.max_tokens is not None and tokens + prompt + completion > limits.max_tokens:
             return (
                 f"the cap of {limits.max_tokens} tokens is reached: {tokens} are spent, "
                 f"and a call may take {sum(reserves[-1])}"
             )
-        if limits.max_spend is not None and spend + limits.price(taken, given) > limits.max_spend:
+        if (
+            limits.max_spend is not None
+            and spend + limits.price(prompt, completion) > limits.max_spend
+        ):
             return (
                 f"the cap of {limits.max_spend:g} {CURRENCY} is reached: {spend:.4f} is spent, "
                 f"and a call may cost {limits.price(*reserves[-1]):.4f}"
@@ -109,18 +112,18 @@ class UsageCounter:
 
     def _reserve(self, request: Request) -> tuple[int, int]:
         """Tokens to set aside for `request`: its own estimate, or the most any call took so far."""
-        taken, given = request.most_tokens
-        return max(taken, self.most_taken), max(given, self.most_given)
+        prompt, completion = request.most_tokens
+        return max(prompt, self.most_prompt), max(completion, self.most_completion)
 
     def count(self, request: Request, outcome: Answer | Failure | None) -> None:
         """Count an outcome; None is an attempt that broke off.
 
         Where the server reports no tokens, the tokens set aside for the request are counted.
         """
-        tally, taken, given = self.tally, None, None
+        tally, prompt, completion = self.tally, None, None
         if outcome is not None:
             tally.attempts += outcome.attempts
-            taken, given = outcome.prompt_tokens, outcome.completion_tokens
+            prompt, completion = outcome.prompt_tokens, outcome.completion_tokens
         if isinstance(outcome, Failure):
             tally.guessed += outcome.is_guessed
             tally.fail(outcome)
@@ -128,12 +131,12 @@ class UsageCounter:
             tally.calls += 1
             tally.answered += 1
             tally.failures_in_a_row = 0
-        if taken is None or given is None or min(taken, given) < 0:
+        if prompt is None or completion is None or min(prompt, completion) < 0:
             tally.guessed += 1
-            taken, given = self._reserve(request)
+            prompt, completion = self._reserve(request)
         else:
-            self.most_taken = max(self.most_taken, taken)
-            self.most_given = max(self.most_given, given)
-        tally.prompt_tokens += taken
-        tally.completion_tokens += given
-        tally.spend += self.limits.price(taken, given)
+            self.most_prompt = max(self.most_prompt, prompt)
+            self.most_completion = max(self.most_completion, completion)
+        tally.prompt_tokens += prompt
+        tally.completion_tokens += completion
+        tally.spend += self.limits.price(prompt, completion)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from earmark.captioning.discovery import USUAL, Discovery
+from earmark.captioning.discovery import DEFAULT_ADDRESSES, Discovery
 from earmark.captioning.discovery import doctor as look_around
 from earmark.reporting.console import Format, emit_json, err, print_table
 
@@ -36,7 +36,7 @@ def doctor(
 
       earmark doctor --vlm http://gpu-box:8000/v1 --format json
     """
-    findings = look_around({url: url for url in vlm} if vlm else USUAL, timeout=timeout)
+    findings = look_around({url: url for url in vlm} if vlm else DEFAULT_ADDRESSES, timeout=timeout)
     if format is Format.json:
         emit_json([asdict(finding) for finding in findings])
         return

@@ -23,7 +23,7 @@ from dataclasses import asdict, astuple, replace
 import numpy as np
 
 from earmark.captioning.activity import activity_of
-from earmark.captioning.request import FREE, Answer
+from earmark.captioning.request import TAGS_MODEL, Answer
 from earmark.captioning.usage import Tally
 from earmark.errors import LedgerError
 from earmark.evidence.evidence_entry import EvidenceEntry
@@ -445,11 +445,11 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
             "UPDATE picks SET call = shown FROM captioned WHERE model = ? AND shown NOT NULL"
             " AND plan = ? AND picks.recording = captioned.recording"
             ' AND picks."start" = captioned."start" AND picks."end" = captioned."end"',
-            (FREE, self._plan),
+            (TAGS_MODEL, self._plan),
         )
         answered = database.execute(
             "SELECT identity FROM wanted JOIN calls USING (identity) WHERE state = 'answered'"
             " UNION SELECT identity FROM captioned WHERE model = ? AND shown NOT NULL",
-            (FREE,),
+            (TAGS_MODEL,),
         )
         return {identity for (identity,) in answered}

@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from earmark.captioning.chat_protocol import Usage, read_data, response_format, words_of
+from earmark.captioning.chat_protocol import (
+    Usage,
+    first_choice_text,
+    parse_answer_json,
+    response_format,
+)
 from earmark.captioning.model_choice import ModelChoice
 from earmark.captioning.openai_endpoint import Endpoint
 from earmark.captioning.question import Question
@@ -119,9 +124,9 @@ def _chat(
         "response_format": response_format(SCHEMA),
     }
     reply = endpoint.chat(body, timeout=TIMEOUT)
-    words, finish, _ = words_of(reply)
+    words, finish, _ = first_choice_text(reply)
     try:
-        data = read_data(words.strip(), {"type": "object"})
+        data = parse_answer_json(words.strip(), {"type": "object"})
     except (ValueError, RecursionError) as error:
         why = "the answer is not the JSON that was asked for"
         if finish == "length":

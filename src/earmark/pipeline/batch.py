@@ -106,7 +106,7 @@ def write_tasks(
                 if isinstance(found, Failure):
                     failures.append(found)
                     continue
-                log.tally.stopped = usage.obstacle([], found)
+                log.tally.stopped = usage.exceeded_limit([], found)
                 if log.tally.stopped is not None:
                     return
                 usage.count(found, Answer(text="", model=found.model))

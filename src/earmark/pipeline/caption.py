@@ -12,7 +12,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from earmark.captioning.request import FREE
+from earmark.captioning.request import TAGS_MODEL
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import Totals
 from earmark.ledger.run_calls import CallRecorder
@@ -62,7 +62,7 @@ def caption(
     now = progress or Progress()
     captioner = plan.open_captioner(api_key=api_key)
     captioner.check()
-    now.has_model = captioner.model != FREE
+    now.has_model = captioner.model != TAGS_MODEL
     speech, sounds = plan.speech_plan, plan.listening.beside
     listener = speech.open_listener(plan.store, api_key=api_key) if speech.speech else None
     sources, described = plan.sources(), plan.run_json(captioner.model)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from earmark.captioning.request import FREE
+from earmark.captioning.request import TAGS_MODEL
 from earmark.gate.listener import Failed
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.run_reader import Run
@@ -61,8 +61,8 @@ def preview(
         if Path(run, FILE).is_file():
             copy_run(Path(run), trial)
             with Run(trial) as kept:
-                model = kept.last_model() if model == FREE else model
-        model = "a model" if model in (FREE, "") else model
+                model = kept.last_model() if model == TAGS_MODEL else model
+        model = "a model" if model in (TAGS_MODEL, "") else model
         with Ledger(trial, plan.run_json(model)) as ledger:
             now = progress or Progress()
             recordings, missed = listen_and_store(sources, plan.listening, ledger, backend, now)
