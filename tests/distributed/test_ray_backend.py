@@ -71,11 +71,11 @@ def test_without_the_extra_the_cure_is_named(monkeypatch):
 
 
 def test_a_captioner_that_answers_at_once_is_limited_by_the_limits_where_workers_are_asked():
-    class Room:
-        def room(self) -> int:
+    class ThreeCores:
+        def capacity(self) -> int:
             return 3
 
-    there = RayCaptioner(Room(), TagsCaptioner(), None, concurrency=2)  # type: ignore[arg-type]
+    there = RayCaptioner(ThreeCores(), TagsCaptioner(), None, concurrency=2)  # type: ignore[arg-type]
     assert there.at_once is None
 
 

@@ -53,7 +53,7 @@ from earmark.version import VERSION
 CONNECT_TIMEOUT = 5.0
 """Seconds within which the head of a cluster takes a connection."""
 
-QUEUED = 2
+TASKS_A_CORE = 2
 """Items under way for each core: one at work, one on its way."""
 
 
@@ -85,12 +85,12 @@ class RayBackend:
         """The outcomes of `work` over `items`, as they finish."""
         ray = self.cluster.ray
         # Ray gives a task that lost its worker out again by itself, so many times.
-        task = ray.remote(num_cpus=1, max_retries=ATTEMPTS - 1)(_on_worker)
+        task = ray.remote(num_cpus=1, max_retries=ATTEMPTS - 1)(_run_on_worker)
         shared, queue = ray.put(work), iter(items)
         in_flight: dict[Any, Item] = {}
         try:
             while True:
-                for item in islice(queue, max(0, self._most() - len(in_flight))):
+                for item in islice(queue, max(0, self._most_in_flight() - len(in_flight))):
                     in_flight[task.remote(VERSION, shared, item)] = item
                 if not in_flight:
                     return
@@ -98,30 +98,30 @@ class RayBackend:
                 item = in_flight.pop(done)
                 yield self._outcome(done, item)
         finally:
-            for waste in in_flight:
-                ray.cancel(waste, force=True)
+            for unfinished in in_flight:
+                ray.cancel(unfinished, force=True)
 
-    def _most(self) -> int:
-        room = self.cluster.room()
-        return room if self.cluster.workers else QUEUED * room
+    def _most_in_flight(self) -> int:
+        capacity = self.cluster.capacity()
+        return capacity if self.cluster.workers else TASKS_A_CORE * capacity
 
     def _outcome(self, done: Any, item: Item) -> tuple[Item, Value | EarmarkError]:
         """What came of a task."""
         try:
-            found = self.cluster.ray.get(done)
+            result = self.cluster.ray.get(done)
         except self.cluster.ray.exceptions.RayTaskError as error:
             return item, internal_error(item, error)
         except self.cluster.ray.exceptions.RayError as error:
-            said = " ".join(str(error).split())[:200]
-            lost = f"{item}: {ATTEMPTS} workers in a row were lost on it ({said})"
+            reason = " ".join(str(error).split())[:200]
+            lost = f"{item}: {ATTEMPTS} workers in a row were lost on it ({reason})"
             return item, BackendError(f"{lost}; give each more memory")
-        if isinstance(found, VersionMismatch):
-            raise found.complaint
-        outcome: tuple[Item, Value | EarmarkError] = found
+        if isinstance(result, VersionMismatch):
+            raise result.error
+        outcome: tuple[Item, Value | EarmarkError] = result
         return outcome
 
 
-def _on_worker(
+def _run_on_worker(
     version: str, work: Callable[[Item], Value], item: Item
 ) -> tuple[Item, Value | EarmarkError] | VersionMismatch:
     """On a worker: the outcome, if it runs what the driver runs."""
@@ -156,13 +156,13 @@ class WindowWorker:
         wanted = FrameRequest(task.recording, task.request.times)
         decode = self._decoders.get()
         try:
-            found = decode(wanted)
+            result = decode(wanted)
         finally:
             self._decoders.put(decode)
-        if found.failure:
-            return WorkerReply(None, UnreadableFile(found.failure))
+        if result.failure:
+            return WorkerReply(None, UnreadableFile(result.failure))
         try:
-            row, request = show(task.request, found)
+            row, request = show(task.request, result)
         except ModelMissing as error:
             return WorkerReply(None, CallRejected(str(error)))
         try:
@@ -200,7 +200,7 @@ class RayCaptioner:
     def at_once(self) -> int | None:
         """As many as one worker's captioner can, on every worker; None where it sets no limit."""
         each = self._captioner.at_once
-        return each * self._cluster.room() if each else None
+        return each * self._cluster.capacity() if each else None
 
     def check(self) -> None:
         """Raises if no call could succeed from here."""
@@ -225,44 +225,44 @@ class RayCaptioner:
     def _send(self, task: Task, timeout: float) -> WorkerReply:
         ray = self._cluster.ray
         for _ in range(ATTEMPTS):
-            worker = self._take(task.recording.key)
+            worker = self._choose_worker(task.recording.key)
             try:
-                found = ray.get(worker.handle.ask.remote(VERSION, task, timeout))
+                result = ray.get(worker.handle.ask.remote(VERSION, task, timeout))
             except ray.exceptions.RayActorError:
-                self._lose(worker)
+                self._drop_worker(worker)
                 continue
             finally:
                 with self._lock:
                     worker.calls -= 1
-            if isinstance(found, VersionMismatch):
-                raise found.complaint
-            reply: WorkerReply = found
+            if isinstance(result, VersionMismatch):
+                raise result.error
+            reply: WorkerReply = result
             return reply
         raise CallTimeout(f"{ATTEMPTS} workers in a row were lost while they asked")
 
-    def _take(self, recording: str) -> _RemoteWorker:
+    def _choose_worker(self, recording: str) -> _RemoteWorker:
         """The least busy worker, the one that has the recording open if there are several."""
         with self._lock:
-            self._fill()
+            self._start_workers()
             worker = min(self._workers, key=lambda each: (each.calls, each.recording != recording))
             worker.calls += 1
             worker.recording = recording
             return worker
 
-    def _fill(self) -> None:
+    def _start_workers(self) -> None:
         """A worker a core, at least one, and no more than there are calls."""
-        wanted = max(1, min(self._cluster.room(), self._concurrency))
+        wanted = max(1, min(self._cluster.capacity(), self._concurrency))
         if len(self._workers) >= wanted:
             return
         ray = self._cluster.ray
-        kind = ray.remote(
+        actor = ray.remote(
             num_cpus=1, max_concurrency=self._concurrency, scheduling_strategy="SPREAD"
         )(WindowWorker)
         captioner = ray.put(self._captioner)
         while len(self._workers) < wanted:
-            self._workers.append(_RemoteWorker(kind.remote(captioner)))
+            self._workers.append(_RemoteWorker(actor.remote(captioner)))
 
-    def _lose(self, worker: _RemoteWorker) -> None:
+    def _drop_worker(self, worker: _RemoteWorker) -> None:
         with self._lock:
             if worker in self._workers:
                 self._workers.remove(worker)
@@ -276,7 +276,7 @@ class VersionMismatch:
     node: str
 
     @property
-    def complaint(self) -> BackendError:
+    def error(self) -> BackendError:
         """What to say of it."""
         return BackendError(
             f"the worker on {self.node} runs earmark {self.version} and this is {VERSION}: "
@@ -295,16 +295,16 @@ class RayCluster:
         """
         self.workers = workers
         self.ray = import_ray()
-        self._is_ours = not self.ray.is_initialized()
-        if self._is_ours:
+        self._is_own = not self.ray.is_initialized()
+        if self._is_own:
             _connect(self.ray, address, workers)
 
     def close(self) -> None:
         """Let go of the cluster, unless it was connected to before."""
-        if self._is_ours:
+        if self._is_own:
             self.ray.shutdown()
 
-    def room(self) -> int:
+    def capacity(self) -> int:
         """Items that can be at work now: a core each, `workers` at most."""
         cores = int(self.ray.cluster_resources().get("CPU", 1))
         return max(1, min(cores, self.workers or cores))
@@ -329,9 +329,9 @@ def _connect(ray: Any, address: str | None, workers: int | None) -> None:
     try:
         ray.init(address=address, **choices)
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
-        said = " ".join(str(error).split())[:300]
+        reason = " ".join(str(error).split())[:300]
         raise BackendError(
-            f"no Ray cluster at {address} that this machine can join ({said}); "
+            f"no Ray cluster at {address} that this machine can join ({reason}); "
             "start one with `ray start --head`, or leave --address out"
         ) from error
 

@@ -74,7 +74,7 @@ class DecoderProcess:
 
     def __init__(self, deadline: float = DECODING_DEADLINE) -> None:
         """End the process where a window takes longer than `deadline` seconds."""
-        self._processes = WorkerProcesses(1, deadline, beside=THREADS - 1)
+        self._processes = WorkerProcesses(1, deadline, others=THREADS - 1)
         self._decoder = HeldRecordingDecoder()
         self._lost: dict[Recording, str] = {}
 

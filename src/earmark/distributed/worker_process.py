@@ -32,136 +32,140 @@ ATTEMPTS = 3
 MEMORY_SHARE = 0.8
 """Of the machine's memory that all workers together may take."""
 
-WATCH = 1.0
+CHECK_INTERVAL = 1.0
 """Seconds between two looks at the clock and the memory of the workers."""
 
 READY = ("ready",)
 """What a worker sends when it has started: its deadline counts from here."""
 
-_Sent = tuple[Any, ...]
+_ItemOutcome = tuple[Any, ...]
 """An item with what became of it."""
 
 
 @dataclass(slots=True, eq=False)
 class _Worker:
     process: SpawnProcess
-    line: Connection[Any, Any]
+    connection: Connection[Any, Any]
     work: Callable[[Any], Any] | None = None
     """What it was told to do with items."""
     place: int = -1
     """Of the item it is at."""
-    until: float = math.inf
+    ends_at: float = math.inf
     """When it will be ended, on the monotonic clock; its start-up is not counted."""
     is_ready: bool = False
     needs_script: bool = False
     """Whether it runs the user's script before it is ready."""
-    fault: str = ""
+    kill_reason: str = ""
     """Why it was ended by us; empty where it was not."""
 
 
 class WorkerProcesses:
     """Keeps the processes busy; all of it in the calling thread."""
 
-    def __init__(self, most: int, deadline: float, *, beside: int = 0) -> None:
-        """Start `most` processes; `beside` them others have a share in the memory."""
-        self._most = most
+    def __init__(self, count: int, deadline: float, *, others: int = 0) -> None:
+        """Start `count` processes; `others` more share the memory."""
+        self._count = count
         self._deadline = deadline
-        self._ceiling_bytes = MEMORY_SHARE * _machine_bytes() / (most + beside)
+        self._memory_limit_bytes = MEMORY_SHARE * _machine_bytes() / (count + others)
         self._busy: dict[Connection[Any, Any], _Worker] = {}
         self._idle: list[_Worker] = []
         self._needs_script = False
 
-    def run(self, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[_Sent]:
+    def run(self, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[_ItemOutcome]:
         """Each of `items` with what became of it, as they finish."""
         try:
             yield from self._run(work, items)
         finally:
-            self._end_busy()
+            self._kill_busy()
 
-    def _run(self, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[_Sent]:
+    def _run(self, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[_ItemOutcome]:
         needs_script = b"__main__" in pickle.dumps(work)
         if needs_script != self._needs_script:
             self.close()
             self._needs_script = needs_script
         queue = deque(range(len(items)))
         attempts = [0] * len(items)
-        looked = time.monotonic()
+        last_check = time.monotonic()
         while queue or self._busy:
-            wanted = min(self._most - len(self._busy), len(queue))
+            wanted = min(self._count - len(self._busy), len(queue))
             self._idle += [
                 _start(needs_script) for _ in range(wanted - len(self._idle))
             ]  # side by side
             for _ in range(wanted):
-                self._give(self._idle.pop(0), work, queue.popleft(), items)
-            for line in cast("list[Connection[Any, Any]]", wait(list(self._busy), WATCH)):
-                worker = self._busy[line]
+                self._assign(self._idle.pop(0), work, queue.popleft(), items)
+            for connection in cast(
+                "list[Connection[Any, Any]]", wait(list(self._busy), CHECK_INTERVAL)
+            ):
+                worker = self._busy[connection]
                 outcome = _receive(worker)
                 if outcome == READY:
-                    worker.is_ready, worker.until = True, time.monotonic() + self._deadline
+                    worker.is_ready, worker.ends_at = True, time.monotonic() + self._deadline
                     continue
-                del self._busy[line]
+                del self._busy[connection]
                 if outcome is not None and queue:
-                    self._give(worker, work, queue.popleft(), items)
+                    self._assign(worker, work, queue.popleft(), items)
                 elif outcome is not None:
                     self._idle.append(worker)
                 else:
                     attempts[worker.place] += 1
-                    if not worker.fault and attempts[worker.place] < ATTEMPTS:
+                    if not worker.kill_reason and attempts[worker.place] < ATTEMPTS:
                         queue.appendleft(worker.place)
                         continue
-                    outcome = _lost(items[worker.place], worker)
+                    outcome = _lost_outcome(items[worker.place], worker)
                 yield outcome
-            if time.monotonic() - looked >= WATCH:
-                self._end_overdue()
-                looked = time.monotonic()
+            if time.monotonic() - last_check >= CHECK_INTERVAL:
+                self._kill_overdue()
+                last_check = time.monotonic()
 
-    def _end_overdue(self) -> None:
+    def _kill_overdue(self) -> None:
         """End the workers that hang or have outgrown their memory: another try would not help."""
         for worker in self._busy.values():
-            taken = _resident_bytes(worker.process.pid or 0)
-            if taken > self._ceiling_bytes:
-                worker.fault = f"it took {taken / 1e9:.1f} GB of memory"
-            elif time.monotonic() > worker.until:
-                worker.fault = f"it was not finished after {self._deadline:g} s"
-            if worker.fault:
+            used_bytes = _resident_bytes(worker.process.pid or 0)
+            if used_bytes > self._memory_limit_bytes:
+                worker.kill_reason = f"it took {used_bytes / 1e9:.1f} GB of memory"
+            elif time.monotonic() > worker.ends_at:
+                worker.kill_reason = f"it was not finished after {self._deadline:g} s"
+            if worker.kill_reason:
                 worker.process.kill()
 
-    def _give(
+    def _assign(
         self, worker: _Worker, work: Callable[[Any], Any], place: int, items: Sequence[Any]
     ) -> None:
         worker.place = place
         if worker.is_ready:
-            worker.until = time.monotonic() + self._deadline
-        told, worker.work = None if worker.work is work else work, work
+            worker.ends_at = time.monotonic() + self._deadline
+        new_work, worker.work = None if worker.work is work else work, work
         with suppress(BrokenPipeError):  # it is gone already: its line says so when it is read
-            worker.line.send((told, items[place]))
-        self._busy[worker.line] = worker
+            worker.connection.send((new_work, items[place]))
+        self._busy[worker.connection] = worker
 
-    def _end_busy(self) -> None:
+    def _kill_busy(self) -> None:
         """End the workers that are still at something: nobody waits for it any more."""
         for worker in self._busy.values():
             worker.process.kill()
-            _dismiss(worker)
+            _release(worker)
         self._busy.clear()
 
     def close(self) -> None:
         """Let all of them go."""
-        self._end_busy()
+        self._kill_busy()
         while self._idle:
-            _dismiss(self._idle.pop())
+            _release(self._idle.pop())
 
 
-def _lost(item: Any, worker: _Worker) -> _Sent:
+def _lost_outcome(item: Any, worker: _Worker) -> _ItemOutcome:
     """The outcome of an item that was ended, or that cost `ATTEMPTS` workers."""
     code = worker.process.exitcode or 0
     ending = f"killed by signal {-code}" if code < 0 else f"ended with code {code}"
-    now = "give each more memory" if code == -signal.SIGKILL else "see what it printed"
+    advice = "give each more memory" if code == -signal.SIGKILL else "see what it printed"
     if not worker.is_ready and worker.needs_script:
-        now = 'guard what your script does by `if __name__ == "__main__":`'
+        advice = 'guard what your script does by `if __name__ == "__main__":`'
     elif not worker.is_ready:
-        now = "no process could be started: see what it printed, or work in this one (--workers 1)"
-    lost = f"{ATTEMPTS} workers in a row were lost on it ({ending}); {now}"
-    reason = worker.fault or lost
+        advice = (
+            "no process could be started: see what it printed, or work in this one (--workers 1)"
+        )
+    lost = f"{ATTEMPTS} workers in a row were lost on it ({ending}); {advice}"
+    reason = worker.kill_reason or lost
     return item, BackendError(f"{item}: {reason}")
 
 
@@ -181,38 +185,38 @@ def _machine_bytes() -> int:
 
 def _start(needs_script: bool) -> _Worker:
     ours, theirs = Pipe()
-    process = start_process(_serve, theirs, needs_script=needs_script)
+    process = start_process(_worker_main, theirs, needs_script=needs_script)
     theirs.close()
     return _Worker(process, ours, needs_script=needs_script)
 
 
-def _receive(worker: _Worker) -> _Sent | None:
+def _receive(worker: _Worker) -> _ItemOutcome | None:
     """What a worker sent; None if it is gone."""
     try:
-        outcome: _Sent = worker.line.recv()
+        outcome: _ItemOutcome = worker.connection.recv()
     except (EOFError, ConnectionResetError):
-        _dismiss(worker)
+        _release(worker)
         return None
     return outcome
 
 
-def _dismiss(worker: _Worker) -> None:
-    worker.line.close()
+def _release(worker: _Worker) -> None:
+    worker.connection.close()
     worker.process.join()
 
 
-def _serve(line: Connection[Any, Any]) -> None:
+def _worker_main(connection: Connection[Any, Any]) -> None:
     """The life of a worker: until its line is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that gives the work
-    line.send(READY)
+    connection.send(READY)
     work: Callable[[Any], Any] | None = None
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
-            told, item = line.recv()
-            work = told or work
+            new_work, item = connection.recv()
+            work = new_work or work
             assert work is not None, "it comes with the first item"
             outcome = attempt(work, item)
             try:
-                line.send(outcome)
+                connection.send(outcome)
             except (pickle.PickleError, TypeError, AttributeError) as error:  # it cannot travel
-                line.send((item, internal_error(item, error)))
+                connection.send((item, internal_error(item, error)))
