@@ -112,11 +112,11 @@ def test_a_run_is_planned_started_followed_stopped_and_continued(place: SimpleNa
 
 
 def test_how_many_calls_there_are_to_make_is_told_at_once(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(run_jobs, "EVERY", 1e9)  # so that no other progress is
+    monkeypatch.setattr(run_jobs, "PROGRESS_INTERVAL", 1e9)  # so that no other progress is
     make_scene(tmp_path / "bench.mp4", duration=40.0)
     plan = make_plan([tmp_path / "bench.mp4"], budget="40%", frontline="energy", pictures=False)
     order = {"kind": "run", "plan": plan.to_json(), "server": None, "api_key": None}
-    run_jobs.work(order | {"run": str(tmp_path / "run")}, out := io.StringIO())
+    run_jobs.run_order(order | {"run": str(tmp_path / "run")}, out := io.StringIO())
     *told, result = map(json.loads, out.getvalue().splitlines())
     assert [(line["progress"]["calls"], line["progress"]["done"]) for line in told][-1] == (4, 0)
     assert result["result"]["totals"]["picks"] == 4

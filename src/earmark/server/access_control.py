@@ -31,22 +31,22 @@ HEADERS = {
     "x-frame-options": "DENY",
 }
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-GUESSES, GUESS_SECONDS = 20, 60.0
+MOST_GUESSES, GUESS_SECONDS = 20, 60.0
 """Wrong tokens from one address within so many seconds, after which it has to wait."""
 
 
 @dataclass(slots=True)
-class Bucket:
+class TokenBucket:
     """So many requests a second, and as many at once as fit."""
 
     tokens: float
-    at: float = field(default_factory=time.monotonic)
+    updated: float = field(default_factory=time.monotonic)
 
     def take(self, rate: float, size: float) -> bool:
         """Whether there is room for one more now."""
         now = time.monotonic()
-        self.tokens = min(size, self.tokens + (now - self.at) * rate)
-        self.at = now
+        self.tokens = min(size, self.tokens + (now - self.updated) * rate)
+        self.updated = now
         if self.tokens < 1:
             return False
         self.tokens -= 1
@@ -65,8 +65,8 @@ class AccessControl:
     rate: float = 500.0
     """Requests a second of one client."""
     cookie: str = "earmark"
-    clients: dict[str, Bucket] = field(default_factory=dict)
-    guesses: dict[str, Bucket] = field(default_factory=dict)
+    clients: dict[str, TokenBucket] = field(default_factory=dict)
+    guesses: dict[str, TokenBucket] = field(default_factory=dict)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
@@ -81,7 +81,7 @@ class AccessControl:
         client = request.client.host if request.client else ""
         if len(self.clients) > 10_000:
             self.clients.clear()
-        bucket = self.clients.setdefault(client, Bucket(2 * self.rate))
+        bucket = self.clients.setdefault(client, TokenBucket(2 * self.rate))
         if not bucket.take(self.rate, 2 * self.rate):
             return _refusal(request, 429, "too many requests; wait a moment")
         host = request.headers.get("host", "").lower()
@@ -89,29 +89,34 @@ class AccessControl:
         if name not in self.hosts:
             reason = f"this server does not answer to {host[:80]!r}; see --allow-host"
             return _refusal(request, 421, reason)
-        if _is_foreign(request, host):
+        if _is_cross_site(request, host):
             return _refusal(request, 403, "this request comes from another site")
         return None if self.token is None else self._check_token(request, client)
 
     def _check_token(self, request: Request, client: str) -> Response | None:
-        kind, _, given = request.headers.get("authorization", "").partition(" ")
-        asked = request.query_params.get("token", "") if request.scope["path"] == "/" else ""
-        tries = [given if kind.lower() == "bearer" else "", request.cookies.get(self.cookie, "")]
-        if any(map(self._is_token, tries)):
-            return self._enter(request) if asked else None
-        bucket = self.guesses.setdefault(client, Bucket(GUESSES))
-        if any((*tries, asked)) and not bucket.take(GUESSES / GUESS_SECONDS, GUESSES):
+        kind, _, bearer = request.headers.get("authorization", "").partition(" ")
+        query_token = request.query_params.get("token", "") if request.scope["path"] == "/" else ""
+        candidates = [
+            bearer if kind.lower() == "bearer" else "",
+            request.cookies.get(self.cookie, ""),
+        ]
+        if any(map(self._is_token, candidates)):
+            return self._redirect_with_cookie(request) if query_token else None
+        bucket = self.guesses.setdefault(client, TokenBucket(MOST_GUESSES))
+        if any((*candidates, query_token)) and not bucket.take(
+            MOST_GUESSES / GUESS_SECONDS, MOST_GUESSES
+        ):
             return _refusal(request, 429, "too many wrong tokens; wait a minute")
-        if self._is_token(asked):
-            return self._enter(request)
+        if self._is_token(query_token):
+            return self._redirect_with_cookie(request)
         reason = "open the address that `earmark serve` printed: it carries the token"
         return _refusal(request, 401, reason)
 
-    def _is_token(self, given: str) -> bool:
+    def _is_token(self, candidate: str) -> bool:
         assert self.token is not None
-        return bool(given) and hmac.compare_digest(given.encode(), self.token.encode())
+        return bool(candidate) and hmac.compare_digest(candidate.encode(), self.token.encode())
 
-    def _enter(self, request: Request) -> Response:
+    def _redirect_with_cookie(self, request: Request) -> Response:
         """The page without the token in its address: it is a cookie from here."""
         secure = "; Secure" if request.scope.get("scheme") == "https" else ""
         cookie = f"{self.cookie}={self.token}; Path=/; HttpOnly; SameSite=Lax{secure}"
@@ -130,7 +135,7 @@ def _is_navigation(request: Request) -> bool:
     return request.method == "GET" and mode == "navigate" and wants_page
 
 
-def _is_foreign(request: Request, host: str) -> bool:
+def _is_cross_site(request: Request, host: str) -> bool:
     """Whether another site makes a browser ask; links to pages may come from anywhere."""
     origin = request.headers.get("origin")
     if origin is not None and urlsplit(origin).netloc.lower() != host:
@@ -142,14 +147,14 @@ def _is_foreign(request: Request, host: str) -> bool:
 
 
 def _with_headers(send: Send) -> Send:
-    async def told(message: Message) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             for name, value in HEADERS.items():
                 headers.setdefault(name, value)
         await send(message)
 
-    return told
+    return send_with_headers
 
 
 def _refusal(request: Request, status: int, reason: str) -> Response:

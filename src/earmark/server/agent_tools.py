@@ -43,7 +43,7 @@ NOTICE = (
 )
 """Stands before everything that a recording may have put words into."""
 
-MOST = 500
+MOST_RESULTS = 500
 """Entries of one result."""
 
 
@@ -64,7 +64,7 @@ class AgentTools:
         for served in self.library.runs():
             row: dict[str, Any] = {"id": served.key, "name": served.name}
             try:
-                opened, totals = served.remember("entry", lambda run: (run.opened(), run.totals()))
+                opened, totals = served.cached("entry", lambda run: (run.opened(), run.totals()))
                 row |= {"opened": opened, "totals": asdict(totals)}
             except LedgerError as error:
                 row["failure"] = redact(str(error))
@@ -79,15 +79,15 @@ class AgentTools:
         Ids are for look, sounds and transcript; paths for plan, find and caption. `words` keeps
         those of a run whose name, captions or tags hold them.
         """
-        first, most = max(0, offset), min(MOST, max(1, limit))
+        first, most = max(0, offset), min(MOST_RESULTS, max(1, limit))
         if not run:
-            places = [
-                self._name(one)
+            paths = [
+                self._short_path(one)
                 for one in find_sources(self.library.folders)
-                if all(self._is_held(uri) and Path(uri).is_file() for uri in one.uris)
+                if all(self._is_served(uri) and Path(uri).is_file() for uri in one.uris)
             ]
-            shown = places[first : first + most]
-            return {"notice": NOTICE, "found": len(places), "recordings": shown}
+            shown = paths[first : first + most]
+            return {"notice": NOTICE, "found": len(paths), "recordings": shown}
         found = find_rows(self.library[run], ArchiveQuery(words=words))
         rows = [asdict(row) for row in found[first : first + most]]
         for row in rows:
@@ -105,7 +105,7 @@ class AgentTools:
         encoder = SentenceEncoder(self.service.plan.store) if meaning else None
         if encoder is not None:
             encoder.check()
-        most, skipped = min(MOST, max(1, limit)), []
+        most, skipped = min(MOST_RESULTS, max(1, limit)), []
         found: list[tuple[ServedRun, FoundMoment]] = []
         for served in [self.library[run]] if run else self.library.runs():
             try:
@@ -128,23 +128,23 @@ class AgentTools:
 
         As many pictures as `frames` says, up to 8, where the recording is still there.
         """
-        with self.library[run].open() as kept:
-            row = find_recording(kept, recording)
-            heard = kept.heard(recording)
+        with self.library[run].open() as opened_run:
+            row = find_recording(opened_run, recording)
+            heard = opened_run.heard(recording)
             if heard is None:
                 raise ValueError("the run has not listened to this recording yet")
             pick = window_at(heard, time)
-            told = _tell(kept, row, pick.span)
-            thumbnail = kept.thumbnail(recording, pick.span)
+            described = _describe_window(opened_run, row, pick.span)
+            thumbnail = opened_run.thumbnail(recording, pick.span)
             asked = self.service.plan
-            blur = blur_of(kept, asked.question.blur, asked.store)
+            blur = blur_of(opened_run, asked.question.blur, asked.store)
         question = replace(asked.question, frames=min(8, max(1, frames)), blur=blur)
         try:
-            return self._pictures(row, pick, question), told
+            return self._pictures(row, pick, question), described
         except (EarmarkError, OSError) as error:
             note = f"{redact(str(error))}; this is the small picture the run has kept of it"
-            told["picture"] = note if thumbnail else redact(str(error))
-            return ([thumbnail] if thumbnail else []), told
+            described["picture"] = note if thumbnail else redact(str(error))
+            return ([thumbnail] if thumbnail else []), described
 
     def sounds(
         self, run: str, recording: str, start: float = 0.0, end: float = 1e7
@@ -171,40 +171,40 @@ class AgentTools:
         """The recordings at `paths`; raises `OutsideFolders` where one is not below the folders."""
         if not paths:
             raise ValueError("name recordings by their paths, as list_recordings lists them")
-        found = find_sources([self._within(path) for path in paths])
+        found = find_sources([self._resolve(path) for path in paths])
         for source in found:
-            self.check_held(source.uris)
+            self.check_served(source.uris)
         present = [one for one in found if all(Path(uri).is_file() for uri in one.uris)]
         if not present:
             raise OutsideFolders("no recording lies there below the folders that are served")
         return present
 
-    def check_held(self, uris: Sequence[str]) -> None:
+    def check_served(self, uris: Sequence[str]) -> None:
         """Raises OutsideFolders unless all `uris` are files below the folders, links followed."""
         for uri in uris:
-            if not self._is_held(uri):
+            if not self._is_served(uri):
                 raise OutsideFolders(
                     f"{name_of(uri)} does not lie below the folders that are served"
                 )
 
-    def _is_held(self, uri: str) -> bool:
-        return not is_remote(uri) and self.library.holds(Path(uri))
+    def _is_served(self, uri: str) -> bool:
+        return not is_remote(uri) and self.library.contains(Path(uri))
 
-    def _name(self, source: Source) -> str:
+    def _short_path(self, source: Source) -> str:
         """What a recording is called here: its path below the folder where there is but one."""
         whole, root = Path(source.uris[0]), self.library.folders[0]
         is_short = len(self.library.folders) == 1 and whole.is_relative_to(root)
         return whole.relative_to(root).as_posix() if is_short else str(whole)
 
-    def _within(self, path: str) -> Path:
+    def _resolve(self, path: str) -> Path:
         for folder in self.library.folders:
             place = folder / path  # an absolute path stays what it is
-            if "\0" not in path and self.library.holds(place) and place.exists():
+            if "\0" not in path and self.library.contains(place) and place.exists():
                 return place
         raise OutsideFolders(f"there is no {path[:200]!r} below the folders that are served")
 
     def _pictures(self, row: RecordingRow, pick: Pick, question: Question) -> list[bytes]:
-        self.check_held([path for path, _ in row.files])
+        self.check_served([path for path, _ in row.files])
         request = Request.about(row.id, pick, question, WindowSounds(), "")
         (decoded,) = prefetch([FrameRequest(open_again(row), request.times)])
         if not decoded.frames:
@@ -212,15 +212,15 @@ class AgentTools:
         return [picture.jpeg for picture in request.showing(decoded.frames).pictures]
 
     def _evidence(self, run: str, recording: str, kind: str, span: Span) -> dict[str, Any]:
-        with self.library[run].open() as kept:
-            find_recording(kept, recording)
-            found = kept.evidence(recording, kinds=(kind,), within=span)
-            every = [_plain(entry) for entry in found]
-        rest = {"more_from": every[MOST]["start"]} if len(every) > MOST else {}
-        return {"notice": NOTICE, "entries": every[:MOST], **rest}
+        with self.library[run].open() as opened_run:
+            find_recording(opened_run, recording)
+            found = opened_run.evidence(recording, kinds=(kind,), within=span)
+            entries = [_entry_json(entry) for entry in found]
+        rest = {"more_from": entries[MOST_RESULTS]["start"]} if len(entries) > MOST_RESULTS else {}
+        return {"notice": NOTICE, "entries": entries[:MOST_RESULTS], **rest}
 
 
-def _tell(run: Run, row: RecordingRow, span: Span) -> dict[str, Any]:
+def _describe_window(run: Run, row: RecordingRow, span: Span) -> dict[str, Any]:
     captions = [
         asdict(one.span)
         | {
@@ -238,10 +238,12 @@ def _tell(run: Run, row: RecordingRow, span: Span) -> dict[str, Any]:
         **asdict(span),
         "duration": row.duration,
         "captions": captions,
-        "evidence": [_plain(entry) for entry in run.evidence(row.id, within=span)][:MOST],
+        "evidence": [_entry_json(entry) for entry in run.evidence(row.id, within=span)][
+            :MOST_RESULTS
+        ],
     }
 
 
-def _plain(entry: EvidenceEntry) -> dict[str, Any]:
-    told = {"kind": entry.kind, "text": entry.text, "confidence": round(entry.confidence, 3)}
-    return asdict(entry.span) | told
+def _entry_json(entry: EvidenceEntry) -> dict[str, Any]:
+    described = {"kind": entry.kind, "text": entry.text, "confidence": round(entry.confidence, 3)}
+    return asdict(entry.span) | described

@@ -43,7 +43,7 @@ from earmark.server.api_records import (
     SourceView,
 )
 from earmark.server.archive_view import ArchivePage, ArchiveQuery, read_page
-from earmark.server.media_stream import why_not
+from earmark.server.media_stream import why_unplayable
 from earmark.server.recording_view import (
     PickPage,
     RecordingDetail,
@@ -54,16 +54,16 @@ from earmark.server.recording_view import (
     read_picks,
     read_timeline,
 )
-from earmark.server.run_jobs import PLAN, JobView, plan_again, run_folder
+from earmark.server.run_jobs import PLAN, JobView, restore_plan, run_folder
 from earmark.server.run_library import ServedRun, UnknownRun
 from earmark.server.service import Served, Service, Services
 from earmark.timeline import Span
 from earmark.version import VERSION
 
-EVERY = 0.5
+POLL_INTERVAL = 0.5
 """Seconds between two looks at a run that is followed."""
 
-MOST_CLIP = 600.0
+LONGEST_CLIP = 600.0
 """Seconds of one clip."""
 
 MOST_SOUNDS = 200
@@ -102,7 +102,7 @@ def session(service: Services) -> SessionView:
 @api.get("/runs")
 def list_runs(service: Services) -> list[RunListing]:
     """Every run below the folders that are served."""
-    return [_entry(run) for run in service.library.runs()]
+    return [_run_listing(run) for run in service.library.runs()]
 
 
 @api.get("/runs/{run}")
@@ -118,7 +118,7 @@ def show_run(served: Served) -> RunDetail:
             "missed": run.failed_recordings()[:100],
         }
 
-    known = served.remember("detail", read)
+    known = served.cached("detail", read)
     can_continue = (served.folder / PLAN).is_file() or "ask" in known["plan"]
     at_work = is_at_work(served.folder)
     return RunDetail(served.key, served.name, at_work, can_continue, **known)
@@ -195,11 +195,11 @@ def cut_span(
 
     Of a run made without voices, speech is muted; where faces are blurred, they are in it too.
     """
-    span = Span(start, min(end, start + MOST_CLIP))
+    span = Span(start, min(end, start + LONGEST_CLIP))
     with served.open() as run, tempfile.TemporaryDirectory() as scratch:
         row = find_recording(run, recording)
         if not 0 <= start < span.end <= row.duration + 1 or any(
-            why_not(path) for path, _ in row.files
+            why_unplayable(path) for path, _ in row.files
         ):
             raise UnknownRecording("there is no such stretch of a recording to cut")
         path = Path(scratch) / "clip.mp4"
@@ -223,8 +223,8 @@ def add_correction(served: Served, recording: str, body: NewCorrection) -> Corre
     with served.open() as run:
         find_recording(run, recording)
     span = Span(body.start, body.end)
-    said = Correction(recording, span, body.verdict, body.author, body.text)
-    return correct(served.folder, said)
+    correction = Correction(recording, span, body.verdict, body.author, body.text)
+    return correct(served.folder, correction)
 
 
 @api.delete("/runs/{run}/corrections/{correction}", status_code=204)
@@ -251,7 +251,7 @@ def ask(service: Services, served: Served, recording: str, body: AskedMoment) ->
     with served.open() as run:
         find_recording(run, recording)
         quote_window(run, recording, body.time, service.plan, model)
-    with service.asking:
+    with service.ask_lock:
         tally = ask_window(
             served.folder, recording, body.time, service.plan, service.captioner,
             reason="asked by hand",
@@ -265,7 +265,7 @@ def ask(service: Services, served: Served, recording: str, body: AskedMoment) ->
 @api.get("/runs/{run}/sounds")
 def list_sounds(served: Served) -> list[SoundCount]:
     """The sounds that were named in a run, those of most recordings first."""
-    counts = served.remember("sounds", lambda run: run.texts.named_sounds(most=MOST_SOUNDS))
+    counts = served.cached("sounds", lambda run: run.texts.named_sounds(most=MOST_SOUNDS))
     return [SoundCount(*each) for each in counts]
 
 
@@ -312,34 +312,34 @@ def _attachment(content: bytes, kind: str, name: str, cache: str) -> Response:
 async def follow(service: Services, served: Served) -> StreamingResponse:
     """How far a run has come, as server-sent events, for as long as somebody listens."""
 
-    def look() -> dict[str, Any]:
-        said: list[Correction] = []
+    def read_state() -> dict[str, Any]:
+        corrections: list[Correction] = []
         try:
-            totals: Totals = served.remember("totals", lambda run: run.totals())
-            said = served.remember("said", read_corrections)
+            totals: Totals = served.cached("totals", lambda run: run.totals())
+            corrections = served.cached("said", read_corrections)
         except LedgerError:  # it is being made just now
             totals = Totals()
         job = service.jobs.of(served.folder)
         return {
             "is_at_work": is_at_work(served.folder),
             "totals": asdict(totals),
-            "agreement": asdict(Agreement.of(said)),
-            "said": [len(said), sum(bool(one.withdrawn) for one in said)],
+            "agreement": asdict(Agreement.of(corrections)),
+            "said": [len(corrections), sum(bool(one.withdrawn) for one in corrections)],
             "job": asdict(job.view()) if job else None,
         }
 
     async def events() -> AsyncIterator[str]:
         before, quiet = "", 0.0
         while True:
-            now = json.dumps(await run_in_threadpool(look))
-            quiet = 0.0 if now != before else quiet + EVERY
+            now = json.dumps(await run_in_threadpool(read_state))
+            quiet = 0.0 if now != before else quiet + POLL_INTERVAL
             if now != before:
                 yield f"event: progress\ndata: {now}\n\n"
             elif quiet >= 15:
                 quiet = 0.0
                 yield ": still here\n\n"
             before = now
-            await asyncio.sleep(EVERY)
+            await asyncio.sleep(POLL_INTERVAL)
 
     return StreamingResponse(
         events(), media_type="text/event-stream", headers={"cache-control": "no-store"}
@@ -359,7 +359,7 @@ def stop_run(service: Services, served: Served) -> JobView:
 @api.post("/runs/{run}/continue", status_code=202)
 def continue_run(service: Services, served: Served) -> JobView:
     """Go on with a run that was stopped: no kept answer is asked for again."""
-    return service.jobs.start(served.folder, plan_again(served, service.plan)).view()
+    return service.jobs.start(served.folder, restore_plan(served, service.plan)).view()
 
 
 @api.get("/sources")
@@ -371,7 +371,7 @@ def list_sources(service: Services) -> list[SourceView]:
 @api.post("/forecasts", status_code=202)
 def start_forecast(service: Services, body: NewRun) -> JobView:
     """Begin to listen, and say what budgets reach and cost; nothing is asked."""
-    return service.jobs.forecast(_chosen(service, body), body.budget).view()
+    return service.jobs.forecast(_chosen_sources(service, body), body.budget).view()
 
 
 @api.get("/jobs/{job}")
@@ -386,23 +386,23 @@ def show_job(service: Services, job: str) -> JobView:
 @api.post("/runs", status_code=202)
 def start_run(service: Services, body: NewRun) -> JobView:
     """Start a new run; the page shows what it costs first, see `/api/forecasts`."""
-    sources = _chosen(service, body)
+    sources = _chosen_sources(service, body)
     plan = make_plan(sources, service.plan, budget=body.budget, across=body.across)
     folder = run_folder(service.library.folders[0], body.name, sources)
     job = service.jobs.start(folder, plan)
     return job.view()
 
 
-def _chosen(service: Service, body: NewRun) -> list[Source]:
+def _chosen_sources(service: Service, body: NewRun) -> list[Source]:
     unknown = [one for one in body.sources if one not in service.sources]
     if unknown or not body.sources:
         raise ValueError("choose recordings by their ids, as /api/sources lists them")
     return [service.sources[one] for one in body.sources]
 
 
-def _entry(served: ServedRun) -> RunListing:
+def _run_listing(served: ServedRun) -> RunListing:
     try:
-        opened, totals, told = served.remember(
+        opened, totals, told = served.cached(
             "entry", lambda run: (run.opened(), run.totals(), summarise_run(run))
         )
     except LedgerError as error:

@@ -1,9 +1,9 @@
 // Which view an address means, and what all views share: the trail, the name, the keys.
 import { $, make, plural, lasting, whole } from "./parts.js";
-import { call, say, tell } from "./api.js";
+import { call, showError, showMessage } from "./api.js";
 import { archiveAddress, showArchive } from "./archive.js";
 import { showRecording } from "./recording.js";
-import { offerRun } from "./planning.js";
+import { openRunDialog } from "./planning.js";
 
 let view = null;
 
@@ -25,7 +25,7 @@ export function trail(...steps) {
 async function route() {
   view?.close?.();
   view = null;
-  say("");
+  showMessage("");
   const [, kind, run, recording] = location.pathname.split("/").map(decodeURIComponent);
   const place = make("div", "view");
   $("main").replaceChildren(place);
@@ -33,7 +33,7 @@ async function route() {
     if (kind === "run" && recording) view = await showRecording(place, run, recording, { trail, go });
     else if (kind === "run") view = await showArchive(place, run, { trail, go });
     else view = await showRuns(place);
-  } catch (error) { tell(error); }
+  } catch (error) { showError(error); }
 }
 
 async function showRuns(place) {
@@ -50,7 +50,7 @@ async function showRuns(place) {
   });
   const begin = make("button", "", "New run …");
   begin.type = "button";
-  begin.addEventListener("click", () => offerRun(place, go).catch(tell));
+  begin.addEventListener("click", () => openRunDialog(place, go).catch(showError));
   place.append(make("div", "head-line", make("h1", "", plural(runs.length, "run")), begin),
     runs.length ? make("ul", "runs", ...rows) : make("p", "none", "There is no run below the folders that are served. Begin one here, or with `earmark caption`."));
   return {};

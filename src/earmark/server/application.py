@@ -15,15 +15,23 @@ from earmark.errors import EarmarkError, LedgerError, MediaError
 from earmark.redaction import redact
 from earmark.server.access_control import LOOPBACK, AccessControl
 from earmark.server.api_routes import api
-from earmark.server.media_stream import read_range, why_not
+from earmark.server.media_stream import read_range, why_unplayable
 from earmark.server.recording_view import UnknownRecording, find_recording
 from earmark.server.run_library import UnknownRun
 from earmark.server.service import Served, Service
 from earmark.version import VERSION
 
-OWN = ("app.js", "api.js", "archive.js", "recording.js", "timeline.js", "planning.js", "app.css")
+SERVER_FILES = (
+    "app.js",
+    "api.js",
+    "archive.js",
+    "recording.js",
+    "timeline.js",
+    "planning.js",
+    "app.css",
+)
 STATIC = {
-    **dict.fromkeys(OWN, "earmark.server"),
+    **dict.fromkeys(SERVER_FILES, "earmark.server"),
     **dict.fromkeys(("parts.js", "page.css"), "earmark.reporting"),
 }
 """Files of the page, and the package each lies in; no other is served."""
@@ -35,14 +43,14 @@ pages = APIRouter(include_in_schema=False)
 def play(request: Request, served: Served, recording: str, part: int) -> Response:
     """The bytes of a file of a recording that a run names, by ranges."""
     with served.open() as run:
-        every = find_recording(run, recording).files
+        files_of_recording = find_recording(run, recording).files
         hidden = served.hidden(run)
     if hidden:
         raise LedgerError(hidden)
-    if not 0 <= part < len(every) or why_not(every[part][0]):
+    if not 0 <= part < len(files_of_recording) or why_unplayable(files_of_recording[part][0]):
         raise UnknownRecording("there is no such file to play")
     is_head = request.method == "HEAD"
-    reply = read_range(every[part][0], request.headers.get("range"), is_head=is_head)
+    reply = read_range(files_of_recording[part][0], request.headers.get("range"), is_head=is_head)
     return StreamingResponse(
         reply.chunks, status_code=reply.status, headers=reply.headers, media_type=None
     )
@@ -96,7 +104,7 @@ def make_app(
     app.state.service = service
     app.include_router(api)
     app.include_router(pages)
-    app.add_exception_handler(RequestValidationError, _explain_wish)
+    app.add_exception_handler(RequestValidationError, _explain_validation)
     for kind in STATUSES:
         app.add_exception_handler(kind, _explain)
     return AccessControl(app, token, hosts, rate=rate, cookie=cookie)
@@ -113,7 +121,7 @@ STATUSES: dict[type[Exception], int] = {
 """What each error is called in HTTP."""
 
 
-def _explain_wish(_: Request, error: Exception) -> JSONResponse:
+def _explain_validation(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     lines = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
     return JSONResponse({"detail": "; ".join(lines)[:1000]}, status_code=422)

@@ -1,29 +1,29 @@
 // An archive at a glance: every recording a row with a strip; only rows in view are asked for.
 import { figure, lasting, make, percent, plural, share, whole } from "./parts.js";
-import { at, call, follow, say, tell } from "./api.js";
+import { call, followRun, runPath, showError, showMessage } from "./api.js";
 
 const ROW = 58, PAGE = 100, AHEAD = 8;
 const SORTS = [["found", "With something first"], ["name", "Name"], ["began", "Date"], ["duration", "Length"], ["picks", "Picks"], ["answered", "Captioned"], ["failed", "Failed"],
   ["activity", "Activity"], ["doubt", "Doubt"], ["score", "Score"], ["said", "Speech"], ["sounds", "Named sounds"], ["corrections", "Corrections"]];
 const FILTERS = [["all", "All"], ["found", "With captions"], ["open", "Not all captioned"], ["failed", "With failures"], ["speech", "With speech"], ["corrected", "Corrected"]];
-const LEAST = [["activity", "Actions an hour", "1"], ["doubt", "Actions not reached", "0.1"], ["score", "Best score", "0.01"]];
-const PLAIN = { sort: "found", falls: "false", only: "all", words: "", sound: "", since: "", until: "", activity: "", doubt: "", score: "" };
+const MINIMUMS = [["activity", "Actions an hour", "1"], ["doubt", "Actions not reached", "0.1"], ["score", "Best score", "0.01"]];
+const DEFAULT_QUERY = { sort: "found", falls: "false", only: "all", words: "", sound: "", since: "", until: "", activity: "", doubt: "", score: "" };
 const MARKS = [["sound", "heard"], ["sound-picked", "picked"], ["mark", "captioned"], ["bad", "failed"], ["good", "corrected"]];
 
-const seen = new Map(); // how each archive was last looked at
+const lastQueries = new Map(); // the query string each archive was last shown with
 
 /** The address of an archive as it was last sorted and filtered. */
-export const archiveAddress = (run) => `/run/${encodeURIComponent(run)}${seen.get(run) || ""}`;
+export const archiveAddress = (run) => `/run/${encodeURIComponent(run)}${lastQueries.get(run) || ""}`;
 
 export async function showArchive(place, run, { trail, go }) {
-  const detail = await call(at(run));
+  const detail = await call(runPath(run));
   trail([detail.name]);
   const figures = make("section", "totals"), live = make("section", "live"), list = new VirtualRows(run, go);
   figures.setAttribute("aria-label", "Totals");
   place.append(make("h1", "", detail.name), live, figures, ...missed(detail), list.bar, list.panel, list.box, legend());
   drawFigures(figures, detail.totals, detail.agreement);
   let before = "";
-  const source = follow(run, (now) => {
+  const source = followRun(run, (now) => {
     drawLive(live, run, now, detail.can_continue);
     drawFigures(figures, now.totals, now.agreement);
     const state = [now.totals.answered, now.totals.failed, now.totals.picks, ...now.said].join();
@@ -62,7 +62,7 @@ function drawLive(place, run, now, canContinue) {
   const act = (verb, words) => {
     const button = make("button", "", words);
     button.type = "button";
-    button.addEventListener("click", () => call(`${at(run)}/${verb}`, { method: "POST" }).then(() => say(`${words}: asked for`)).catch(tell));
+    button.addEventListener("click", () => call(`${runPath(run)}/${verb}`, { method: "POST" }).then(() => showMessage(`${words}: asked for`)).catch(showError));
     return button;
   };
   const parts = [];
@@ -88,7 +88,7 @@ function drawLive(place, run, now, canContinue) {
 class VirtualRows {
   constructor(run, go) {
     const given = new URLSearchParams(location.search);
-    this.query = Object.fromEntries(Object.entries(PLAIN).map(([name, value]) => [name, given.get(name) ?? value]));
+    this.query = Object.fromEntries(Object.entries(DEFAULT_QUERY).map(([name, value]) => [name, given.get(name) ?? value]));
     Object.assign(this, { run, go, pages: new Map(), found: 0, total: 0, chosen: 0 });
     this.makeBar();
     this.makePanel();
@@ -107,8 +107,8 @@ class VirtualRows {
   /** Another order or filter: the address says so, so that it can be kept and sent. */
   set(name, value) {
     this.query[name] = value;
-    const asked = new URLSearchParams(Object.entries(this.query).filter(([key, each]) => each !== PLAIN[key]));
-    seen.set(this.run, asked.size ? `?${asked}` : "");
+    const asked = new URLSearchParams(Object.entries(this.query).filter(([key, each]) => each !== DEFAULT_QUERY[key]));
+    lastQueries.set(this.run, asked.size ? `?${asked}` : "");
     history.replaceState(null, "", archiveAddress(this.run));
     this.reload();
   }
@@ -148,13 +148,13 @@ class VirtualRows {
     const sound = this.field("sound", "Only with this sound", "search", { placeholder: "any" });
     sound.setAttribute("list", names.id);
     sound.addEventListener("focus", async () => {
-      const found = await call(`${at(this.run)}/sounds`).catch((error) => { tell(error); return []; });
+      const found = await call(`${runPath(this.run)}/sounds`).catch((error) => { showError(error); return []; });
       names.replaceChildren(...found.map((one) => { const option = make("option", "", plural(one.recordings, "recording")); option.value = one.name; return option; }));
     }, { once: true });
-    const least = LEAST.map(([name, words, step]) => labelled(`${words}, at least`, this.field(name, `${words}, at least`, "number", { min: "0", step, placeholder: "0" })));
+    const least = MINIMUMS.map(([name, words, step]) => labelled(`${words}, at least`, this.field(name, `${words}, at least`, "number", { min: "0", step, placeholder: "0" })));
     const clear = make("button", "", "Clear");
     clear.type = "button";
-    clear.addEventListener("click", () => { seen.delete(this.run); this.go(archiveAddress(this.run)); });
+    clear.addEventListener("click", () => { lastQueries.delete(this.run); this.go(archiveAddress(this.run)); });
     this.panel = make("details", "filter-panel", make("summary", "", "Filter by sound, date, activity, doubt, score"),
       make("div", "tools", labelled("Sound", sound), names, labelled("From", this.field("since", "From this day", "date")), labelled("Until", this.field("until", "Until this day", "date")), ...least, clear));
     this.panel.open = ["sound", "since", "until", "activity", "doubt", "score"].some((name) => this.query[name]);
@@ -163,7 +163,7 @@ class VirtualRows {
   async fetchPage(page) {
     const asked = Object.entries(this.query).filter(([, value]) => value !== "");
     const query = new URLSearchParams([...asked, ["offset", page * PAGE], ["limit", PAGE]]);
-    return call(`${at(this.run)}/recordings?${query}`, { signal: this.stopped.signal });
+    return call(`${runPath(this.run)}/recordings?${query}`, { signal: this.stopped.signal });
   }
 
   async reload(isQuiet = false) {
@@ -171,7 +171,7 @@ class VirtualRows {
     this.stopped = new AbortController();
     const first = isQuiet ? Math.floor(this.box.scrollTop / ROW / PAGE) : 0;
     let answer;
-    try { answer = await this.fetchPage(first); } catch (error) { tell(error); return; }
+    try { answer = await this.fetchPage(first); } catch (error) { showError(error); return; }
     this.pages = new Map([[first, answer.rows]]);
     Object.assign(this, { found: answer.found, total: answer.total });
     if (!isQuiet) { this.box.scrollTop = 0; this.chosen = 0; }
@@ -184,17 +184,17 @@ class VirtualRows {
   draw() {
     const first = Math.max(0, Math.floor(this.box.scrollTop / ROW) - AHEAD);
     const last = Math.min(this.found, Math.ceil((this.box.scrollTop + this.box.clientHeight) / ROW) + AHEAD);
-    for (let page = Math.floor(first / PAGE); page * PAGE < last; page += 1) this.want(page);
+    for (let page = Math.floor(first / PAGE); page * PAGE < last; page += 1) this.requestPage(page);
     const rows = [];
     for (let place = first; place < last; place += 1) rows.push(this.row(place));
     this.body.replaceChildren(...rows);
     this.box.setAttribute("aria-activedescendant", `row-${this.chosen}`);
   }
 
-  want(page) {
+  requestPage(page) {
     if (this.pages.has(page)) return;
     this.pages.set(page, null); // on its way
-    this.fetchPage(page).then((answer) => { this.pages.set(page, answer.rows); this.draw(); }).catch((error) => { this.pages.delete(page); tell(error); });
+    this.fetchPage(page).then((answer) => { this.pages.set(page, answer.rows); this.draw(); }).catch((error) => { this.pages.delete(page); showError(error); });
   }
 
   row(place) {

@@ -136,32 +136,32 @@ class ArchiveQuery:
             )
         for name in ("activity", "score", "doubt"):
             if getattr(self, name) > 0:
-                yield partial(self._reaches, name)
+                yield partial(self._is_at_least, name)
 
-    def _reaches(self, name: str, row: ArchiveRow) -> bool:
+    def _is_at_least(self, name: str, row: ArchiveRow) -> bool:
         return (getattr(row, name) or 0.0) >= float(getattr(self, name))
 
 
 def find_rows(served: ServedRun, query: ArchiveQuery) -> list[ArchiveRow]:
     """All rows that `query` asks for, in its order."""
-    rows = served.remember("archive rows", read_rows)
-    return served.remember(("found", query), lambda run: _find(run, rows, query))
+    rows = served.cached("archive rows", read_rows)
+    return served.cached(("found", query), lambda run: _filter_and_sort(run, rows, query))
 
 
 def read_page(served: ServedRun, query: ArchiveQuery, *, offset: int, limit: int) -> bytes:
     """The `ArchivePage` from `offset` on, `limit` rows at most, as JSON."""
-    rows, found = served.remember("archive rows", read_rows), find_rows(served, query)
+    rows, found = served.cached("archive rows", read_rows), find_rows(served, query)
     shown = found[offset : offset + limit]
-    drawn: dict[ArchiveRow, bytes] = served.remember("strips", lambda _: {})
-    strips = {row: strip for row in shown if (strip := drawn.get(row))}
+    cache: dict[ArchiveRow, bytes] = served.cached("strips", lambda _: {})
+    strips = {row: strip for row in shown if (strip := cache.get(row))}
     missing = [row for row in shown if row not in strips]
     if missing:
         with served.open() as run:
-            fresh = draw_strips(missing, *read_strips(run, [row.id for row in missing]))
-        strips |= {strip.row: _STRIP.dump_json(strip) for strip in fresh}
-        if len(drawn) > MOST_STRIPS:
-            drawn.clear()
-        drawn |= strips
+            drawn = draw_strips(missing, *read_strips(run, [row.id for row in missing]))
+        strips |= {strip.row: _STRIP.dump_json(strip) for strip in drawn}
+        if len(cache) > MOST_STRIPS:
+            cache.clear()
+        cache |= strips
     head = f'{{"total":{len(rows)},"found":{len(found)},"offset":{offset},"rows":['
     return b"".join((head.encode(), b",".join(strips[row] for row in shown), b"]}"))
 
@@ -177,7 +177,7 @@ def draw_strips(
     marks: Sequence[tuple[int, float, float, str]],
 ) -> list[StripRow]:
     """The strips of rows: scores along each recording, and what was picked and found."""
-    curves = [scale_curve(shrink(each, CELLS)) for each in scores]
+    curves = [scale_curve(max_pool(each, CELLS)) for each in scores]
     lines = _draw_marks(np.array([row.duration for row in rows]), marks)
     return [StripRow(*each) for each in zip(rows, curves, lines, strict=True)]
 
@@ -199,7 +199,7 @@ def _draw_marks(durations: FloatArray, marks: Sequence[tuple[int, float, float, 
     return [row.tobytes().decode() for row in _LETTERS[codes]]
 
 
-def shrink(values: FloatArray, most: int) -> FloatArray:
+def max_pool(values: FloatArray, most: int) -> FloatArray:
     """The largest value of each of `most` stretches; all of them where there are fewer."""
     if len(values) <= most:
         return values
@@ -229,28 +229,28 @@ def _row(summary: RecordingSummary) -> ArchiveRow:
     )
 
 
-def _find(run: Run, rows: list[ArchiveRow], query: ArchiveQuery) -> list[ArchiveRow]:
-    parts = query.words.casefold().split()
-    saying = run.texts.recordings_with(query.words) if parts else set()
-    sounding = run.texts.recordings_with_sound(query.sound) if query.sound.strip() else None
+def _filter_and_sort(run: Run, rows: list[ArchiveRow], query: ArchiveQuery) -> list[ArchiveRow]:
+    query_words = query.words.casefold().split()
+    with_words = run.texts.recordings_with(query.words) if query_words else set()
+    with_sound = run.texts.recordings_with_sound(query.sound) if query.sound.strip() else None
 
-    def says(row: ArchiveRow) -> bool:
-        place = f"{row.name} {row.path}".casefold()
-        return row.id in saying or all(part in place for part in parts)
+    def matches_words(row: ArchiveRow) -> bool:
+        name_and_path = f"{row.name} {row.path}".casefold()
+        return row.id in with_words or all(part in name_and_path for part in query_words)
 
-    def value(row: ArchiveRow) -> Any:
+    def sort_key(row: ArchiveRow) -> Any:
         if query.sort == "found":
-            return row.answered == 0, row.picks == 0, _natural(row.name)
+            return row.answered == 0, row.picks == 0, _natural_key(row.name)
         found = getattr(row, query.sort)
-        return _natural(found) if query.sort == "name" else None if found == "" else found
+        return _natural_key(found) if query.sort == "name" else None if found == "" else found
 
-    for lets_through in query.filters():
-        rows = list(filter(lets_through, rows))
-    if sounding is not None:
-        rows = [row for row in rows if row.id in sounding]
-    if parts:
-        rows = list(filter(says, rows))
-    keyed = [(value(row), row) for row in rows]
+    for keeps in query.filters():
+        rows = list(filter(keeps, rows))
+    if with_sound is not None:
+        rows = [row for row in rows if row.id in with_sound]
+    if query_words:
+        rows = list(filter(matches_words, rows))
+    keyed = [(sort_key(row), row) for row in rows]
     known = [each for each in keyed if each[0] is not None]
     known.sort(key=itemgetter(0), reverse=query.falls)
     # Last, whichever way, come those of which it is not known.
@@ -258,7 +258,7 @@ def _find(run: Run, rows: list[ArchiveRow], query: ArchiveQuery) -> list[Archive
 
 
 @lru_cache(maxsize=1 << 16)
-def _natural(text: str) -> list[tuple[int, str]]:
+def _natural_key(text: str) -> list[tuple[int, str]]:
     """What people sort a text by: numbers in it by their value."""
     pieces = re.split(r"([0-9]+)", text.casefold())
     return [(int(piece), "") if piece.isdecimal() else (-1, piece) for piece in pieces]

@@ -45,7 +45,7 @@ class RangeReply:
     chunks: Iterator[bytes]
 
 
-def why_not(path: str) -> str:
+def why_unplayable(path: str) -> str:
     """Why the file at `path` cannot be played from here; empty where it can.
 
     Only media are: a run that somebody was given may name any file of this machine.

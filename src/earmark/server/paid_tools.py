@@ -28,7 +28,7 @@ from earmark.pipeline.run_plan import Plan, make_plan
 from earmark.reporting.text_format import counted
 from earmark.search.cited_answer import MOST_ENTRIES, MOST_TEXT, run_paths
 from earmark.server.agent_tools import NOTICE, AgentTools, OutsideFolders
-from earmark.server.run_jobs import any_request
+from earmark.server.run_jobs import sample_request
 from earmark.server.run_library import key_of
 from earmark.server.service import Service
 
@@ -73,8 +73,8 @@ class MeteredCaptioner(WrappedCaptioner):
 class PaidTools:
     """Tools that spend calls, one at a time; each says beforehand where it may not."""
 
-    def __init__(self, service: Service, reading: AgentTools, allowance: CallAllowance) -> None:
-        self.service, self.reading, self.allowance = service, reading, allowance
+    def __init__(self, service: Service, tools: AgentTools, allowance: CallAllowance) -> None:
+        self.service, self.tools, self.allowance = service, tools, allowance
 
     def find(self, question: str, recordings: list[str], calls: int = 20) -> dict[str, Any]:
         """Look for one thing in recordings with so many calls: moments, and how many were missed.
@@ -82,18 +82,18 @@ class PaidTools:
         Spends calls of the allowance. The same question again goes on where it ended: `calls` are
         those of both together.
         """
-        sources = self.reading.sources(recordings)
+        sources = self.tools.sources(recordings)
         asked = as_question(question, self.service.plan.question)
-        self._require(calls, *_most(asked, self.service.plan, calls))
+        self._require(calls, *_most_cost(asked, self.service.plan, calls))
         folder = self._folder(f"find {question[:40]}", sources)
-        with self.service.asking:
+        with self.service.ask_lock:
             plan = self._plan(make_plan(sources, self.service.plan, sounds=None))
             found = find_moments(question, run=folder, calls=calls, plan=plan)
         plain = found.to_json()
         for one in plain["recordings"]:
             one["path"] = name_of(one["path"])
         del plain["page"]
-        return {"notice": NOTICE, **plain, "run": key_of(folder), **self._left()}
+        return {"notice": NOTICE, **plain, "run": key_of(folder), **self._calls_left()}
 
     def ask(self, run: str, question: str, calls: int = 0) -> dict[str, Any]:
         """Ask a run a question: an answer whose every sentence quotes what the run holds.
@@ -102,23 +102,23 @@ class PaidTools:
         """
         if calls < 0:
             raise ValueError(f"calls are 0 or more, not {calls}")
-        served, plan = self.reading.library[run], self.service.plan
-        tokens, money = _most(as_question(question, plan.question), plan, calls)
+        served, plan = self.tools.library[run], self.service.plan
+        tokens, money = _most_cost(as_question(question, plan.question), plan, calls)
         text = MOST_ENTRIES * MOST_TEXT // 3
         money += plan.limits.price(text, ANSWER_TOKENS)
         self._require(1 + calls, tokens + text + ANSWER_TOKENS, money)
         if calls:
-            self.reading.sources(run_paths(served.folder))  # raises where one lies outside
-        with self.service.asking:
+            self.tools.sources(run_paths(served.folder))  # raises where one lies outside
+        with self.service.ask_lock:
             plan = self._plan(make_plan((), plan, sounds=None))
             self.allowance.take()
             key = self.service.api_key
-            told = ask_run(served.folder, question, calls=calls, plan=plan, api_key=key)
-        plain = asdict(told.answer)
+            answered = ask_run(served.folder, question, calls=calls, plan=plan, api_key=key)
+        plain = asdict(answered.answer)
         for sentence in plain["sentences"]:
             for each in sentence["citations"]:
                 each["entry"]["path"] = name_of(each["entry"]["path"])
-        return {"notice": NOTICE, **plain, "bought": told.bought, **self._left()}
+        return {"notice": NOTICE, **plain, "bought": answered.bought, **self._calls_left()}
 
     def caption(self, recordings: list[str], budget: str = "25%") -> dict[str, Any]:
         """Caption the windows of recordings most worth a call: a run, to be searched and looked at.
@@ -126,10 +126,10 @@ class PaidTools:
         Spends calls of the allowance; where it would take more than are left it says how many, and
         asks nothing. Done again it asks for no kept answer; a larger budget adds to it.
         """
-        sources = self.reading.sources(recordings)
+        sources = self.tools.sources(recordings)
         folder = self._folder(Path(name_of(sources[0].uris[0])).stem, sources)
         plan = make_plan(sources, self.service.plan, budget=budget)
-        with self.service.asking:
+        with self.service.ask_lock:
             cost = preview(run=folder, plan=plan, api_key=self.service.api_key)
             self._require(cost.calls, cost.tokens, cost.money)
             done = caption_recordings(run=folder, plan=self._plan(plan))
@@ -139,7 +139,7 @@ class PaidTools:
             "totals": asdict(done.totals),
             "missed": done.missed,
             "stopped": done.tally.stopped,
-            **self._left(),
+            **self._calls_left(),
         }
 
     def _require(self, calls: int, tokens: int, money: float) -> None:
@@ -159,24 +159,24 @@ class PaidTools:
         self.service.require_model()
         return replace(plan, captioner=MeteredCaptioner(self.service.captioner, self.allowance))
 
-    def _left(self) -> dict[str, int]:
+    def _calls_left(self) -> dict[str, int]:
         return {"calls_left": self.allowance.left}
 
     def _folder(self, name: str, sources: Sequence[Source]) -> Path:
         """The run of that name on these recordings, the same every time."""
         stem = re.sub(r"[^\w.+-]+", "_", name).strip("._-") or "run"
         places = "\n".join(uri for one in sources for uri in one.uris)
-        mark = hashlib.sha256(f"{name}\n{places}".encode("utf-8", "replace")).hexdigest()[:8]
-        folder = self.reading.library.folders[0] / "runs" / f"{stem}-{mark}"
-        if not self.reading.library.holds(folder):
+        digest = hashlib.sha256(f"{name}\n{places}".encode("utf-8", "replace")).hexdigest()[:8]
+        folder = self.tools.library.folders[0] / "runs" / f"{stem}-{digest}"
+        if not self.tools.library.contains(folder):
             raise OutsideFolders("runs/ leads out of the folders that are served")
         if folder.exists() and is_at_work(folder):
             raise EarmarkError(f"{folder.name} is at work already; try again when it is done")
         return folder
 
 
-def _most(question: Question, plan: Plan, calls: int) -> tuple[int, float]:
+def _most_cost(question: Question, plan: Plan, calls: int) -> tuple[int, float]:
     """Tokens and money that so many calls take at most."""
-    request = any_request(plan, question)
+    request = sample_request(plan, question)
     tokens = sum(request.most_tokens)
     return calls * tokens, calls * plan.limits.price(*request.most_tokens)

@@ -1,13 +1,13 @@
 // A new run: choose recordings and a budget, see what budgets reach and cost, then start it.
 import { lasting, make, percent, plural, whole } from "./parts.js";
-import { call, say, tell } from "./api.js";
+import { call, showError, showMessage } from "./api.js";
 
-const WAIT = 500;
+const POLL_MS = 500;
 
-export async function offerRun(place, go) {
+export async function openRunDialog(place, go) {
   const sources = await call("/sources");
-  const dialog = make("dialog", "plan-dialog"), form = make("form"), told = make("div", "forecast");
-  told.setAttribute("role", "status");
+  const dialog = make("dialog", "plan-dialog"), form = make("form"), output = make("div", "forecast");
+  output.setAttribute("role", "status");
   const list = make("select");
   Object.assign(list, { multiple: true, size: Math.min(10, Math.max(3, sources.length)) });
   list.append(...sources.map((one) => { const option = make("option", "", one.name); option.value = one.id; option.selected = sources.length === 1; return option; }));
@@ -16,29 +16,29 @@ export async function offerRun(place, go) {
   budget.value = "25%";
   Object.assign(across, { type: "checkbox", checked: true }); // what is forecast is what is started
   name.placeholder = "after the first recording";
-  const wish = () => ({ sources: [...list.selectedOptions].map((option) => option.value), budget: budget.value, across: across.checked, name: name.value });
+  const request = () => ({ sources: [...list.selectedOptions].map((option) => option.value), budget: budget.value, across: across.checked, name: name.value });
   const forecast = make("button", "", "Forecast"), start = make("button", "", "Start"), close = make("button", "", "Close");
   forecast.type = start.type = close.type = "button";
   start.disabled = true; // what it costs comes first
-  forecast.addEventListener("click", () => plan(wish(), told).then((ok) => { start.disabled = !ok; }).catch(tell));
+  forecast.addEventListener("click", () => showForecast(request(), output).then((ok) => { start.disabled = !ok; }).catch(showError));
   for (const input of [list, budget]) input.addEventListener("input", () => { start.disabled = true; });
-  start.addEventListener("click", () => begin(wish(), dialog, go).catch(tell));
+  start.addEventListener("click", () => startRun(request(), dialog, go).catch(showError));
   close.addEventListener("click", () => dialog.close());
   dialog.addEventListener("close", () => dialog.remove());
   form.append(make("h2", "", "New run"), field("Recordings", list), field("Budget: a share of the windows, calls, or price=0.4", budget),
-    make("label", "", across, " one budget over all recordings, as it is forecast, and not one each"), field("Name", name), told, make("div", "tools", forecast, start, close));
+    make("label", "", across, " one budget over all recordings, as it is forecast, and not one each"), field("Name", name), output, make("div", "tools", forecast, start, close));
   form.addEventListener("submit", (event) => event.preventDefault());
   dialog.append(form);
   place.append(dialog);
   dialog.showModal();
 }
 
-async function finished(job, told) {
+async function waitForJob(job, output) {
   let now = job;
   while (now.state === "at work") {
     const p = now.progress;
-    told.textContent = p.recordings ? `Listening: ${whole(p.heard)} of ${plural(p.recordings, "recording")}` : "Listening …";
-    await new Promise((resolve) => setTimeout(resolve, WAIT));
+    output.textContent = p.recordings ? `Listening: ${whole(p.heard)} of ${plural(p.recordings, "recording")}` : "Listening …";
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     now = await call(`/jobs/${now.id}`);
   }
   if (now.state !== "done") throw new Error(now.failure || now.state);
@@ -46,31 +46,31 @@ async function finished(job, told) {
 }
 
 /** How many actions are expected in all, and between what. */
-function counted({ actions, actions_range: range }) {
+function describeActions({ actions, actions_range: range }) {
   if (actions === null) return "";
-  const said = !range || range.is_unlike ? "" : `, ${whole(Math.round(range.low))} to ${whole(Math.round(range.high))} in ${percent(range.confidence, 1)} of recordings`;
-  return `; about ${whole(Math.round(actions))} actions expected${said}`;
+  const rangeText = !range || range.is_unlike ? "" : `, ${whole(Math.round(range.low))} to ${whole(Math.round(range.high))} in ${percent(range.confidence, 1)} of recordings`;
+  return `; about ${whole(Math.round(actions))} actions expected${rangeText}`;
 }
 
-async function plan(wish, told) {
-  const result = await finished(await call("/forecasts", { method: "POST", body: wish }), told);
+async function showForecast(request, output) {
+  const result = await waitForJob(await call("/forecasts", { method: "POST", body: request }), output);
   const rows = result.rungs.map((rung) => make("tr", "", make("td", "", percent(rung.share, 1)), make("td", "", whole(rung.calls)),
     make("td", "", rung.coverage === null ? "–" : percent(rung.coverage, 1)),
     make("td", "", !rung.range ? "–" : rung.range.is_unlike ? "0–100% (unlike any met)" : `${whole(100 * rung.range.low)}–${whole(100 * rung.range.high)}%`), make("td", "", rung.money ? rung.money.toPrecision(3) : "–")));
   const sure = result.rungs.find((rung) => rung.range)?.range.confidence ?? 0.8;
   const head = make("tr", "", ...["of the windows", "calls", "of actions reached", `between, in ${percent(sure, 1)} of recordings`, "price at most"].map((text) => make("th", "", text)));
-  told.replaceChildren(make("p", "", `${plural(result.recordings, "recording")}, ${lasting(result.duration)}${counted(result)}`), make("table", "", head, ...rows));
+  output.replaceChildren(make("p", "", `${plural(result.recordings, "recording")}, ${lasting(result.duration)}${describeActions(result)}`), make("table", "", head, ...rows));
   return true;
 }
 
-async function begin(wish, dialog, go) {
-  const job = await call("/runs", { method: "POST", body: wish });
+async function startRun(request, dialog, go) {
+  const job = await call("/runs", { method: "POST", body: request });
   dialog.close();
-  say("Started.");
+  showMessage("Started.");
   for (let turn = 0; turn < 60; turn += 1) {
     const now = await call(`/jobs/${job.id}`);
     if (now.run) { go(`/run/${now.run}`); return; }
     if (now.state === "failed") throw new Error(now.failure);
-    await new Promise((resolve) => setTimeout(resolve, WAIT));
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
 }

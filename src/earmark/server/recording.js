@@ -1,6 +1,6 @@
 // One recording: the video, the time line, the picks, and what people say of them.
 import { clock, foretold, lasting, listTold, make, makeMarks, plural } from "./parts.js";
-import { at, author, call, follow, inRecording, say, tell } from "./api.js";
+import { author, call, followRun, recordingPath, runPath, showError, showMessage } from "./api.js";
 import { archiveAddress } from "./archive.js";
 import { TimeLine } from "./timeline.js";
 
@@ -8,11 +8,11 @@ const PAGE = 100;
 const VERDICTS = { right: "right", wrong: "wrong", reworded: "better words", missed: "missed" };
 
 export async function showRecording(place, run, recording, { trail }) {
-  const [detail, parent, session] = await Promise.all([call(inRecording(run, recording)), call(at(run)), call("/session")]);
+  const [detail, parent, session] = await Promise.all([call(recordingPath(run, recording)), call(runPath(run)), call("/session")]);
   trail([parent.name, archiveAddress(run)], [detail.name]);
   const view = new RecordingView(place, run, recording, detail, session);
   await view.loadPicks();
-  view.goTo(view.moment ?? Number(/^#t=([\d.]+)/.exec(location.hash)?.[1] || 0)); // or where somebody went meanwhile
+  view.goTo(view.currentTime ?? Number(/^#t=([\d.]+)/.exec(location.hash)?.[1] || 0)); // or where somebody went meanwhile
   return view;
 }
 
@@ -29,7 +29,7 @@ class RecordingView {
     this.canvas = make("canvas", "time-line");
     this.line = new TimeLine(this.canvas, {
       duration, marks: detail.recording.marks,
-      load: (start, end, cells) => call(inRecording(run, recording, `/timeline?${new URLSearchParams({ start, end, cells })}`)).catch(tell),
+      load: (start, end, cells) => call(recordingPath(run, recording, `/timeline?${new URLSearchParams({ start, end, cells })}`)).catch(showError),
       onSeek: (time) => this.goTo(time), onMark: (start, end) => this.mark(start, end),
     });
     this.list = make("div", "picks");
@@ -38,7 +38,7 @@ class RecordingView {
     const facts = [lasting(duration), plural(detail.windows, "window"), detail.choice.rule ? `by ${detail.choice.rule}` : null, began];
     place.append(make("h1", "", detail.name), make("p", "quiet", facts.filter(Boolean).join(" · ")),
       ...[...detail.warnings, ...detail.choice.notes].map((note) => make("p", "note", note)),
-      detail.overview.length ? this.happened(detail.overview) : "",
+      detail.overview.length ? this.overview(detail.overview) : "",
       make("section", "totals", foretold(detail.coverage)),
       make("div", "review",
         make("section", "stage", this.video, this.unplayable, this.clock, this.tools()),
@@ -46,14 +46,14 @@ class RecordingView {
         make("section", "side", this.searchBar(), this.scroller = make("div", "pick-list", this.list, this.more))));
     this.video.addEventListener("timeupdate", () => this.onTime());
     this.video.addEventListener("error", () => this.cannotPlay("The browser cannot play this file; its time line and answers are here all the same."));
-    this.video.addEventListener("loadedmetadata", () => { if (this.wanted !== undefined) this.video.currentTime = this.wanted; });
+    this.video.addEventListener("loadedmetadata", () => { if (this.seekTo !== undefined) this.video.currentTime = this.seekTo; });
     this.onHash = () => this.goTo(Number(/^#t=([\d.]+)/.exec(location.hash)?.[1] || 0));
     window.addEventListener("hashchange", this.onHash);
-    this.events = follow(run, (now) => this.onProgress(now));
+    this.events = followRun(run, (now) => this.onProgress(now));
   }
 
   /** What happened: a line at first, so that the video stays in sight, and all of it when it is opened. */
-  happened(lines) {
+  overview(lines) {
     const brief = lines.slice(0, 2).map(([heading, said]) => `${heading}: ${said.slice(0, 3).join(", ")}`).join(" · ");
     return make("details", "overview", make("summary", "", brief), listTold(lines));
   }
@@ -63,7 +63,7 @@ class RecordingView {
   tools() {
     const box = make("div", "tools",
       button("", "−", () => this.line.zoom(1.5), "Zoom out"), button("", "+", () => this.line.zoom(1 / 1.5), "Zoom in"), button("", "All", () => this.line.show(0, this.line.duration), "Show all of it"),
-      button("", "Mark missed", () => this.markHere()), button("ask", "Ask this …", () => this.ask().catch(tell)),
+      button("", "Mark missed", () => this.toggleMark()), button("ask", "Ask this …", () => this.ask().catch(showError)),
       button("", "Copy link", () => this.copy()), exportLink(this.run));
     const ask = box.querySelector(".ask");
     ask.disabled = !this.session.model;
@@ -76,7 +76,7 @@ class RecordingView {
     Object.assign(search, { type: "search", placeholder: "Captions and sounds of this recording", autocomplete: "off", spellcheck: false });
     search.setAttribute("aria-label", "Search the picks of this recording");
     let wait = 0;
-    search.addEventListener("input", () => { clearTimeout(wait); wait = setTimeout(() => { this.words = search.value; this.loadPicks().catch(tell); }, 150); });
+    search.addEventListener("input", () => { clearTimeout(wait); wait = setTimeout(() => { this.words = search.value; this.loadPicks().catch(showError); }, 150); });
     this.count = make("span", "quiet");
     this.count.setAttribute("role", "status");
     return make("div", "tools", search, this.count);
@@ -85,33 +85,33 @@ class RecordingView {
   /** Somebody else, or the run itself, has said something: show it. So is what was said before the first word came. */
   onProgress({ said, totals }) {
     const state = [...said, totals.answered, totals.failed, totals.picks].join();
-    if (state !== this.state && !this.isSending) this.changed("").catch(tell);
+    if (state !== this.state && !this.isSending) this.changed("").catch(showError);
     this.state = state;
   }
 
   // ---- playing ------------------------------------------------------------------------------
 
-  get time() { return this.part && !this.video.hidden ? this.part.start + this.video.currentTime : this.moment || 0; }
+  get time() { return this.part && !this.video.hidden ? this.part.start + this.video.currentTime : this.currentTime || 0; }
 
   goTo(time, isPlayed = false) {
     const part = this.detail.parts.findLast((each) => each.start <= time) || this.detail.parts[0];
-    this.moment = time;
-    this.wanted = time - part.start;
+    this.currentTime = time;
+    this.seekTo = time - part.start;
     if (part.why_not) this.cannotPlay(`The video cannot be played from here: ${part.why_not}.`);
     else if (part !== this.part) {
       this.part = part;
       this.video.src = `/media/${encodeURIComponent(this.run)}/${encodeURIComponent(this.recording)}/${part.part}`;
-    } else this.video.currentTime = this.wanted;
+    } else this.video.currentTime = this.seekTo;
     if (isPlayed) this.video.play().catch(() => {});
-    this.line.at(time);
-    this.tellTime(time);
+    this.line.setTime(time);
+    this.showTime(time);
   }
 
   onTime() {
     const time = this.time;
-    this.moment = time;
-    this.line.at(time);
-    this.tellTime(time);
+    this.currentTime = time;
+    this.line.setTime(time);
+    this.showTime(time);
   }
 
   /** Choose the pick at a moment; its card comes into view where the picks scroll by themselves. */
@@ -122,7 +122,7 @@ class RecordingView {
     if (place >= 0) this.choose(place, this.scroller.scrollHeight > this.scroller.clientHeight);
   }
 
-  tellTime(time) {
+  showTime(time) {
     this.follow(time);
     const began = Date.parse(this.detail.recording.began);
     const day = Number.isNaN(began) ? "" : ` · ${new Date(began + time * 1000).toISOString().slice(11, 19)}`;
@@ -140,7 +140,7 @@ class RecordingView {
 
   async loadPicks(isMore = false) {
     const query = new URLSearchParams({ offset: isMore ? this.picks.length : 0, limit: PAGE, words: this.words });
-    const page = await call(inRecording(this.run, this.recording, `/picks?${query}`));
+    const page = await call(recordingPath(this.run, this.recording, `/picks?${query}`));
     this.picks = isMore ? [...this.picks, ...page.picks] : page.picks;
     this.total = page.total;
     this.drawPicks();
@@ -160,7 +160,7 @@ class RecordingView {
     card.tabIndex = -1;
     if (each.has_picture) {
       const image = make("img");
-      Object.assign(image, { loading: "lazy", alt: `Frame at ${clock(each.pick.instant)}`, src: `/api${inRecording(this.run, this.recording, `/picture?${new URLSearchParams({ start, end })}`)}` });
+      Object.assign(image, { loading: "lazy", alt: `Frame at ${clock(each.pick.instant)}`, src: `/api${recordingPath(this.run, this.recording, `/picture?${new URLSearchParams({ start, end })}`)}` });
       card.append(image);
     }
     const when = button("moment", `${clock(start)} – ${clock(end)}`, () => { this.choose(place); this.goTo(start, true); }, `Play at ${clock(start)}`);
@@ -169,7 +169,7 @@ class RecordingView {
     const evidence = each.evidence ? make("p", "evidence-line", each.evidence) : null;
     const tags = make("ul", "tags", ...each.tags.map((tag) => make("li", "", tag)));
     const body = make("div", "pick-body", when, text, evidence, each.tags.length ? tags : null, make("p", "quiet", [reason, each.model, each.note].filter(Boolean).join(" · ")));
-    body.append(make("div", "judge", ...(each.caption === null ? [] : this.judge(each, place)), this.clip(start, end)));
+    body.append(make("div", "judge", ...(each.caption === null ? [] : this.verdictButtons(each, place)), this.clip(start, end)));
     body.lastChild.setAttribute("role", "group");
     body.lastChild.setAttribute("aria-label", `The pick at ${clock(start)}`);
     body.append(...each.verdicts.map((one) => this.verdict(one)));
@@ -177,7 +177,7 @@ class RecordingView {
     return card;
   }
 
-  judge(each, place) {
+  verdictButtons(each, place) {
     return [button("right", "Right", () => this.correct(place, "right")), button("wrong", "Wrong", () => this.correct(place, "wrong")), button("reword", "Better words …", () => this.reword(place))];
   }
 
@@ -185,7 +185,7 @@ class RecordingView {
   clip(start, end) {
     if (this.detail.recording.path.includes("://") || this.detail.parts.some((part) => part.why_not)) return null;
     const link = make("a", "button clip", "Clip");
-    link.href = `/api${inRecording(this.run, this.recording, `/clip?${new URLSearchParams({ start, end })}`)}`;
+    link.href = `/api${recordingPath(this.run, this.recording, `/clip?${new URLSearchParams({ start, end })}`)}`;
     link.download = "";
     link.title = "Download this pick as a video";
     link.setAttribute("aria-label", `Download the clip at ${clock(start)}`);
@@ -194,7 +194,7 @@ class RecordingView {
 
   verdict(one) {
     const words = `${one.author}: ${VERDICTS[one.verdict]}${one.text ? ` – “${one.text}”` : ""}`;
-    return make("p", `verdict ${one.verdict}`, words, " ", button("undo", "take back", () => call(`${at(this.run)}/corrections/${one.id}`, { method: "DELETE" }).then(() => this.changed("taken back")).catch(tell)));
+    return make("p", `verdict ${one.verdict}`, words, " ", button("undo", "take back", () => call(`${runPath(this.run)}/corrections/${one.id}`, { method: "DELETE" }).then(() => this.changed("taken back")).catch(showError)));
   }
 
   choose(place, isShown = true) {
@@ -205,15 +205,15 @@ class RecordingView {
 
   // ---- what people say ----------------------------------------------------------------------
 
-  async send(wish) {
+  async send(correction) {
     if (!author()) {
       document.getElementById("author").focus();
       throw new Error("Say who you are first: your name is kept with what you say.");
     }
     this.isSending = true;
     try {
-      await call(inRecording(this.run, this.recording, "/corrections"), { method: "POST", body: { author: author(), ...wish } });
-      await this.changed(`${VERDICTS[wish.verdict]}: kept`);
+      await call(recordingPath(this.run, this.recording, "/corrections"), { method: "POST", body: { author: author(), ...correction } });
+      await this.changed(`${VERDICTS[correction.verdict]}: kept`);
     } finally { this.isSending = false; }
   }
 
@@ -221,31 +221,31 @@ class RecordingView {
     if (words) this.line.draft = null;
     this.line.refresh();
     const wanted = Math.max(PAGE, this.picks.length);
-    const page = await call(inRecording(this.run, this.recording, `/picks?${new URLSearchParams({ offset: 0, limit: Math.min(500, wanted), words: this.words })}`));
+    const page = await call(recordingPath(this.run, this.recording, `/picks?${new URLSearchParams({ offset: 0, limit: Math.min(500, wanted), words: this.words })}`));
     const isNew = page.total !== this.total || JSON.stringify(page.picks) !== JSON.stringify(this.picks);
     Object.assign(this, { picks: page.picks, total: page.total });
     if (isNew) this.drawPicks(); // else whoever is about to click is not disturbed
-    if (words) say(words);
+    if (words) showMessage(words);
   }
 
   correct(place, verdict, text = "") {
     const each = this.picks[place];
-    if (!each || each.caption === null) { say("There is no answer to judge here.", true); return; }
+    if (!each || each.caption === null) { showMessage("There is no answer to judge here.", true); return; }
     this.choose(place);
-    this.send({ start: each.pick.start, end: each.pick.end, verdict, text }).catch(tell);
+    this.send({ start: each.pick.start, end: each.pick.end, verdict, text }).catch(showError);
   }
 
   async reword(place) {
     const each = this.picks[place];
     if (!each || each.caption === null) return;
-    const text = await ask("Better words", "What is done here?", each.caption);
+    const text = await askUser("Better words", "What is done here?", each.caption);
     if (text) this.correct(place, "reworded", text);
   }
 
-  markHere() {
+  toggleMark() {
     if (this.markFrom === null) {
       this.markFrom = this.time;
-      say(`A missed moment begins at ${clock(this.markFrom)}: go to its end and press m again.`);
+      showMessage(`A missed moment begins at ${clock(this.markFrom)}: go to its end and press m again.`);
       return;
     }
     const [start, end] = [this.markFrom, this.time].sort((a, b) => a - b);
@@ -256,25 +256,25 @@ class RecordingView {
   async mark(start, end) {
     this.line.draft = [start, end];
     this.line.draw();
-    const text = await ask("A missed moment", `${clock(start)} to ${clock(end)}: what is done?`, "");
+    const text = await askUser("A missed moment", `${clock(start)} to ${clock(end)}: what is done?`, "");
     if (text === null) { this.line.draft = null; this.line.draw(); return; }
-    this.send({ start, end, verdict: "missed", text }).catch(tell);
+    this.send({ start, end, verdict: "missed", text }).catch(showError);
   }
 
   async ask() {
-    const quote = await call(inRecording(this.run, this.recording, `/quote?time=${this.time}`));
+    const quote = await call(recordingPath(this.run, this.recording, `/quote?time=${this.time}`));
     const cost = quote.money ? `at most ${quote.money.toPrecision(2)} (in the currency of your prices)` : "no price";
     const words = `${clock(quote.span.start)} to ${clock(quote.span.end)}, asked of ${quote.model}: at most ${plural(quote.tokens, "token")}, ${cost}${quote.is_answered ? "; it is answered already" : ""}.`;
-    if (await ask("Ask this window", words, undefined) === null) return;
-    say("Asking …");
-    await call(inRecording(this.run, this.recording, "/ask"), { method: "POST", body: { time: this.time } });
+    if (await askUser("Ask this window", words, undefined) === null) return;
+    showMessage("Asking …");
+    await call(recordingPath(this.run, this.recording, "/ask"), { method: "POST", body: { time: this.time } });
     await this.changed("answered");
   }
 
   copy() {
     const link = `${location.origin}${location.pathname}#t=${this.time.toFixed(1)}`;
     history.replaceState(null, "", `#t=${this.time.toFixed(1)}`);
-    (navigator.clipboard?.writeText(link) ?? Promise.reject()).then(() => say("link copied"), () => say(link));
+    (navigator.clipboard?.writeText(link) ?? Promise.reject()).then(() => showMessage("link copied"), () => showMessage(link));
   }
 
   onKey(event) {
@@ -286,7 +286,7 @@ class RecordingView {
       j: () => this.step(1), k: () => this.step(-1), ArrowDown: () => this.step(1), ArrowUp: () => this.step(-1),
       Enter: () => this.chosen >= 0 && this.goTo(this.picks[this.chosen].pick.start, true),
       r: () => this.correct(this.chosen, "right"), w: () => this.correct(this.chosen, "wrong"), e: () => this.reword(this.chosen),
-      m: () => this.markHere(), a: () => this.session.model && this.ask().catch(tell), c: () => this.copy(),
+      m: () => this.toggleMark(), a: () => this.session.model && this.ask().catch(showError), c: () => this.copy(),
       d: () => this.list.children[Math.max(0, this.chosen)]?.querySelector(".clip")?.click(),
     };
     if (event.target.closest("button, a, summary") && [" ", "Enter"].includes(event.key)) return false;
@@ -311,13 +311,13 @@ function button(name, text, act, label) {
 
 function exportLink(run) {
   const link = make("a", "button", "Export corrections");
-  link.href = `/api${at(run)}/export?format=corrections`;
+  link.href = `/api${runPath(run)}/export?format=corrections`;
   link.download = "corrections.jsonl";
   return link;
 }
 
 /** Ask for words; with none to begin with, only whether to go on. Null where somebody thinks better of it. */
-function ask(title, words, text) {
+function askUser(title, words, text) {
   const dialog = make("dialog", "ask-dialog"), field = text === undefined ? null : make("textarea"), form = make("form");
   if (field) { field.value = text; field.maxLength = 4000; field.setAttribute("aria-label", words); }
   form.method = "dialog";

@@ -20,8 +20,8 @@ from earmark.media.source import name_of
 from earmark.reporting.report_page import forecast_of, scale_curve
 from earmark.reporting.run_overview import overview_of
 from earmark.selection.pick import Pick
-from earmark.server.archive_view import shrink
-from earmark.server.media_stream import why_not
+from earmark.server.archive_view import max_pool
+from earmark.server.media_stream import why_unplayable
 from earmark.timeline import FloatArray, Span
 
 MOST_ENTRIES = 2000
@@ -140,7 +140,7 @@ def describe(run: Run, row: RecordingRow, *, hidden: str = "") -> RecordingDetai
         choice=choice,
         warnings=[warning for warning in heard.warnings if warning not in choice.notes],
         parts=[
-            MediaPart(place, start, name_of(path), hidden or why_not(path))
+            MediaPart(place, start, name_of(path), hidden or why_unplayable(path))
             for place, (path, start) in enumerate(row.files)
         ],
     )
@@ -219,7 +219,7 @@ def _cells(values: FloatArray, hop: float, span: Span, cells: int) -> list[int]:
     last = max(first + 1, math.ceil(span.end / hop))
     scaled = np.asarray(scale_curve(values), dtype=float)[first:last]
     if len(scaled) > cells:
-        return [round(value) for value in shrink(scaled, cells).tolist()]
+        return [round(value) for value in max_pool(scaled, cells).tolist()]
     if len(scaled) == 0:
         return []
     times = span.start + (np.arange(cells) + 0.5) * span.duration / cells

@@ -43,10 +43,10 @@ PLAN = "plan.json"
 MOST_JOBS = 100
 """Remembered; the oldest that are over are forgotten."""
 
-EVERY = 0.2
+PROGRESS_INTERVAL = 0.2
 """Seconds between two lines of progress that say how far a stage has come."""
 
-PATIENCE = 20.0
+STOP_TIMEOUT = 20.0
 """Seconds a process has to end in before it is killed."""
 
 
@@ -119,8 +119,8 @@ class RunJobs:
 
     def of(self, folder: Path) -> Job | None:
         """The latest job at work on the run in `folder`, if any."""
-        every = [job for job in self._jobs.values() if job.folder == folder]
-        return every[-1] if every else None
+        jobs = [job for job in self._jobs.values() if job.folder == folder]
+        return jobs[-1] if jobs else None
 
     def forecast(self, sources: Sequence[Source], budget: str) -> Job:
         """Begin to say what budgets reach and cost for `sources`."""
@@ -141,7 +141,7 @@ class RunJobs:
             job.stop()
         for job in self._jobs.values():
             try:
-                job.child.wait(PATIENCE)
+                job.child.wait(STOP_TIMEOUT)
             except subprocess.TimeoutExpired:
                 job.child.kill()
 
@@ -166,35 +166,35 @@ class RunJobs:
             json.dump(order, child.stdin)
         job = Job(secrets.token_hex(8), kind, child, folder)
         with self._lock:
-            over = [key for key, one in self._jobs.items() if one.state != "at work"]
-            for key in over[: max(0, len(self._jobs) - MOST_JOBS + 1)]:
+            finished = [key for key, one in self._jobs.items() if one.state != "at work"]
+            for key in finished[: max(0, len(self._jobs) - MOST_JOBS + 1)]:
                 del self._jobs[key]
             self._jobs[job.id] = job
         threading.Thread(target=job.follow, name=f"job-{job.id}", daemon=True).start()
         return job
 
 
-def plan_again(served: ServedRun, plan: Plan) -> Plan:
+def restore_plan(served: ServedRun, plan: Plan) -> Plan:
     """The plan a run was started under, asking whom `plan` asks.
 
     Of a run that was started elsewhere: its recordings, and what its ledger says of the rest; a
     `ValueError` where that is too little.
     """
-    kept = served.folder / PLAN
-    if kept.is_file():
-        made = Plan.from_json(json.loads(kept.read_text(encoding="utf-8")))
+    saved = served.folder / PLAN
+    if saved.is_file():
+        made = Plan.from_json(json.loads(saved.read_text(encoding="utf-8")))
         question = replace(made.question, blur=made.question.blur or plan.question.blur)
-        asked = replace(made, model_choice=plan.model_choice, limits=plan.limits)
-        return replace(asked, question=question)
+        updated = replace(made, model_choice=plan.model_choice, limits=plan.limits)
+        return replace(updated, question=question)
     with served.open() as run:
-        said, paths = run.plan(), [row.source for row in run.recordings()]
+        recorded, paths = run.plan(), [row.source for row in run.recordings()]
         paths += [Source((row.path,), row.name) for row in run.failed_recordings()]
     names = ("budget", "rule", "frontline", "window", "across", "audio_track")
-    if any(name not in said for name in (*names, "ask")):
+    if any(name not in recorded for name in (*names, "ask")):
         raise ValueError("the run does not say how it was made; run its command again")
-    choices = {name: said[name] for name in names}
-    question = replace(Question.from_json(said["ask"]), blur=plan.question.blur)
-    return make_plan(paths, plan, question=question, sounds=bool(said["sounds"]), **choices)
+    choices = {name: recorded[name] for name in names}
+    question = replace(Question.from_json(recorded["ask"]), blur=plan.question.blur)
+    return make_plan(paths, plan, question=question, sounds=bool(recorded["sounds"]), **choices)
 
 
 def run_folder(root: Path, name: str, sources: Sequence[Source]) -> Path:
@@ -208,30 +208,30 @@ def run_folder(root: Path, name: str, sources: Sequence[Source]) -> Path:
     return folder
 
 
-def work(order: dict[str, Any], out: TextIO) -> None:
+def run_order(order: dict[str, Any], out: TextIO) -> None:
     """Do what `order` says, and tell `out`."""
-    told, stage = 0.0, (0, 0)
+    last_written, stage = 0.0, (0, 0)
 
-    def tell(**line: Any) -> None:
+    def write_line(**line: Any) -> None:
         out.write(json.dumps(line, allow_nan=False) + "\n")
         out.flush()
 
     def on_change(progress: Progress) -> None:
-        nonlocal told, stage
+        nonlocal last_written, stage
         now = progress.recordings, progress.calls
-        if now != stage or time.monotonic() - told >= EVERY:
-            told, stage = time.monotonic(), now
-            tell(progress=progress.to_json())
+        if now != stage or time.monotonic() - last_written >= PROGRESS_INTERVAL:
+            last_written, stage = time.monotonic(), now
+            write_line(progress=progress.to_json())
 
     try:
-        tell(result=_do(order, Progress(on_change)))
+        write_line(result=_run_order(order, Progress(on_change)))
     except (EarmarkError, ValueError) as error:
-        tell(failure=redact(str(error)))
+        write_line(failure=redact(str(error)))
     except KeyboardInterrupt:
-        tell(stopped=True)
+        write_line(stopped=True)
 
 
-def _do(order: dict[str, Any], progress: Progress) -> dict[str, Any]:
+def _run_order(order: dict[str, Any], progress: Progress) -> dict[str, Any]:
     plan = Plan.from_json(order["plan"])
     if order["server"]:  # a plan is written without the key in an address
         plan = replace(plan, model_choice=replace(plan.model_choice, server=order["server"]))
@@ -248,17 +248,17 @@ def forecast_of(plan: Plan, progress: Progress | None = None) -> dict[str, Any]:
     """What budgets reach and, at the prices of `plan`, cost at most."""
     from earmark.pipeline.plan import plan as make_forecast
 
-    cost = CallCost(money=plan.limits.price(*any_request(plan, plan.question).most_tokens))
+    cost = CallCost(money=plan.limits.price(*sample_request(plan, plan.question).most_tokens))
     forecast = make_forecast(plan=plan, cost=cost, progress=progress).forecast
     assert forecast is not None, "that is what planning gives"
     return forecast.to_json()
 
 
-def any_request(plan: Plan, question: Question) -> Request:
+def sample_request(plan: Plan, question: Question) -> Request:
     """What `question` asks of some window: the most that a call takes is known from it."""
     window = Pick(0, 0.0, plan.listening.grid.length, 0.0, 0.0, 0.0, 0.0, "")
     return Request.about("", window, question, WindowSounds(), "")
 
 
 if __name__ == "__main__":
-    work(json.load(sys.stdin), sys.stdout)
+    run_order(json.load(sys.stdin), sys.stdout)

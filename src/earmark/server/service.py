@@ -29,7 +29,7 @@ class Service:
     api_key: str | None = None
     """For a model server that wants one."""
     jobs: RunJobs = field(init=False)
-    asking: threading.Lock = field(default_factory=threading.Lock)
+    ask_lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         self.jobs = RunJobs(self.plan, self.api_key)
@@ -69,16 +69,16 @@ class Service:
         return model
 
 
-def service_of(request: Request) -> Service:
+def get_service(request: Request) -> Service:
     """What the routes work with."""
     service: Service = request.app.state.service
     return service
 
 
-def run_of(request: Request, run: str) -> ServedRun:
+def get_run(request: Request, run: str) -> ServedRun:
     """The run that a path names."""
-    return service_of(request).library[run]
+    return get_service(request).library[run]
 
 
-Services = Annotated[Service, Depends(service_of)]
-Served = Annotated[ServedRun, Depends(run_of)]
+Services = Annotated[Service, Depends(get_service)]
+Served = Annotated[ServedRun, Depends(get_run)]

@@ -3,7 +3,7 @@ import { clock, drawFlag } from "./parts.js";
 import { colours } from "./archive.js";
 
 const LANES = [["ruler", "", 22], ["level", "sound", 46], ["score", "score", 46], ["sounds", "named sounds", 20], ["speech", "speech", 20], ["picks", "picks", 20], ["answers", "answers", 24], ["corrections", "corrections", 22]];
-const SHORTEST = 1, MARGIN = 4;
+const SHORTEST_SECONDS = 1, MARGIN = 4;
 const STEPS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400];
 
 export class TimeLine {
@@ -20,7 +20,7 @@ export class TimeLine {
     canvas.addEventListener("pointerdown", (event) => this.onDown(event));
     canvas.addEventListener("pointermove", (event) => this.onMove(event));
     canvas.addEventListener("pointerup", (event) => this.onUp(event));
-    canvas.addEventListener("pointercancel", () => { this.held = null; this.draft = null; this.draw(); });
+    canvas.addEventListener("pointercancel", () => { this.drag = null; this.draft = null; this.draw(); });
     this.observer = new ResizeObserver(() => this.refresh());
     this.observer.observe(canvas);
     this.dark = matchMedia("(prefers-color-scheme: dark)");
@@ -38,7 +38,7 @@ export class TimeLine {
   time(x) { return this.start + (Math.max(0, x - this.gutter) / this.room) * (this.end - this.start); }
 
   show(start, end) {
-    const length = Math.min(this.duration, Math.max(SHORTEST, end - start));
+    const length = Math.min(this.duration, Math.max(SHORTEST_SECONDS, end - start));
     this.start = Math.min(Math.max(0, start), Math.max(0, this.duration - length));
     this.end = this.start + length;
     this.refresh();
@@ -49,7 +49,7 @@ export class TimeLine {
     this.show(middle - (middle - this.start) * factor, middle + (this.end - middle) * factor);
   }
 
-  at(time) {
+  setTime(time) {
     this.now = time;
     if (time < this.start || time > this.end) this.show(time - (this.end - this.start) / 3, time + ((this.end - this.start) * 2) / 3);
     this.canvas.setAttribute("aria-valuenow", String(Math.round(time)));
@@ -75,7 +75,7 @@ export class TimeLine {
     }, this.data ? 80 : 0);
   }
 
-  lanesAt() {
+  layoutLanes() {
     let top = 0;
     return LANES.map(([name, words, high]) => { const lane = { name, words, top, high }; top += high; return lane; });
   }
@@ -94,7 +94,7 @@ export class TimeLine {
     pen.clearRect(0, 0, wide, high);
     pen.font = "11px system-ui, sans-serif";
     pen.textBaseline = "middle";
-    for (const lane of this.lanesAt()) {
+    for (const lane of this.layoutLanes()) {
       pen.fillStyle = colour("line");
       pen.fillRect(0, lane.top + lane.high - 1, wide, 1);
       pen.fillStyle = colour("quiet");
@@ -105,7 +105,7 @@ export class TimeLine {
     pen.rect(this.gutter, 0, this.room, high);
     pen.clip();
     const kinds = { answered: colour("mark"), failed: colour("bad"), right: colour("good"), wrong: colour("bad"), reworded: colour("score"), missed: colour("mark") };
-    for (const lane of this.lanesAt()) {
+    for (const lane of this.layoutLanes()) {
       if (lane.name === "ruler") this.paintRuler(pen, lane, colour);
       else if (data && (lane.name === "level" || lane.name === "score")) this.paintCurve(pen, lane, data, colour(lane.name === "level" ? "sound" : "score"));
       else if (data) this.paintEntries(pen, lane, data[lane.name], (entry) => kinds[entry.status || entry.kind || entry.verdict] || colour("sound-picked"), colour);
@@ -177,25 +177,25 @@ export class TimeLine {
   onDown(event) {
     if (event.button) return;
     this.canvas.setPointerCapture(event.pointerId);
-    const lane = this.lanesAt().findLast((each) => event.offsetY >= each.top);
-    this.held = { x: event.offsetX, start: this.start, end: this.end, isMark: event.shiftKey || lane.name === "corrections", moved: false };
+    const lane = this.layoutLanes().findLast((each) => event.offsetY >= each.top);
+    this.drag = { x: event.offsetX, start: this.start, end: this.end, isMark: event.shiftKey || lane.name === "corrections", moved: false };
   }
 
   onMove(event) {
-    const { held } = this;
-    if (!held) return;
-    held.moved ||= Math.abs(event.offsetX - held.x) > 4;
-    if (!held.moved) return;
-    const by = ((event.offsetX - held.x) / this.room) * (held.end - held.start);
-    if (held.isMark) { this.draft = [this.time(held.x), this.time(event.offsetX)]; this.draw(); }
-    else this.show(held.start - by, held.end - by);
+    const { drag } = this;
+    if (!drag) return;
+    drag.moved ||= Math.abs(event.offsetX - drag.x) > 4;
+    if (!drag.moved) return;
+    const by = ((event.offsetX - drag.x) / this.room) * (drag.end - drag.start);
+    if (drag.isMark) { this.draft = [this.time(drag.x), this.time(event.offsetX)]; this.draw(); }
+    else this.show(drag.start - by, drag.end - by);
   }
 
   onUp(event) {
-    const { held, draft } = this;
-    this.held = null;
-    if (!held) return;
-    if (!held.moved) this.onSeek(Math.min(this.duration, Math.max(0, this.time(event.offsetX))));
+    const { drag, draft } = this;
+    this.drag = null;
+    if (!drag) return;
+    if (!drag.moved) this.onSeek(Math.min(this.duration, Math.max(0, this.time(event.offsetX))));
     else if (draft) {
       const [start, end] = draft.map((time) => Math.min(this.duration, Math.max(0, time))).sort((a, b) => a - b);
       this.onMark(start, end);

@@ -53,9 +53,9 @@ def serve_folders(
             "serving needs FastAPI and uvicorn: pip install 'earmark[server]'"
         ) from error
     check_folders(folders)
-    listening = listen(options)
+    listening = open_socket(options)
     port = listening.getsockname()[1]
-    shown = shown_host(options)
+    shown = url_host(options)
     blur, is_local = plan.question.blur, shown in LOOPBACK and not options.hosts
     if blur:
         blur.check()
@@ -68,10 +68,10 @@ def serve_folders(
     )
     query = f"?token={options.token}" if options.token else ""
     on_start(f"http://{shown}:{port}/{query}")
-    answer_requests(app, listening)
+    serve_app(app, listening)
 
 
-def answer_requests(app: Any, listening: socket.socket) -> None:
+def serve_app(app: Any, listening: socket.socket) -> None:
     """Have `app` answer what comes to `listening` until a signal ends it."""
     import uvicorn
 
@@ -89,13 +89,13 @@ def check_folders(folders: Sequence[Path]) -> None:
             raise EarmarkError(f"{folder} is no folder, so there is nothing to serve in it")
 
 
-def shown_host(options: ServeOptions) -> str:
+def url_host(options: ServeOptions) -> str:
     """The host as an address has it."""
     host = options.host.lower()
     return f"[{host}]" if ":" in host else host
 
 
-def listen(options: ServeOptions) -> socket.socket:
+def open_socket(options: ServeOptions) -> socket.socket:
     """The socket, at which connections wait already; an `EarmarkError` where the port is taken."""
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
