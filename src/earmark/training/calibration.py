@@ -17,7 +17,7 @@ from earmark.errors import AnnotationError
 from earmark.evaluation.benchmark import BUDGETS, Case, count_picks, run_case
 from earmark.evaluation.metrics.coverage_counts import ForecastCounts, count_starts
 from earmark.evaluation.paper import operating_points
-from earmark.evaluation.paper.operating_points import MEDIANS, OFF_SHARES, SHAPED_AT
+from earmark.evaluation.paper.operating_points import MEDIANS, OFF_SHARES, SHAPE_TARGET
 from earmark.gate.episodes import Episodes, OperatingPoints, bill
 from earmark.gate.forecast_error import (
     ForecastError,
@@ -348,7 +348,7 @@ def choose_points(scores: Scores, material: Material) -> tuple[OperatingPoints, 
     for off_share, median in product(OFF_SHARES, MEDIANS):
         points = OperatingPoints((), off_share, median)
         recalls = _recalls(measure_misses(scores, material, points, few), material)
-        calls = _calls(scores, material, points.episodes(highest(few, recalls, SHAPED_AT)))
+        calls = _calls(scores, material, points.episodes(highest(few, recalls, SHAPE_TARGET)))
         found.append((calls, -off_share, median, points))
     points = min(found, key=lambda each: each[:3])[3]
     misses = measure_misses(scores, material, points, _candidates(scores, 100))
