@@ -317,3 +317,23 @@ def test_the_frame_rate_of_a_moment_is_counted(tmp_path, seconds):
     make_video(path, duration=seconds, frame_times=times, has_audio=False, fps=30)
     recording = open_recording(path)
     assert recording.video.mean_fps == pytest.approx(len(times) / recording.duration, rel=0.01)
+
+
+def test_the_ticks_of_a_clock_are_no_frame_rate(tmp_path):
+    """Streams copied into Matroska without their rate tell 30,000 frames a second."""
+    path = make_video(tmp_path / "a.mp4", duration=2.0, has_audio=False)
+    with av.open(str(path)) as given, av.open(str(tmp_path / "a.mkv"), "w") as made:
+        copy = made.add_stream_from_template(given.streams.video[0])
+        for packet in given.demux(video=0):
+            if packet.dts is not None:
+                packet.stream = copy
+                made.mux(packet)
+    with av.open(str(tmp_path / "a.mkv")) as made:
+        assert made.streams.video[0].average_rate > 1000
+    assert open_recording(tmp_path / "a.mkv").video.mean_fps == pytest.approx(10.0)
+
+
+def test_a_link_that_leads_nowhere_says_where_it_leads(tmp_path):
+    (tmp_path / "a.mp4").symlink_to("/gone/card/a.mp4")
+    with pytest.raises(UnreadableFile, match=r"a\.mp4 is a link to /gone/card/a\.mp4, which does"):
+        open_recording(tmp_path / "a.mp4")

@@ -71,6 +71,10 @@ class Extent:
     """How many the index names that lie past the end of the file."""
 
 
+MOST_FPS = 1000.0
+"""Frames a second that no camera worn on a body exceeds."""
+
+
 def open_recording(source: Source | str | Path, *, audio_track: int = 0) -> Recording:
     """The recording at `source`, described.
 
@@ -205,12 +209,21 @@ def _describe_video(file: MediaFile, stream: VideoStream, extents: dict[int, Ext
         codec=decoder.codec.canonical_name if decoder else "unknown",
         width_pixels=getattr(decoder, "width", 0),
         height_pixels=getattr(decoder, "height", 0),
-        mean_fps=counted or float(stream.average_rate or 0.0),
+        mean_fps=counted or _told_rate(stream),
         rotation=trak.rotation if trak else 0,
         start=extent.start,
         end=extent.end,
         missing_packets=extent.missing_packets,
     )
+
+
+def _told_rate(stream: VideoStream) -> float:
+    """Frames a second as the header has them; 0 where it does not say.
+
+    Some writers of Matroska give the ticks of their clock instead.
+    """
+    rate = float(stream.average_rate or 0.0)
+    return rate if rate <= MOST_FPS else float(stream.guessed_rate or 0.0)
 
 
 def _check_track(source: Source, parts: list[Part], track: int) -> None:

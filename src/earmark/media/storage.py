@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Protocol
 
 from earmark.errors import UnreadableFile
@@ -93,6 +94,9 @@ class LocalStorage:
         try:
             self._descriptor = os.open(uri, os.O_RDONLY | os.O_NONBLOCK)
         except FileNotFoundError:
+            if Path(uri).is_symlink():
+                to = place_of(str(Path(uri).readlink()))
+                raise UnreadableFile(f"{place} is a link to {to}, which does not exist") from None
             raise UnreadableFile(f"{place} does not exist; check the path") from None
         except OSError as error:
             raise UnreadableFile(f"{place} cannot be opened: {error.strerror}") from error
