@@ -23,7 +23,7 @@ from face_film import portrait
 TALL = 0.234
 """Of the picture that is the face; its middle is at 23 % from above and 44 % from the left."""
 
-WAYS = {"a frame": FaceBlur(), "a picture of a clip": FaceBlur().smaller()}
+WAYS = {"a frame": FaceBlur(), "a picture of a clip": FaceBlur().at_half_resolution()}
 
 
 def count_found(blur: FaceBlur, side: int, rng: np.random.Generator, times: int = 10) -> int:

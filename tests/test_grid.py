@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from drawing import windows
 from earmark.gate.rates import RankRates
 from earmark.gate.survival import Survival
-from earmark.grid import REST, Grid, Windows
+from earmark.grid import MIN_REMAINDER, Grid, Windows
 from earmark.timeline import Span, Track, format_clock
 from reckoning import CURVES
 
@@ -48,7 +48,7 @@ def test_no_window_is_shown_to_end_where_it_starts(duration: float, length: floa
     laid = Grid(length).score(silence, duration, rates=RankRates(), survival=CURVES["usual"])
     spans = [laid.span(window) for window in range(len(laid))]
     assert all(format_clock(span.start) != format_clock(span.end) for span in spans)
-    assert duration - spans[-1].end <= REST + 1e-6
+    assert duration - spans[-1].end <= MIN_REMAINDER + 1e-6
     assert np.all(laid.rates <= laid.rates[0])
 
 

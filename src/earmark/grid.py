@@ -23,7 +23,7 @@ from earmark.gate.rates import RateMap, WindowScores
 from earmark.gate.survival import Survival
 from earmark.timeline import HOP, FloatArray, IndexArray, Span, Track
 
-REST = 0.1
+MIN_REMAINDER = 0.1
 """Seconds at the end of a recording that are not worth a call of their own: sound coders fill up
 their last packet (1,024 samples of AAC are 21 to 64 ms), and few cameras show a picture in it."""
 
@@ -32,14 +32,14 @@ STEP = 0.5
 """Seconds between two places at which a window may begin, where it is placed freely; about, as a
 whole number of steps fills a window."""
 
-FINEST = 1.0
+FINE_WINDOW = 1.0
 """Seconds of the shortest windows that rates are fitted on. Steps have the mean of what these and
 windows as long as a call share with them: the former say where, the latter how much."""
 
 Placement = Literal["grid", "free"]
 """Where windows may begin."""
 
-MOMENT = np.array([1, 2, 3, 2, 1]) / 9
+LEVEL_KERNEL = np.array([1, 2, 3, 2, 1]) / 9
 """Weights of the levels around a moment, 0.2 s apart, by which it is the loudest: about a second of
 sound counts, the middle of it most, so that a click is looked at and not the time around it."""
 
@@ -163,8 +163,8 @@ class Grid:
             0   4   8 8.02
             |---|---|'          2 windows
         """
-        rest = min(REST, self.length / 10)
-        return max(int(duration > 0), math.ceil((duration - rest) / self.length - 1e-9))
+        remainder = min(MIN_REMAINDER, self.length / 10)
+        return max(int(duration > 0), math.ceil((duration - remainder) / self.length - 1e-9))
 
     def pool(self, scores: Track, duration: float) -> tuple[WindowScores, FloatArray]:
         """What each window of the grid holds of `scores`, and the instant of its largest one.
@@ -181,17 +181,17 @@ class Grid:
         # By window, then by score, then the earlier step last: a window's best step ends its run.
         order = np.lexsort((-middles, scores.values, owner))
         order = order[(owner[order] >= 0) & (owner[order] < count)]
-        heard, first, held = np.unique(owner[order], return_index=True, return_counts=True)
+        heard, first, counts = np.unique(owner[order], return_index=True, return_counts=True)
         values = scores.values[order].astype(float)
         total = np.concatenate([[0.0], np.cumsum(values)])
-        last = first + held
+        last = first + counts
         peak, mean = (np.full(count, values.min() if len(values) else 0.0) for _ in range(2))
         low, high = values[first], values[last - 1]
         peak[heard] = high
         # Means lie between the extremes, so rounding never tells two windows of equal scores apart.
-        mean[heard] = np.clip((total[last] - total[first]) / held, low, high)
-        told = low < high
-        instants[heard[told]] = np.round(middles[order[last - 1]][told], 6)
+        mean[heard] = np.clip((total[last] - total[first]) / counts, low, high)
+        varies = low < high
+        instants[heard[varies]] = np.round(middles[order[last - 1]][varies], 6)
         return WindowScores(self.length, peak, mean), instants
 
     def score(
@@ -212,7 +212,7 @@ class Grid:
             return self._score_steps(scores, duration, rates, survival)
         pooled, instants = self.pool(scores, duration)
         if level is not None:
-            _, instants = self.pool(_in_moments(level), duration)
+            _, instants = self.pool(_smooth_level(level), duration)
         expected = np.array(rates(pooled), dtype=float)
         if len(expected):
             expected[-1] *= min(1.0, duration / self.length - (len(expected) - 1))
@@ -227,7 +227,7 @@ class Grid:
         """
         step = self.length / self.per_call
         pooled, instants = Grid(step).pool(scores, duration)
-        shared = max(1, round(FINEST / step))
+        shared = max(1, round(FINE_WINDOW / step))
         expected = sum(
             self._shared_rates(scores, duration, rates, count, len(instants)) / 2
             for count in (shared, self.per_call)
@@ -244,14 +244,14 @@ class Grid:
         Meaned over all windows that hold a step, wherever these begin.
         """
         step = self.length / self.per_call
-        total, held = np.zeros(steps + count), np.zeros(steps + count)
+        total, counts = np.zeros(steps + count), np.zeros(steps + count)
         for first in range(min(count, steps)):
-            moved = Track(scores.values, hop=scores.hop, start=scores.start - first * step)
-            pooled, _ = Grid(step * count).pool(moved, duration - first * step)
+            shifted = Track(scores.values, hop=scores.hop, start=scores.start - first * step)
+            pooled, _ = Grid(step * count).pool(shifted, duration - first * step)
             found = np.repeat(rates(pooled) / count, count)[: steps - first]
             total[first : first + len(found)] += found
-            held[first : first + len(found)] += 1
-        mean: FloatArray = (total / np.maximum(held, 1))[:steps]
+            counts[first : first + len(found)] += 1
+        mean: FloatArray = (total / np.maximum(counts, 1))[:steps]
         return mean
 
     def key(self, frontline: Frontline, *, audio_track: int = 0) -> str:
@@ -262,7 +262,7 @@ class Grid:
         parts += ("loudest",) if line.shows_loudest else ()
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
-    def lay(
+    def score_recording(
         self, heard: Heard, frontline: Frontline, *, survival: Survival | None = None
     ) -> ScoredRecording:
         """What was heard by `frontline`, on the grid; actions last as it says unless told.
@@ -270,23 +270,25 @@ class Grid:
         What its fallback saw where nothing was heard says where, and not how much, goes on: as many
         actions are expected as of silence.
         """
-        length, lasting = heard.recording.duration, survival or frontline.survival
-        is_seen = heard.frontline == frontline.fallback
-        used = frontline_named(heard.frontline) if is_seen else frontline
+        length, durations = heard.recording.duration, survival or frontline.survival
+        used_fallback = heard.frontline == frontline.fallback
+        used = frontline_named(heard.frontline) if used_fallback else frontline
         level = heard.level if used.shows_loudest and heard.is_heard else None
-        windows = self.score(heard.scores, length, rates=used.rates, survival=lasting, level=level)
-        if is_seen:
+        windows = self.score(
+            heard.scores, length, rates=used.rates, survival=durations, level=level
+        )
+        if used_fallback:
             silence = Track(np.zeros(len(heard.scores)), hop=heard.scores.hop)
-            quiet = self.score(silence, length, rates=frontline.rates, survival=lasting)
+            quiet = self.score(silence, length, rates=frontline.rates, survival=durations)
             share = quiet.rates.sum() / max(float(windows.rates.sum()), 1e-12)
             windows = replace(windows, rates=windows.rates * share)
         return ScoredRecording(heard, windows)
 
 
-def _in_moments(level: Track) -> Track:
+def _smooth_level(level: Track) -> Track:
     """The level of each moment: weighed by `MOMENT`, the ends lasting on."""
-    side = len(MOMENT) // 2
+    side = len(LEVEL_KERNEL) // 2
     values = level.values
     if len(values):
-        values = np.convolve(np.pad(values, side, mode="edge"), MOMENT, mode="valid")
+        values = np.convolve(np.pad(values, side, mode="edge"), LEVEL_KERNEL, mode="valid")
     return Track(values, hop=level.hop, start=level.start)

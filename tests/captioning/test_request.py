@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.evidence.evidence_line import MOST_QUOTED
+from earmark.evidence.evidence_line import MAX_QUOTED
 from earmark.timeline import Span
 from stills import ask_about, image_tokens, still
 
@@ -67,7 +67,7 @@ def test_what_small_models_find_makes_another_answer_only_where_it_is_the_answer
         plain = ask_about([1.0], frames=False, model=model)
         looked = replace(plain, is_looked_at=True)
         assert (plain.identity != looked.identity) == is_another
-        assert looked.most_tokens[0] == 64 + (18 + MOST_QUOTED) // 3 + 64
+        assert looked.most_tokens[0] == 64 + (18 + MAX_QUOTED) // 3 + 64
         assert plain.most_tokens[0] == 64 + 18 // 3 + 64
     looked = ask_about([1.25], frames=False, version="0.1.0", model="tags", is_looked_at=True)
     assert looked.identity == "2a1d627eb6bfe186834f25e1b0d5bbbb", "in all versions"

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from earmark.cli.app import app
-from earmark.evidence.picture_evidence import NEEDS
+from earmark.evidence.picture_evidence import REQUIREMENTS
 from earmark.ledger.run_reader import Run
 from earmark.media.demo_scene import Script, film
 from earmark.models import ModelStore
@@ -21,13 +21,13 @@ def clip(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("missing", [(), ("heard",), ("read",), ("seen",), tuple(NEEDS)])
+@pytest.mark.parametrize("missing", [(), ("heard",), ("read",), ("seen",), tuple(REQUIREMENTS)])
 def test_a_kind_of_evidence_that_has_no_model_here_is_one_line(
     missing, clip, tmp_path, monkeypatch
 ):
     kept, models = ModelStore(), tmp_path / "models"
     models.mkdir()
-    for kind, (_, names) in NEEDS.items():
+    for kind, (_, names) in REQUIREMENTS.items():
         for name in names if kind not in missing else ():
             if kept.state(name) != "here":
                 pytest.skip(f"{name} is not here: earmark models get evidence")
@@ -43,4 +43,4 @@ def test_a_kind_of_evidence_that_has_no_model_here_is_one_line(
         (recording,) = opened.recordings()
         found = {entry.kind for entry in opened.evidence(recording.id)}
     assert found.isdisjoint(missing)
-    assert found == set(NEEDS) - set(missing)
+    assert found == set(REQUIREMENTS) - set(missing)

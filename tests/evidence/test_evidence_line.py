@@ -6,7 +6,7 @@ import pytest
 
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.evidence_line import (
-    MOST_QUOTED,
+    MAX_QUOTED,
     NOTE,
     describe_evidence,
     evidence_by_span,
@@ -56,5 +56,5 @@ def test_a_quotation_cannot_be_left(text):
 
 
 def test_no_more_is_quoted_than_is_allowed():
-    assert len(quote(("read", "x" * 50) for _ in range(1000))) <= MOST_QUOTED
+    assert len(quote(("read", "x" * 50) for _ in range(1000))) <= MAX_QUOTED
     assert quote([]) == "" and quote([("read", "x" * 5000)]) == ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from earmark.evidence.sound_query import match_sounds, matches_in_words
+from earmark.evidence.sound_query import describe_matches, match_sounds
 from earmark.evidence.word_stems import stems
 from earmark.models import ModelStore
 from earmark.models.litert import class_names
@@ -43,8 +43,8 @@ def test_what_stands_in_brackets_is_no_name_of_its_own():
 
 def test_what_is_listened_for_is_told_in_a_line():
     found = match_sounds("tools", NAMES)
-    assert matches_in_words(found, most=2) == "Tools; Drill (a kind of tools); 2 more"
-    assert matches_in_words(found).count(";") == 3
+    assert describe_matches(found, most=2) == "Tools; Drill (a kind of tools); 2 more"
+    assert describe_matches(found).count(";") == 3
 
 
 @pytest.mark.slow

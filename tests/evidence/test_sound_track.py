@@ -7,8 +7,8 @@ import weakref
 import numpy as np
 import pytest
 
-from earmark.evidence.sound_ontology import broader, family_of, kinds, narrower
-from earmark.evidence.sound_track import CELL, LEAST, SoundTrack, SoundTracker
+from earmark.evidence.sound_ontology import broader, family_of, narrower, subclasses
+from earmark.evidence.sound_track import CELL, MIN_PROBABILITY, SoundTrack, SoundTracker
 from earmark.features.yamnet import YAMNet
 from earmark.media import Meter, Sound, open_recording
 from earmark.models import ModelStore
@@ -85,7 +85,7 @@ def test_a_weight_a_class_makes_one_track_of_all():
 
 def test_faint_sounds_count_by_how_much_of_the_question_they_mean():
     heard = track(Drill="..d.D.", Speech="....D.").mean_logits(np.array([0.75, 0, 0.25, 0, 0]))
-    least, faint, loud = (np.log(p / (1 - p)) for p in (LEAST, 0.2, 0.9))
+    least, faint, loud = (np.log(p / (1 - p)) for p in (MIN_PROBABILITY, 0.2, 0.9))
     assert heard.values == pytest.approx(
         [least, least, 0.75 * faint + 0.25 * least, least, loud, least], abs=1e-5
     )
@@ -94,9 +94,9 @@ def test_faint_sounds_count_by_how_much_of_the_question_they_mean():
 def test_every_name_of_the_table_is_a_class_and_none_is_a_kind_of_itself():
     require_yamnet()
     names = set(class_names(ModelStore().find("yamnet")))
-    told = set(kinds()) | {each for own in kinds().values() for each in own}
+    told = set(subclasses()) | {each for own in subclasses().values() for each in own}
     assert told <= names
-    assert all(name not in narrower(name) for name in kinds())
+    assert all(name not in narrower(name) for name in subclasses())
     assert broader("Drill") == {"Power tool", "Tools"}
     assert family_of("Drill", {"Tools", "Power tool"}) == "Power tool"
 
@@ -121,7 +121,7 @@ def test_what_was_passed_on_is_let_go():
             yield Sound(samples, float(place), 16_000)
 
     most = 0
-    for _ in SoundTracker(Deaf()).overhear(blocks()):
+    for _ in SoundTracker(Deaf()).pass_through(blocks()):
         most = max(most, sum(each() is not None for each in held))
     assert len(held) == 20 and most <= 3
 
@@ -138,7 +138,7 @@ def test_what_is_overheard_is_passed_on_and_named_however_it_is_cut(tmp_path):
             for first in range(0, len(sound), size)
         ]
         tracker = SoundTracker(encoder)
-        passed = list(tracker.overhear(iter(blocks)))
+        passed = list(tracker.pass_through(iter(blocks)))
         assert [id(each) for each in passed] == [id(each) for each in blocks]
         found.append(tracker.track())
     events = [one.events() for one in found]
@@ -154,7 +154,7 @@ def test_names_from_the_track_are_those_from_listening_to_the_windows(tmp_path):
     recording = open_recording(make_audio(tmp_path / "a.flac", duration=20.0, clicks=[3.0, 11.0]))
     encoder = YAMNet(cell=CELL, weights=ModelStore().find("yamnet"))
     tracker = SoundTracker(encoder)
-    for _ in tracker.overhear(recording.sound(sample_rate=16_000, meter=Meter())):
+    for _ in tracker.pass_through(recording.sound(sample_rate=16_000, meter=Meter())):
         pass
     spans = [Span(start, start + 4.0) for start in np.arange(0.0, 20.0, 4.0)]
     assert [tracker.track().names_in(span) for span in spans] == encoder.tags(recording, spans)

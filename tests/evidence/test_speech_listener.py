@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from earmark.errors import ModelMissing
-from earmark.evidence.speech_listener import LONGEST_PIECE, SpeechListener
+from earmark.evidence.speech_listener import MAX_PIECE, SpeechListener
 from earmark.evidence.speech_text import Transcript, Word
-from earmark.evidence.whisper_model import WhisperModel, monotonic_path, repeated
+from earmark.evidence.whisper_model import WhisperModel, monotonic_path, repeated_tail
 from earmark.media import Source, open_recording
 from earmark.models import ModelStore
 from earmark.timeline import Span
@@ -108,7 +108,7 @@ class Activity:
             starts = [block.start + place * self.seconds for place in range(count)]
             yield from (Span(start, start + self.seconds) for start in starts)
 
-    def closely(self, _):
+    def between_pauses(self, _):
         return []
 
 
@@ -116,7 +116,7 @@ def test_pieces_are_no_longer_than_can_be_heard_and_none_is_left_out():
     transcriber = Scripted()
     listener = SpeechListener(transcriber, Activity(5.0))
     pieces = list(listener.pieces(blocks(silence(120))))
-    assert max(len(samples) for _, samples in pieces) <= LONGEST_PIECE * RATE
+    assert max(len(samples) for _, samples in pieces) <= MAX_PIECE * RATE
     assert sum(len(samples) for _, samples in pieces) == 120 * RATE
     assert [start for start, _ in pieces] == sorted(start for start, _ in pieces)
 
@@ -160,7 +160,7 @@ def test_sentences_end_at_full_stops_pauses_and_length():
 def test_a_word_is_not_said_in_a_pause(spoken: str, word: str, meant: str):
     stretches = [Span(*each.span()) for each in re.finditer("-+", spoken)]
     start, end = re.search("=+", word).span()
-    (placed,) = Transcript((Word("x", start, end, 1.0),)).within(stretches).words
+    (placed,) = Transcript((Word("x", start, end, 1.0),)).aligned_to(stretches).words
     assert (placed.start, placed.end) == re.search(r"=+|(?=\|)", meant).span()
 
 
@@ -188,4 +188,4 @@ def test_without_the_files_it_says_how_to_get_them(tmp_path):
     [("", 0), ("ababab", 0), ("aaaaaa", 5), ("xyabababababab", 10), ("xy" + "hello" * 4, 15)],
 )
 def test_a_model_that_repeats_itself_is_stopped(text: str, extra: int):
-    assert repeated([ord(letter) for letter in text]) == extra
+    assert repeated_tail([ord(letter) for letter in text]) == extra

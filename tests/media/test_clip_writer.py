@@ -99,7 +99,7 @@ class BlackCorner:
     def __init__(self) -> None:
         self.held: list[int] = []
 
-    def smaller(self) -> BlackCorner:
+    def at_half_resolution(self) -> BlackCorner:
         return self
 
     def __call__(self, frame, also=()):

@@ -9,7 +9,7 @@ import pytest
 import earmark
 from earmark.captioning.speech_plan import SpeechPlan
 from earmark.errors import ModelMissing
-from earmark.evidence.picture_evidence import kinds_at_hand
+from earmark.evidence.picture_evidence import available_kinds
 from earmark.models import ModelStore
 from earmark.models.catalogue import MINILM, PPOCR, SETS, WHISPER
 from earmark.models.sentence_encoder import SentenceEncoder
@@ -29,7 +29,7 @@ LIBRARIES = ("ai_edge_litert", "cv2", "tokenizers")
 def works(store: ModelStore) -> dict[str, str]:
     """The parts that work with the models in `store`; of others, the one line that is said."""
     plan = make_plan([], store=store, sounds=None).with_evidence()
-    looked = [kind for kind in kinds_at_hand(store) if kind != "heard"]
+    looked = [kind for kind in available_kinds(store) if kind != "heard"]
     assert len(plan.look.readers if plan.look else ()) == len(looked)
     told = dict.fromkeys(looked, "")
     told |= {"heard": ""} if plan.namer else {}

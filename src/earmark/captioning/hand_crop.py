@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from earmark.evidence.face_blur import box_within, overlap
+from earmark.evidence.face_blur import box_iou, enlarge_box
 from earmark.media import Frame
 from earmark.models import ModelStore
 from earmark.timeline import FloatArray
@@ -82,7 +82,7 @@ def crop(frame: Frame, boxes: Sequence[FloatArray], *, around: float) -> Frame:
     """`frame` cut to the rectangle of all `boxes`, `around` times as large, as far as it goes."""
     edges = np.stack(boxes)  # (boxes, 4): top, left, bottom, right
     whole = np.concatenate([edges[:, :2].min(axis=0), edges[:, 2:].max(axis=0)])
-    top, bottom, left, right = box_within(whole, frame, around)
+    top, bottom, left, right = enlarge_box(whole, frame, around)
     return Frame(frame.time, np.ascontiguousarray(frame.rgb[top:bottom, left:right]))
 
 
@@ -113,7 +113,7 @@ def decode(places: FloatArray, scores: FloatArray, least: float) -> list[FloatAr
         middle = (anchors()[number] * SIDE + places[number, :2])[::-1]  # down and across
         half = np.maximum(places[number, 2:4], 0)[::-1] / 2
         box = np.concatenate([middle - half, middle + half])
-        if all(overlap(box, other) < 0.3 for other in kept):
+        if all(box_iou(box, other) < 0.3 for other in kept):
             kept.append(box)
     return kept
 

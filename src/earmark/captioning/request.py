@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.evidence.evidence_line import MOST_QUOTED, quote
+from earmark.evidence.evidence_line import MAX_QUOTED, quote
 from earmark.media import Frame, Recording
 from earmark.timeline import Span
 from earmark.version import VERSION
@@ -144,7 +144,7 @@ class Request:
     @property
     def most_tokens(self) -> tuple[int, int]:
         """At most so many go in, by the allowance and the length of the text, and so many out."""
-        letters = len(self.prompt) + (MOST_QUOTED if self.is_looked_at else 0)
+        letters = len(self.prompt) + (MAX_QUOTED if self.is_looked_at else 0)
         return self.tokens + letters // CHARACTERS_A_TOKEN + OVERHEAD, self.answer_tokens
 
     @property

@@ -13,7 +13,7 @@ import typer
 from earmark.captioning.limits import CURRENCY
 from earmark.captioning.model_choice import ModelChoice
 from earmark.cli import options
-from earmark.evidence.picture_evidence import NEEDS, kinds_at_hand
+from earmark.evidence.picture_evidence import REQUIREMENTS, available_kinds
 from earmark.gate.forecast_error import as_count, as_range
 from earmark.ledger.run_reader import Run
 from earmark.media.source import name_of
@@ -158,8 +158,8 @@ def show(done: CaptionResult, format: Format, *, command: str = "the same comman
 
 def tell_missing_evidence() -> None:
     """What small models would tell and cannot, because they are not here."""
-    here = kinds_at_hand(model_store())
-    missing = [kind for kind in NEEDS if kind not in here]
+    here = available_kinds(model_store())
+    missing = [kind for kind in REQUIREMENTS if kind not in here]
     if missing:
         out.print(
             f"no model here says what is {' or '.join(missing)}: "

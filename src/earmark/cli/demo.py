@@ -12,7 +12,7 @@ from earmark.cli.caption import show as show_outcome
 from earmark.cli.options import BudgetText
 from earmark.evaluation.annotations.actions import Action
 from earmark.evaluation.metrics.coverage_counts import count_covered
-from earmark.evidence.picture_evidence import kinds_at_hand
+from earmark.evidence.picture_evidence import available_kinds
 from earmark.gate.forecast_error import as_range
 from earmark.models.user_folders import model_store
 from earmark.pipeline.caption import caption as caption_windows
@@ -65,7 +65,7 @@ def demo(
 
 def tell_evidence() -> None:
     """What small models have named; what they could not is told with the outcome."""
-    told = kinds_at_hand(model_store())
+    told = available_kinds(model_store())
     out.print(f"  evidence without a vision model: {', '.join(told) or 'none'}")
 
 

@@ -9,7 +9,7 @@ import typer
 
 from earmark.cli import options
 from earmark.cli.caption import run_name
-from earmark.evidence.sound_query import matches_in_words
+from earmark.evidence.sound_query import describe_matches
 from earmark.pipeline.find import FindResult
 from earmark.pipeline.find import find as find_moments
 from earmark.pipeline.run_plan import Plan
@@ -72,7 +72,7 @@ def find(
 def show(found: FindResult) -> None:
     """The moments, and what is probably missing; what was listened for goes to stderr."""
     if found.matches:
-        err.print(f"listened for {matches_in_words(found.matches)}")
+        err.print(f"listened for {describe_matches(found.matches)}")
     for note in found.notes:
         warn(note)
     for failure in found.failures:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from earmark.cli import options
-from earmark.evidence.sound_query import matches_in_words
+from earmark.evidence.sound_query import describe_matches
 from earmark.gate.score_cache import cache_at
 from earmark.media.source import place_of
 from earmark.models.user_folders import model_store
@@ -111,7 +111,7 @@ def show(found: SoundListing, format: SoundsAs) -> None:
     if found.words and not found.matches:
         warn(f"no sound that has a name means {found.words!r}; `earmark sounds PATH` lists all")
     elif found.words:
-        err.print(f"listening for {matches_in_words(found.matches)}")
+        err.print(f"listening for {describe_matches(found.matches)}")
     for each in found.recordings:
         show_table(each, found)
 

@@ -324,7 +324,7 @@ class MediaScores:
         scored, line = self._listen(frontline, name), frontline_named(self._file(frontline))
         steps = None
         if self.placement == "free":
-            steps = Grid(self.window, self.placement).lay(scored.heard, line).windows
+            steps = Grid(self.window, self.placement).score_recording(scored.heard, line).windows
         actions = self.annotations.recordings[name]
         return Case(name, frontline, scored.windows, actions, line.separation, steps)
 

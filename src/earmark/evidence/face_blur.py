@@ -28,7 +28,7 @@ from earmark.timeline import FloatArray
 STRIDE = 4
 """Pixels between two places of the network's grid."""
 
-UNIT = 32
+SIDE_MULTIPLE = 32
 """The network takes pictures whose sides are so many pixels times a whole number."""
 
 _SHAPE = re.compile(rb"\n\x02\x08\n(\n\x02\x08.)\n\x02\x08([\x20\x08])\n\x02\x08\2", re.DOTALL)
@@ -54,7 +54,7 @@ class FaceBlur:
         """Raises `ModelMissing` if no face could be found: then nothing may be sent."""
         self._network()
 
-    def smaller(self) -> FaceBlur:
+    def at_half_resolution(self) -> FaceBlur:
         """For videos, of which every picture is searched: half as fine."""
         return replace(self, most_pixels=self.most_pixels // 2)
 
@@ -70,7 +70,7 @@ class FaceBlur:
             return frame, found
         rgb = frame.rgb.copy()
         for top, bottom, left, right in (*also, *found):
-            rgb[top:bottom, left:right] = _coarse(rgb[top:bottom, left:right])
+            rgb[top:bottom, left:right] = _mosaic(rgb[top:bottom, left:right])
         return Frame(frame.time, rgb), found
 
     def jpeg(self, picture: bytes) -> bytes:
@@ -83,13 +83,13 @@ class FaceBlur:
     def find(self, frame: Frame) -> list[PictureBox]:
         """The faces in `frame`, the surest first, with what is around them."""
         scale = min(1.0, self.most_pixels / max(frame.width, frame.height))
-        width, height = (_whole_units(side * scale) for side in (frame.width, frame.height))
+        width, height = (_round_to_unit(side * scale) for side in (frame.width, frame.height))
         pixels = frame.resized(width, height).rgb.astype(np.float32)
-        seen = pixels.transpose(2, 0, 1)[None]  # (1, 3, height, width)
-        heat, size, offset, _ = self._network().run(None, {"input.1": seen})
+        batch = pixels.transpose(2, 0, 1)[None]  # (1, 3, height, width)
+        heat, size, offset, _ = self._network().run(None, {"input.1": batch})
         boxes = decode(heat[0, 0], size[0], offset[0], self.least)
         back = np.tile([frame.height / height, frame.width / width], 2)
-        return [box_within(box * back, frame, self.around) for box in boxes]
+        return [enlarge_box(box * back, frame, self.around) for box in boxes]
 
     def _network(self) -> Any:
         try:
@@ -117,12 +117,12 @@ def decode(
         middle = (place + offset[at] + 0.5) * STRIDE
         half = np.exp(np.clip(size[at], -5, 8)) * STRIDE / 2
         box = np.concatenate([middle - half, middle + half])
-        if all(overlap(box, other) < 0.3 for other in kept):
+        if all(box_iou(box, other) < 0.3 for other in kept):
             kept.append(box)
     return kept
 
 
-def overlap(box: FloatArray, other: FloatArray) -> float:
+def box_iou(box: FloatArray, other: FloatArray) -> float:
     """Shared pixels of two boxes over those of both together; 0 where neither has any."""
     sides = np.minimum(box[2:], other[2:]) - np.maximum(box[:2], other[:2])
     shared = float(np.prod(np.maximum(sides, 0)))
@@ -130,7 +130,7 @@ def overlap(box: FloatArray, other: FloatArray) -> float:
     return shared / whole if whole else 0.0
 
 
-def box_within(box: FloatArray, frame: Frame, around: float) -> PictureBox:
+def enlarge_box(box: FloatArray, frame: Frame, around: float) -> PictureBox:
     """A box so many times as large, as far as the frame goes; at least a pixel of it."""
     middle, half = (box[:2] + box[2:]) / 2, (box[2:] - box[:2]) / 2 * around
     shape = np.array([frame.height, frame.width])
@@ -139,7 +139,7 @@ def box_within(box: FloatArray, frame: Frame, around: float) -> PictureBox:
     return int(first[0]), int(last[0]), int(first[1]), int(last[1])
 
 
-def _coarse(face: Pixels, cells: int = 4) -> Pixels:
+def _mosaic(face: Pixels, cells: int = 4) -> Pixels:
     """A part of a picture as its mean colours in `cells` rows of as many."""
     rows, columns = (
         np.linspace(0, side, min(cells, side) + 1).astype(int) for side in face.shape[:2]
@@ -151,18 +151,18 @@ def _coarse(face: Pixels, cells: int = 4) -> Pixels:
     return blurred
 
 
-def _whole_units(side: float) -> int:
-    return max(1, round(side / UNIT)) * UNIT
+def _round_to_unit(side: float) -> int:
+    return max(1, round(side / SIDE_MULTIPLE)) * SIDE_MULTIPLE
 
 
 @cache
 def _open_network(path: Path) -> Any:
     from earmark.models.onnx_session import open_session
 
-    return open_session(_for_any_size(path.read_bytes()))
+    return open_session(_with_free_shapes(path.read_bytes()))
 
 
-def _for_any_size(model: bytes) -> bytes:
+def _with_free_shapes(model: bytes) -> bytes:
     """The model for pictures of any size: it is published for ten of 32 by 32 pixels.
 
     Its shapes are made free, and its weights are no longer said to be inputs, which twice as fast

@@ -20,7 +20,7 @@ MODEL = "efficientdet-lite0"
 SIDE = 320
 """Pixels along each side of what the network sees."""
 
-NAMELESS = "???"
+UNNAMED_CLASS = "???"
 """How the published list marks numbers that name nothing."""
 
 
@@ -53,16 +53,20 @@ class ObjectTagger:
         best: dict[int, float] = {}
         with borrow(_open, self._file()) as network:
             for frame in frames:
-                for number, score in _look(network, frame):
+                for number, score in _detect(network, frame):
                     best[number] = max(score, best.get(number, 0.0))
         names = class_names(self._file())
-        sure = sorted(best, key=lambda number: (-best[number], number))
-        seen = [(names[number], best[number]) for number in sure if best[number] >= self.least]
-        return [(name, score) for name, score in seen if name != NAMELESS][: self.most]
+        ranked = sorted(best, key=lambda number: (-best[number], number))
+        detected = [
+            (names[number], best[number]) for number in ranked if best[number] >= self.least
+        ]
+        return [(name, score) for name, score in detected if name != UNNAMED_CLASS][: self.most]
 
     def read(self, frames: Sequence[Frame], span: Span) -> list[EvidenceEntry]:
         """What is seen in any of `frames`, which stand for `span`, as evidence."""
-        return [EvidenceEntry(span, "seen", name, sure, MODEL) for name, sure in self.find(frames)]
+        return [
+            EvidenceEntry(span, "seen", name, score, MODEL) for name, score in self.find(frames)
+        ]
 
     def _file(self) -> Path:
         return self.weights if self.weights is not None else ModelStore().find(MODEL)
@@ -74,7 +78,7 @@ def _open(path: Path) -> Any:
     return open_network(MODEL, path)
 
 
-def _look(network: Any, frame: Frame) -> list[tuple[int, float]]:
+def _detect(network: Any, frame: Frame) -> list[tuple[int, float]]:
     """Number and confidence of everything found in one frame."""
     network.set_tensor(0, frame.resized(SIDE, SIDE).rgb[None])
     network.invoke()

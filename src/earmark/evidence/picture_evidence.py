@@ -17,21 +17,21 @@ from earmark.timeline import Span
 
 DETECTOR = "efficientdet-lite0"
 
-NEEDS = {
+REQUIREMENTS = {
     "heard": ("ai_edge_litert", ("yamnet",)),
     "read": ("cv2", PPOCR),
     "seen": ("ai_edge_litert", (DETECTOR,)),
 }
 """The library and the models of each kind of evidence."""
 
-SURE = 0.5
+MIN_CONFIDENCE = 0.5
 """Confidence from which on an object is said to be seen."""
 
 
 PictureReader = Callable[[Sequence[Frame], Span], list[EvidenceEntry]]
 """Finds something in frames that stand for a span; called from several threads, and pickled."""
 
-_LOOKS = threading.BoundedSemaphore(os.cpu_count() or 1)
+_SLOTS = threading.BoundedSemaphore(os.cpu_count() or 1)
 """Windows looked at side by side: one a core, since a look takes some 100 MB."""
 
 
@@ -43,15 +43,15 @@ class PictureEvidence:
 
     def __call__(self, frames: Sequence[Frame], span: Span) -> tuple[EvidenceEntry, ...]:
         """What is found in any of `frames`, which stand for `span`."""
-        with _LOOKS:
+        with _SLOTS:
             return tuple(entry for reader in self.readers for entry in reader(frames, span))
 
 
-def kinds_at_hand(store: ModelStore) -> list[str]:
+def available_kinds(store: ModelStore) -> list[str]:
     """The kinds of evidence that models in `store` and libraries here give; `said` is asked for."""
     return [
         kind
-        for kind, (library, names) in NEEDS.items()
+        for kind, (library, names) in REQUIREMENTS.items()
         if find_spec(library) and all(store.state(name) == "here" for name in names)
     ]
 
@@ -72,15 +72,15 @@ def picture_evidence(
     readers: list[PictureReader] = []
     if wanted is False:
         return None
-    here = kinds_at_hand(store)
-    if "read" in here:
+    available = available_kinds(store)
+    if "read" in available:
         from earmark.evidence.text_reader import TextReader
 
         readers.append(TextReader(store=store))
-    if "seen" in here:
+    if "seen" in available:
         from earmark.evidence.object_detector import ObjectTagger
 
-        readers.append(ObjectTagger(least=SURE, weights=store.find(DETECTOR)).read)
+        readers.append(ObjectTagger(least=MIN_CONFIDENCE, weights=store.find(DETECTOR)).read)
     if wanted and not readers:
         raise ModelMissing(
             "nothing here reads text or names objects in frames: pip install "

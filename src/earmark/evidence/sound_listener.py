@@ -21,7 +21,7 @@ from earmark.media.content_file import content_file
 SOUNDS = "sounds"
 """Folder of what was heard, in the cache."""
 
-LAYOUT = 3
+CACHE_VERSION = 3
 """Of the files in the cache; raised when their meaning changes, so that old ones are not read."""
 
 
@@ -47,7 +47,7 @@ class SoundListener:
         if known is not None:
             return known
         tracker = SoundTracker(self.encoder)
-        for block in tracker.overhear(recording.sound(sample_rate=16_000, meter=Meter())):
+        for block in tracker.pass_through(recording.sound(sample_rate=16_000, meter=Meter())):
             if on_seconds is not None:
                 on_seconds(block.start + len(block) / block.sample_rate, recording.duration)
         return self.keep(recording, tracker.track())
@@ -60,7 +60,7 @@ class SoundListener:
             for event in found
         ]
 
-    def overhear(self, recording: Recording, sound: Iterable[Sound]) -> Iterator[Sound]:
+    def pass_through(self, recording: Recording, sound: Iterable[Sound]) -> Iterator[Sound]:
         """Pass the `sound` of `recording` on as it is, and keep what is heard in it.
 
         Nothing is heard where it is known, or there is no cache to keep it in.
@@ -69,7 +69,7 @@ class SoundListener:
             yield from sound
             return
         tracker = SoundTracker(self.encoder)
-        yield from tracker.overhear(sound)
+        yield from tracker.pass_through(sound)
         self.keep(recording, tracker.track())
 
     def find(self, recording: Recording) -> SoundTrack | None:
@@ -78,10 +78,10 @@ class SoundListener:
         if path is None:
             return None
         try:
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
-                hop, duration = (float(value) for value in kept["times"])
-                cells, logits = kept["cells"].astype(np.intp), kept["logits"].astype(np.float32)
-                arrays = cells, kept["classes"], logits
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+                hop, duration = (float(value) for value in stored["times"])
+                cells, logits = stored["cells"].astype(np.intp), stored["logits"].astype(np.float32)
+                arrays = cells, stored["classes"], logits
         except (FileNotFoundError, zipfile.BadZipFile, KeyError, ValueError, EOFError):
             return None
         return SoundTrack(self.encoder.classes, hop, duration, *arrays)
@@ -109,5 +109,5 @@ class SoundListener:
     def _path(self, recording: Recording) -> Path | None:
         if self.folder is None:
             return None
-        parts = f"{LAYOUT} {recording.key} {recording.audio_track} {self.encoder!r}"
+        parts = f"{CACHE_VERSION} {recording.key} {recording.audio_track} {self.encoder!r}"
         return content_file(self.folder / SOUNDS, recording.key, parts, ".npz")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 NAMES = "names"
 """Folder of the names, in the cache."""
 
-HEADS = ("beats", "atst-frame", "fpasst", "frame-mn10", "frame-mn06", "panns")
+TAGGING_MODELS = ("beats", "atst-frame", "fpasst", "frame-mn10", "frame-mn06", "panns")
 """AudioSet networks that name sounds, the paper's first."""
 
 SoundNames = dict[Span, tuple[str, ...]]
@@ -42,7 +42,7 @@ class SoundNamer:
     encoder: SoundTagger
     folder: Path | None = None
     """Of the cache; None listens every time."""
-    follower: YAMNet | None = None
+    track_encoder: YAMNet | None = None
     """What follows sounds over a whole recording where `encoder` only names them."""
 
     @property
@@ -65,7 +65,7 @@ class SoundNamer:
         from earmark.evidence.sound_listener import SoundListener
         from earmark.features.yamnet import YAMNet
 
-        encoder = self.encoder if isinstance(self.encoder, YAMNet) else self.follower
+        encoder = self.encoder if isinstance(self.encoder, YAMNet) else self.track_encoder
         return SoundListener(encoder, self.folder) if encoder else None
 
     def _name(self, recording: Recording, spans: Sequence[Span]) -> Sequence[tuple[str, ...]]:
@@ -119,12 +119,14 @@ def _name_item(item: NamingItem, *, namer: SoundNamer) -> SoundNames:
 
 
 NamingWork = Callable[[NamingItem], SoundNames]
-Spread = Callable[[NamingWork, Sequence[NamingItem]], Iterable[tuple[NamingItem, Any]]]
+ParallelMap = Callable[[NamingWork, Sequence[NamingItem]], Iterable[tuple[NamingItem, Any]]]
 """Does the work for each item wherever there is room, and gives its names or an EarmarkError."""
 
 
 def name_sounds(
-    namer: SoundNamer | None, wanted: Iterable[tuple[Recording, Sequence[Span]]], spread: Spread
+    namer: SoundNamer | None,
+    wanted: Iterable[tuple[Recording, Sequence[Span]]],
+    spread: ParallelMap,
 ) -> list[tuple[SoundNames, str]]:
     """The names of the sounds in spans of several recordings, in order; what is known is not heard.
 
@@ -167,23 +169,25 @@ def sound_namer(
     store = store or ModelStore()
     if wanted is False:
         return None
-    is_here = store.state("yamnet") == "here" and find_spec("ai_edge_litert") is not None
+    has_yamnet = store.state("yamnet") == "here" and find_spec("ai_edge_litert") is not None
     has_torch = find_spec("torch") is not None
     usable = (
         name
-        for name in HEADS
+        for name in TAGGING_MODELS
         if store.path(name).with_suffix(".onnx").is_file()  # exported: PyTorch is not needed
         or (has_torch and store.state(name) == "here")
     )
-    head = next(usable, None)
-    if wanted is None and not is_here and head is None:
+    tagger = next(usable, None)
+    if wanted is None and not has_yamnet and tagger is None:
         return None
     from earmark.evidence.sound_track import CELL
     from earmark.features.yamnet import YAMNet
 
-    if head is None:
+    if tagger is None:
         return SoundNamer(YAMNet(cell=CELL, weights=store.find("yamnet")), folder)
     from earmark.features.pretrained.pretrained_encoder import PretrainedEncoder
 
-    yamnet = YAMNet(cell=CELL, weights=store.find("yamnet")) if is_here else None
-    return SoundNamer(PretrainedEncoder(head, store=str(store.folder)), folder, follower=yamnet)
+    yamnet = YAMNet(cell=CELL, weights=store.find("yamnet")) if has_yamnet else None
+    return SoundNamer(
+        PretrainedEncoder(tagger, store=str(store.folder)), folder, track_encoder=yamnet
+    )

@@ -6,12 +6,12 @@ from collections.abc import Collection, Mapping
 from functools import cache
 from importlib import resources
 
-FEW = 4
+MAX_FAMILY = 4
 """Kinds of a broad sound that are told as one."""
 
 
 @cache
-def kinds() -> Mapping[str, tuple[str, ...]]:
+def subclasses() -> Mapping[str, tuple[str, ...]]:
     """The kinds of each broad sound, as the table beside this file has them."""
     text = resources.files("earmark.evidence").joinpath("broader-sounds.txt").read_text("utf-8")
     rows = (line.split(": ", 1) for line in text.splitlines() if not line.startswith("#"))
@@ -25,7 +25,7 @@ def narrower(name: str) -> frozenset[str]:
     >>> "Drill" in narrower("Tools"), narrower("Drill")
     (True, frozenset())
     """
-    own = kinds().get(name, ())
+    own = subclasses().get(name, ())
     return frozenset(own).union(*map(narrower, own))
 
 
@@ -36,7 +36,7 @@ def broader(name: str) -> frozenset[str]:
     >>> sorted(broader("Drill"))
     ['Power tool', 'Tools']
     """
-    return frozenset(broad for broad in kinds() if name in narrower(broad))
+    return frozenset(broad for broad in subclasses() if name in narrower(broad))
 
 
 def family_of(name: str, present: Collection[str]) -> str:
@@ -53,6 +53,6 @@ def family_of(name: str, present: Collection[str]) -> str:
     wider = [
         each
         for each in broader(name)
-        if each in others or (len(narrower(each)) <= FEW and narrower(each) & others)
+        if each in others or (len(narrower(each)) <= MAX_FAMILY and narrower(each) & others)
     ]
     return min(wider, key=lambda each: (len(narrower(each)), each)) if wider else name

@@ -28,7 +28,7 @@ CELL = 24
 """Steps of the clock in one cell: 0.96 s, so that patches lie side by side and each moment is heard
 once. The network's own 0.48 s hears each twice, and would take twice as long."""
 
-OUT_DB = 3.0
+ABOVE_QUIET_DB = 3.0
 """A cell this far above the quiet of the last minutes is heard."""
 
 QUIET_CELLS = 312
@@ -37,19 +37,19 @@ QUIET_CELLS = 312
 QUIET_DB = -50.0
 """A room whose quiet is below this level, in dB of full scale, is quiet."""
 
-ONE_IN = 4
+NOISY_STRIDE = 4
 """Of a room that is never quiet, so many cells to one that is heard; less than `GAP`."""
 
-LEAST = 0.02
+MIN_PROBABILITY = 0.02
 """Probability below which nothing of a class is kept: too little to tell of, enough to look for."""
 
-ON = 0.4
+ONSET_PROBABILITY = 0.4
 """Probability that a sound must reach once to be told."""
 
-OFF = 0.15
+CONTINUE_PROBABILITY = 0.15
 """Probability above which it goes on."""
 
-GAP = 4.0
+MAX_GAP = 4.0
 """Seconds that a sound may fall silent and still be the same event."""
 
 
@@ -115,9 +115,9 @@ class SoundTrack:
 
     def mean_logits(self, shares: FloatArray) -> Track:
         """The mean log odds of all classes in each cell, by their `shares`; never below `LEAST`."""
-        above = shares[self.classes] * (self.logits - logit(LEAST))
+        above = shares[self.classes] * (self.logits - logit(MIN_PROBABILITY))
         cells = np.bincount(self.cells, above, minlength=self._count)
-        return Track(logit(LEAST) * shares.sum() + cells, hop=self.hop)
+        return Track(logit(MIN_PROBABILITY) * shares.sum() + cells, hop=self.hop)
 
     @property
     def _count(self) -> int:
@@ -129,7 +129,9 @@ class SoundTrack:
         A broad sound that lies within one of its kinds is left out: a drill is a tool anyway.
         """
         found: list[SoundEvent] = []
-        places = np.flatnonzero(self.logits >= logit(OFF) - 0.01)  # a fifth of all; rounded below
+        places = np.flatnonzero(
+            self.logits >= logit(CONTINUE_PROBABILITY) - 0.01
+        )  # a fifth of all; rounded below
         classes = self.classes[places]
         for number in np.unique(classes).tolist():
             if number < self.names.index(BACKGROUND):
@@ -139,12 +141,15 @@ class SoundTrack:
     def _events_of(self, number: int, own: IndexArray) -> Iterator[SoundEvent]:
         """Of the entries `own`, all of one class, those that make events."""
         cells, likely = self.cells[own], _probability(self.logits[own])
-        cells, likely = cells[likely >= OFF], likely[likely >= OFF]
-        if likely.max(initial=0.0) < ON:
+        cells, likely = (
+            cells[likely >= CONTINUE_PROBABILITY],
+            likely[likely >= CONTINUE_PROBABILITY],
+        )
+        if likely.max(initial=0.0) < ONSET_PROBABILITY:
             return
-        breaks = np.flatnonzero(np.diff(cells) * self.hop > GAP + self.hop) + 1
+        breaks = np.flatnonzero(np.diff(cells) * self.hop > MAX_GAP + self.hop) + 1
         for part, some in zip(np.split(cells, breaks), np.split(likely, breaks), strict=True):
-            if some.max() >= ON:
+            if some.max() >= ONSET_PROBABILITY:
                 end = min(self.duration, float(part[-1] + 1) * self.hop)
                 span = Span(float(part[0]) * self.hop, end)
                 yield SoundEvent(span, self.names[number], float(some.max()))
@@ -169,7 +174,7 @@ def _without_broader(events: Sequence[SoundEvent]) -> Iterator[SoundEvent]:
             yield event
 
 
-class QuietCells:
+class CellSelector:
     """Says which cells are worth hearing: those that stand out from the quiet of the last minutes.
 
     What is no louder than that has nothing to tell: of a room that is quiet, none is heard, and of
@@ -187,8 +192,8 @@ class QuietCells:
         for place, level in enumerate((10 * np.log10(powers + 1e-12)).tolist()):
             self._levels.append(level)
             floor = min(self._levels)
-            is_due = floor >= QUIET_DB and self._number % ONE_IN == 0
-            if level >= floor + OUT_DB or is_due:
+            is_due = floor >= QUIET_DB and self._number % NOISY_STRIDE == 0
+            if level >= floor + ABOVE_QUIET_DB or is_due:
                 wanted.append(place)
             self._number += 1
         return np.array(wanted, dtype=np.intp)
@@ -204,7 +209,7 @@ class SoundTracker:
         self._logits: list[NDArray[np.float32]] = []
         self._steps = 0
 
-    def overhear(self, sound: Iterable[Sound]) -> Iterator[Sound]:
+    def pass_through(self, sound: Iterable[Sound]) -> Iterator[Sound]:
         """Pass `sound`, from its beginning, on as it is; no more is held than was just heard."""
         read: deque[Sound] = deque()
 
@@ -213,8 +218,8 @@ class SoundTracker:
                 read.append(block)
                 yield block
 
-        for some in self.encoder.cell_logits(reading(), QuietCells()):
-            self._note(some)
+        for some in self.encoder.cell_logits(reading(), CellSelector()):
+            self._append(some)
             while read:
                 yield read.popleft()
         yield from read
@@ -230,10 +235,10 @@ class SoundTracker:
             np.concatenate([np.zeros(0, np.float32), *self._logits]),
         )
 
-    def _note(self, heard: tuple[int, int, IndexArray, FloatArray]) -> None:
-        first, steps, places, rows = heard
+    def _append(self, scored: tuple[int, int, IndexArray, FloatArray]) -> None:
+        first, steps, places, rows = scored
         self._steps += steps
-        cells, classes = np.nonzero(rows >= logit(LEAST))
+        cells, classes = np.nonzero(rows >= logit(MIN_PROBABILITY))
         self._cells.append(places[cells] + first)
         self._classes.append(classes.astype(np.int16))
         self._logits.append(rows[cells, classes].astype(np.float32))

@@ -21,13 +21,13 @@ from earmark.features.encoder import SAMPLE_RATE
 from earmark.media import Recording, Sound
 from earmark.timeline import FloatArray, Span
 
-LONGEST_PIECE = 28.0
+MAX_PIECE = 28.0
 """Seconds heard for words at once; Whisper hears 30."""
 
-LONGEST_GAP = 3.0
+MAX_GAP = 3.0
 """Seconds of silence across which two stretches of speech are heard as one piece."""
 
-SURE = 0.6
+MIN_LANGUAGE_PROBABILITY = 0.6
 """Probability from which on a language was heard."""
 
 
@@ -68,9 +68,12 @@ class SpeechListener:
         languages: list[str] = []
         for start, samples in self.pieces(recording.sound(sample_rate=SAMPLE_RATE)):
             transcript = self.transcriber(samples, languages=languages)
-            spoken = list(self.activity.closely(samples))
-            transcript = transcript.within(spoken).later(start)
-            if transcript.certainty >= SURE and transcript.language not in languages:
+            spoken = list(self.activity.between_pauses(samples))
+            transcript = transcript.aligned_to(spoken).shifted(start)
+            if (
+                transcript.certainty >= MIN_LANGUAGE_PROBABILITY
+                and transcript.language not in languages
+            ):
                 languages.append(transcript.language)
             found += self._entries(transcript)
         return found
@@ -78,30 +81,30 @@ class SpeechListener:
     def pieces(self, sound: Iterable[Sound]) -> Iterator[tuple[float, FloatArray]]:
         """The pieces of `sound` to hear for words: when each begins, and its samples."""
         kept = _RecentSound(sound)
-        for span in _joined(self.activity(kept)):
+        for span in _join_spans(self.activity(kept)):
             yield span.start, kept.between(span)
 
     def _entries(self, transcript: Transcript) -> Iterator[EvidenceEntry]:
         for words in transcript.sentences():
-            sure = float(np.mean([word.confidence for word in words]))
-            if sure < self.least:
+            confidence = float(np.mean([word.confidence for word in words]))
+            if confidence < self.least:
                 continue
             span = Span(words[0].start, max(words[0].start, words[-1].end))
             text = " ".join(word.text for word in words)
-            data = {"language": transcript.language, "words": [_plain(word) for word in words]}
-            yield EvidenceEntry(span, "said", text, sure, self.transcriber.name, data)
+            data = {"language": transcript.language, "words": [_word_json(word) for word in words]}
+            yield EvidenceEntry(span, "said", text, confidence, self.transcriber.name, data)
 
 
-def _plain(word: Word) -> list[object]:
+def _word_json(word: Word) -> list[object]:
     return [word.text, round(word.start, 2), round(word.end, 2), round(word.confidence, 3)]
 
 
-def _joined(spans: Iterable[Span]) -> Iterator[Span]:
+def _join_spans(spans: Iterable[Span]) -> Iterator[Span]:
     """Stretches of speech that lie close together as one, no longer than a piece may be."""
     piece: Span | None = None
     for span in spans:
-        is_near = piece is not None and span.start - piece.end <= LONGEST_GAP
-        if piece is not None and is_near and span.end - piece.start <= LONGEST_PIECE:
+        is_near = piece is not None and span.start - piece.end <= MAX_GAP
+        if piece is not None and is_near and span.end - piece.start <= MAX_PIECE:
             piece = Span(piece.start, span.end)
             continue
         if piece is not None:
@@ -122,7 +125,7 @@ class _RecentSound:
         for block in self._sound:
             self._blocks.append(block)
             held = sum(map(len, self._blocks)) - len(self._blocks[0])
-            while held > 2 * LONGEST_PIECE * SAMPLE_RATE:
+            while held > 2 * MAX_PIECE * SAMPLE_RATE:
                 held -= len(self._blocks.popleft())
             yield block
 
@@ -133,4 +136,4 @@ class _RecentSound:
         start, end = (
             max(0, round((time - first) * SAMPLE_RATE)) for time in (span.start, span.end)
         )
-        return samples[start : min(end, start + round(LONGEST_PIECE * SAMPLE_RATE))]
+        return samples[start : min(end, start + round(MAX_PIECE * SAMPLE_RATE))]

@@ -11,12 +11,12 @@ import numpy as np
 
 from earmark.timeline import FloatArray, Span
 
-STOPS = (".", "?", "!", "…", "。", "？", "！")
+SENTENCE_ENDS = (".", "?", "!", "…", "。", "？", "！")
 
 PAUSE = 0.8
 """Seconds between words that end a sentence."""
 
-LONGEST_SENTENCE = 8.0
+MAX_SENTENCE = 8.0
 """Seconds a sentence may last on a page or as a subtitle."""
 
 
@@ -43,14 +43,14 @@ class Transcript:
     certainty: float = 0.0
     """Probability of that language; 0 where nobody says."""
 
-    def later(self, seconds: float) -> Transcript:
+    def shifted(self, seconds: float) -> Transcript:
         """The same, begun so much later."""
         words = (
             replace(word, start=word.start + seconds, end=word.end + seconds) for word in self.words
         )
         return replace(self, words=tuple(words))
 
-    def within(self, spoken: Sequence[Span]) -> Transcript:
+    def aligned_to(self, spoken: Sequence[Span]) -> Transcript:
         """The same, every word where somebody speaks: begun in the stretch that holds most of it.
 
         spoken      |-------|          |-----|
@@ -59,16 +59,16 @@ class Transcript:
         """
         if not spoken:
             return self
-        return replace(self, words=tuple(_within(word, spoken) for word in self.words))
+        return replace(self, words=tuple(_align_to(word, spoken) for word in self.words))
 
     def sentences(self) -> Iterator[tuple[Word, ...]]:
         """The words in groups: a full stop, a pause or too great a length ends one."""
         group: list[Word] = []
         for word in self.words:
             is_new = group and (
-                group[-1].text.endswith(STOPS)
+                group[-1].text.endswith(SENTENCE_ENDS)
                 or word.start - group[-1].end > PAUSE
-                or word.end - group[0].start > LONGEST_SENTENCE
+                or word.end - group[0].start > MAX_SENTENCE
             )
             if is_new:
                 yield tuple(group)
@@ -78,7 +78,7 @@ class Transcript:
             yield tuple(group)
 
 
-def _within(word: Word, spoken: Sequence[Span]) -> Word:
+def _align_to(word: Word, spoken: Sequence[Span]) -> Word:
     def shared(span: Span) -> float:
         """Seconds of the word in `span`; below 0, from how far away."""
         return min(word.end, span.end) - max(word.start, span.start)
@@ -89,7 +89,7 @@ def _within(word: Word, spoken: Sequence[Span]) -> Word:
     return replace(word, start=start, end=max(start, min([word.end, *ends[-1:]])))
 
 
-def spell(
+def words_from_tokens(
     tokens: Sequence[int],
     begins: FloatArray,
     ends: FloatArray,
@@ -106,7 +106,7 @@ def spell(
         vocabulary: Tokens by number, in the alphabet that stands for bytes.
     """
     words: list[Word] = []
-    for places in _groups(tokens, vocabulary):
+    for places in _group_tokens(tokens, vocabulary):
         text = _text([tokens[place] for place in places], vocabulary)
         start, end = float(begins[places[0]]), float(ends[places[-1]])
         share = float(np.mean(sure[list(places)]))
@@ -114,7 +114,7 @@ def spell(
     return tuple(word for word in words if word.text)
 
 
-def _groups(tokens: Sequence[int], vocabulary: Mapping[int, str]) -> Iterator[list[int]]:
+def _group_tokens(tokens: Sequence[int], vocabulary: Mapping[int, str]) -> Iterator[list[int]]:
     """Places of the tokens of each word: a blank begins one, and what is no letter never does.
 
     Scripts without blanks give a word as soon as its bytes are whole characters.
@@ -148,12 +148,12 @@ def _is_punctuation(text: str) -> bool:
 def _text(tokens: Sequence[int], vocabulary: Mapping[int, str]) -> str:
     """What `tokens` spell; bytes that are half a character are U+FFFD."""
     spelt = "".join(vocabulary.get(token, "") for token in tokens)
-    alphabet = _alphabet()
+    alphabet = _byte_alphabet()
     return bytes(alphabet[char] for char in spelt if char in alphabet).decode("utf-8", "replace")
 
 
 @cache
-def _alphabet() -> dict[str, int]:
+def _byte_alphabet() -> dict[str, int]:
     """The character that stands for each byte: itself if it can be seen, else one from 256 on."""
     seen = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in seen]

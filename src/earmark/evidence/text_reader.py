@@ -28,19 +28,19 @@ LONGEST_SIDE = 960
 CELL = 32
 """Both sides are multiples of this."""
 
-MEAN, SPREAD = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
+MEAN, STD = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
 """Of the pictures it was trained on, by colour."""
 
-TEXT, LINE = 0.3, 0.5
+TEXT_PROBABILITY, LINE_PROBABILITY = 0.3, 0.5
 """Probability from which on a pixel is text, and a box of them a line."""
 
-WIDER = 1.6
+BOX_GROWTH = 1.6
 """By how much a box is made larger, by its area over its outline: it was trained to find less."""
 
-STRIP = 48
+STRIP_HEIGHT = 48
 """Pixels of the height of a strip."""
 
-MOST_LINES = 24
+MAX_LINES = 24
 """Lines read of one frame, the surest first."""
 
 
@@ -84,44 +84,44 @@ class TextReader:
 
     def _open(self) -> tuple[Any, Any, list[str]]:
         self.check()
-        finds, reads = (open_session(self.store.find(name)) for name in PPOCR)
-        letters = reads.get_modelmeta().custom_metadata_map["character"].split("\n")
-        return finds, reads, ["", *letters, " "]  # the first is a blank between letters
+        detector, recogniser = (open_session(self.store.find(name)) for name in PPOCR)
+        letters = recogniser.get_modelmeta().custom_metadata_map["character"].split("\n")
+        return detector, recogniser, ["", *letters, " "]  # the first is a blank between letters
 
     def _read(self, frame: Frame) -> Iterator[tuple[str, float]]:
         """Every line of one frame that is worth keeping."""
-        finds, reads, letters = self._networks
-        for box in _boxes(_likely(finds, frame), frame):
-            strip = _strip(frame.rgb, box)
-            (rows,) = reads.run(None, {"x": _scaled(strip, 0.5, 0.5)})
-            text, sure = _letters(rows[0], letters)
+        detector, recogniser, letters = self._networks
+        for box in _find_lines(_text_probability(detector, frame), frame):
+            strip = _straighten(frame.rgb, box)
+            (rows,) = recogniser.run(None, {"x": _network_input(strip, 0.5, 0.5)})
+            text, sure = _decode_letters(rows[0], letters)
             if sure >= self.least and sum(map(str.isalnum, text)) >= self.shortest:
                 yield text, sure
 
 
-def _likely(network: Any, frame: Frame) -> FloatArray:
+def _text_probability(network: Any, frame: Frame) -> FloatArray:
     """How likely each pixel is text, at the size the network sees the frame."""
     scale = min(1.0, LONGEST_SIDE / max(frame.width, frame.height))
     width, height = (
         max(CELL, round(side * scale / CELL) * CELL) for side in (frame.width, frame.height)
     )
-    (found,) = network.run(None, {"x": _scaled(frame.resized(width, height).rgb, MEAN, SPREAD)})
+    (found,) = network.run(None, {"x": _network_input(frame.resized(width, height).rgb, MEAN, STD)})
     return np.asarray(found[0, 0])
 
 
-def _scaled(rgb: NDArray[np.uint8], mean: Any, spread: Any) -> FloatArray:
+def _network_input(rgb: NDArray[np.uint8], mean: Any, std: Any) -> FloatArray:
     """A picture as a network takes it: blue first, `(1, 3, height, width)`."""
-    values = (rgb[..., ::-1] / 255.0 - mean) / spread
+    values = (rgb[..., ::-1] / 255.0 - mean) / std
     return np.ascontiguousarray(values.transpose(2, 0, 1)[None], dtype=np.float32)
 
 
-def _boxes(likely: FloatArray, frame: Frame) -> list[FloatArray]:
+def _find_lines(probability: FloatArray, frame: Frame) -> list[FloatArray]:
     """Four corners of every line in pixels of `frame`, clockwise from the top left."""
     import cv2
 
-    height, width = likely.shape
+    height, width = probability.shape
     outlines, _ = cv2.findContours(
-        (likely > TEXT).astype(np.uint8), cv2.RETR_LIST, cv2.CHAIN_APPROX_SIMPLE
+        (probability > TEXT_PROBABILITY).astype(np.uint8), cv2.RETR_LIST, cv2.CHAIN_APPROX_SIMPLE
     )
     found = []
     for outline in outlines:
@@ -129,18 +129,18 @@ def _boxes(likely: FloatArray, frame: Frame) -> list[FloatArray]:
         left, top, across, down = cv2.boundingRect(outline)
         inside = np.zeros((down, across), np.uint8)
         cv2.fillPoly(inside, [outline - [left, top]], 1)
-        sure = cv2.mean(likely[top : top + down, left : left + across], inside)[0]
-        if min(wide, high) < 3 or sure < LINE:
+        sure = cv2.mean(probability[top : top + down, left : left + across], inside)[0]
+        if min(wide, high) < 3 or sure < LINE_PROBABILITY:
             continue
-        more = wide * high * WIDER / (2 * (wide + high)) * 2
+        more = wide * high * BOX_GROWTH / (2 * (wide + high)) * 2
         corners = cv2.boxPoints((centre, (wide + more, high + more), angle))
         scaled = corners * [frame.width / width, frame.height / height]
-        found.append((sure, _in_order(scaled)))
+        found.append((sure, _order_corners(scaled)))
     found.sort(key=lambda each: -each[0])
-    return [corners for _, corners in found[:MOST_LINES]]
+    return [corners for _, corners in found[:MAX_LINES]]
 
 
-def _in_order(corners: FloatArray) -> FloatArray:
+def _order_corners(corners: FloatArray) -> FloatArray:
     """Corners from the top left on, clockwise, for text that runs from left to right."""
     left, right = np.split(corners[np.argsort(corners[:, 0], kind="stable")], 2)
     (top_left, bottom_left) = left[np.argsort(left[:, 1])]
@@ -148,20 +148,24 @@ def _in_order(corners: FloatArray) -> FloatArray:
     return np.array([top_left, top_right, bottom_right, bottom_left], dtype=np.float32)
 
 
-def _strip(rgb: NDArray[np.uint8], corners: FloatArray) -> NDArray[np.uint8]:
+def _straighten(rgb: NDArray[np.uint8], corners: FloatArray) -> NDArray[np.uint8]:
     """The box laid flat, `STRIP` pixels high; what stands upright is laid on its side."""
     import cv2
 
     wide = float(np.linalg.norm(corners[1] - corners[0]))
     high = float(np.linalg.norm(corners[3] - corners[0]))
-    width = max(CELL, round(STRIP * wide / max(high, 1.0)))
-    flat = np.array([[0, 0], [width, 0], [width, STRIP], [0, STRIP]], dtype=np.float32)
+    width = max(CELL, round(STRIP_HEIGHT * wide / max(high, 1.0)))
+    flat = np.array(
+        [[0, 0], [width, 0], [width, STRIP_HEIGHT], [0, STRIP_HEIGHT]], dtype=np.float32
+    )
     turn = cv2.getPerspectiveTransform(corners, flat)
-    strip = cv2.warpPerspective(rgb, turn, (min(width, 40 * STRIP), STRIP), flags=cv2.INTER_CUBIC)
+    strip = cv2.warpPerspective(
+        rgb, turn, (min(width, 40 * STRIP_HEIGHT), STRIP_HEIGHT), flags=cv2.INTER_CUBIC
+    )
     return np.asarray(strip, dtype=np.uint8)
 
 
-def _letters(rows: FloatArray, letters: Sequence[str]) -> tuple[str, float]:
+def _decode_letters(rows: FloatArray, letters: Sequence[str]) -> tuple[str, float]:
     """The likeliest letter of each step, repeats and blanks left out, and how sure it is."""
     numbers = rows.argmax(axis=1)
     kept = [

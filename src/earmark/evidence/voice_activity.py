@@ -21,7 +21,7 @@ from earmark.models import ModelStore
 from earmark.models.onnx_session import open_session
 from earmark.timeline import FloatArray, Span
 
-CHUNK, BEFORE, WIDTH = 512, 64, 128
+CHUNK, CONTEXT, STATE_SIZE = 512, 64, 128
 """Samples a probability stands for, samples heard before them, and values of the memory."""
 
 HOP = CHUNK / SAMPLE_RATE
@@ -54,22 +54,22 @@ class VoiceActivity:
 
         `sound` has 16,000 samples a second. `ModelMissing` without the weights.
         """
-        begun = last = None
-        end, told = 0.0, 0.0
+        start = last = None
+        end, reported = 0.0, 0.0
         for time, probability in self.probabilities(sound):
             end = time + HOP
-            if probability >= (self.begins if begun is None else self.ends):
-                begun, last = (time if begun is None else begun), end
-                if end - begun >= self.longest:
-                    yield from self._stretch(begun, end, told)
-                    told, begun = end + self.pad, None
-            elif begun is not None and last is not None and time - last >= self.gap:
-                yield from self._stretch(begun, last, told)
-                told, begun = last + self.pad, None
-        if begun is not None and last is not None:
-            yield from self._stretch(begun, min(last, end), told)
+            if probability >= (self.begins if start is None else self.ends):
+                start, last = (time if start is None else start), end
+                if end - start >= self.longest:
+                    yield from self._speech_span(start, end, reported)
+                    reported, start = end + self.pad, None
+            elif start is not None and last is not None and time - last >= self.gap:
+                yield from self._speech_span(start, last, reported)
+                reported, start = last + self.pad, None
+        if start is not None and last is not None:
+            yield from self._speech_span(start, min(last, end), reported)
 
-    def closely(self, samples: FloatArray) -> Iterator[Span]:
+    def between_pauses(self, samples: FloatArray) -> Iterator[Span]:
         """The stretches of speech in a piece of sound, pauses between two words left out too."""
         near = replace(self, gap=WORD_GAP, pad=WORD_PAD, shortest=0.0)
         return near([Sound(samples, 0.0, SAMPLE_RATE)])
@@ -77,30 +77,30 @@ class VoiceActivity:
     def probabilities(self, sound: Iterable[Sound]) -> Iterator[tuple[float, float]]:
         """The time and the probability of every chunk, the last filled up with silence."""
         session = self._open()
-        left = np.zeros(BEFORE, dtype=np.float32)
-        memory = {name: np.zeros((1, 1, WIDTH), dtype=np.float32) for name in ("h", "c")}
+        queue = np.zeros(CONTEXT, dtype=np.float32)
+        state = {name: np.zeros((1, 1, STATE_SIZE), dtype=np.float32) for name in ("h", "c")}
         done = 0
-        for block in _and_silence(sound):
-            left = np.concatenate([left, block])
-            count = (len(left) - BEFORE) // CHUNK
+        for block in _with_silence(sound):
+            queue = np.concatenate([queue, block])
+            count = (len(queue) - CONTEXT) // CHUNK
             if not count:
                 continue
-            rows = np.lib.stride_tricks.sliding_window_view(left, BEFORE + CHUNK)[::CHUNK][:count]
-            found, memory["h"], memory["c"] = session.run(
-                None, {"input": np.ascontiguousarray(rows), **memory}
+            rows = np.lib.stride_tricks.sliding_window_view(queue, CONTEXT + CHUNK)[::CHUNK][:count]
+            found, state["h"], state["c"] = session.run(
+                None, {"input": np.ascontiguousarray(rows), **state}
             )
             yield from ((place * HOP, float(value)) for place, value in enumerate(found, done))
-            left, done = left[count * CHUNK :], done + count
+            queue, done = queue[count * CHUNK :], done + count
 
-    def _stretch(self, start: float, end: float, told: float) -> Iterator[Span]:
+    def _speech_span(self, start: float, end: float, reported: float) -> Iterator[Span]:
         if end - start >= self.shortest:
-            yield Span(max(told, start - self.pad), end + self.pad)
+            yield Span(max(reported, start - self.pad), end + self.pad)
 
     def _open(self) -> Any:
         return open_session(self.weights or ModelStore().find("silero-vad"))
 
 
-def _and_silence(sound: Iterable[Sound]) -> Iterator[FloatArray]:
+def _with_silence(sound: Iterable[Sound]) -> Iterator[FloatArray]:
     """The samples of `sound`, and enough silence after it to fill the last chunk."""
     for block in sound:
         yield block.values

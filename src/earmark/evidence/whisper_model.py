@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from earmark.evidence.speech_text import Transcript, Word, spell
+from earmark.evidence.speech_text import Transcript, Word, words_from_tokens
 from earmark.features.encoder import SAMPLE_RATE
 from earmark.features.spectrum import hertz_bands
 from earmark.models import ModelStore
@@ -28,7 +28,7 @@ from earmark.models.catalogue import WHISPER
 from earmark.models.onnx_session import open_session
 from earmark.timeline import FloatArray
 
-LONGEST = 30.0
+MAX_SECONDS = 30.0
 """Seconds the network hears at once."""
 
 BANDS, SIZE, HOP = 80, 400, 160
@@ -37,19 +37,19 @@ BANDS, SIZE, HOP = 80, 400, 160
 STEP = 2 * HOP / SAMPLE_RATE
 """Seconds of one value of the encoder."""
 
-TOKENS_A_SECOND, FEW = 7.0, 12
+TOKENS_A_SECOND, EXTRA_TOKENS = 7.0, 12
 """Tokens of one second, and of none: more is a model that makes up what it hears."""
 
-FIRST_TIME = 50
+MAX_FIRST_TIME = 50
 """The latest time, in steps of 0.02 s, that the text may begin at; the authors' choice."""
 
-FAMILIAR = 10.0
+KNOWN_LANGUAGE_WEIGHT = 10.0
 """How much likelier a language is that was heard before in the recording."""
 
-RISEN = 0.5
+ONSET_SHARE = 0.5
 """Share of its greatest attention from which on a token is being said."""
 
-SMOOTH = 7
+MEDIAN_STEPS = 7
 """Steps over which the attention is smoothed, by their median; the authors' choice."""
 
 
@@ -76,17 +76,19 @@ class WhisperModel:
 
         One of `languages`, heard before, is likelier than another.
         """
-        if len(samples) > LONGEST * SAMPLE_RATE:
-            raise ValueError(f"Whisper hears {LONGEST:g} s at once")
-        (heard,) = self._encoder.run(["last_hidden_state"], {"input_features": log_mel(samples)})
-        language, certainty = self._find_language(heard, languages)
+        if len(samples) > MAX_SECONDS * SAMPLE_RATE:
+            raise ValueError(f"Whisper hears {MAX_SECONDS:g} s at once")
+        (encoded,) = self._encoder.run(["last_hidden_state"], {"input_features": log_mel(samples)})
+        language, certainty = self._find_language(encoded, languages)
         settings, seconds = self._settings, len(samples) / SAMPLE_RATE
         start = [settings["decoder_start_token_id"], settings["lang_to_id"][f"<|{language}|>"]]
         start += [settings["task_to_id"]["transcribe"]]
-        written = self._write(heard, start, most=round(TOKENS_A_SECOND * seconds) + FEW)
-        text = [token for token in written if token < self._times]
+        written = self._decode_tokens(
+            encoded, start, most=round(TOKENS_A_SECOND * seconds) + EXTRA_TOKENS
+        )
+        text = [token for token in written if token < self._first_time_token]
         start += [settings["no_timestamps_token_id"]]
-        words = self._align(heard, start, text, steps=math.ceil(len(samples) / (2 * HOP)))
+        words = self._align(encoded, start, text, steps=math.ceil(len(samples) / (2 * HOP)))
         return Transcript(words, language, certainty)
 
     def check(self) -> None:
@@ -94,46 +96,48 @@ class WhisperModel:
         for name in WHISPER:
             self._store.find(name)
 
-    def _find_language(self, heard: FloatArray, before: Collection[str]) -> tuple[str, float]:
+    def _find_language(self, encoded: FloatArray, before: Collection[str]) -> tuple[str, float]:
         codes = self._settings["lang_to_id"]
-        logits = self._decoder.ask(heard, [self._settings["decoder_start_token_id"]]).logits[-1]
+        logits = self._decoder.run(encoded, [self._settings["decoder_start_token_id"]]).logits[-1]
         shares = _softmax(logits[list(codes.values())])
         known = dict(zip((code.strip("<|>") for code in codes), shares, strict=True))
-        weight = {code: FAMILIAR if code in before else 1.0 for code in known}
+        weight = {code: KNOWN_LANGUAGE_WEIGHT if code in before else 1.0 for code in known}
         language = self._language or max(known, key=lambda code: known[code] * weight[code])
         if language not in known:
             raise ValueError(f"Whisper knows no language {language!r}, but {', '.join(known)}")
         return language, float(known[language])
 
-    def _write(self, heard: FloatArray, start: Sequence[int], *, most: int) -> list[int]:
+    def _decode_tokens(self, encoded: FloatArray, start: Sequence[int], *, most: int) -> list[int]:
         """The likeliest token after the other, times among them, until it ends or has `most`."""
         settings, text = self._settings, list[int]()
         end = settings["eos_token_id"]
-        step = self._decoder.ask(heard, start)
+        step = self._decoder.run(encoded, start)
         while len(text) < most:
             logits = step.logits[-1].copy()
-            logits[[*settings["suppress_tokens"], *range(end + 1, self._times)]] = -np.inf
+            logits[
+                [*settings["suppress_tokens"], *range(end + 1, self._first_time_token)]
+            ] = -np.inf
             if not text:
                 logits[settings["begin_suppress_tokens"]] = -np.inf
-            token = int(self._in_turn(logits, text).argmax())
+            token = int(self._apply_time_rules(logits, text).argmax())
             if token == end:
                 break
             text.append(token)
-            if extra := repeated([one for one in text if one < self._times]):
-                said = [place for place, one in enumerate(text) if one < self._times]
+            if extra := repeated_tail([one for one in text if one < self._first_time_token]):
+                said = [place for place, one in enumerate(text) if one < self._first_time_token]
                 return text[: said[-extra]]
-            step = self._decoder.ask(heard, [token], after=step)
+            step = self._decoder.run(encoded, [token], after=step)
         return text
 
-    def _in_turn(self, logits: FloatArray, text: Sequence[int]) -> FloatArray:
+    def _apply_time_rules(self, logits: FloatArray, text: Sequence[int]) -> FloatArray:
         """`logits` of what may follow `text`: times come in pairs around text, and never go back.
 
         <0.0> text text <2.1> <2.1> text <4.0>
         """
-        times, end = self._times, self._settings["eos_token_id"]
+        times, end = self._first_time_token, self._settings["eos_token_id"]
         is_time = [token >= times for token in text[-2:]]
         if not text:
-            logits[:times] = logits[times + FIRST_TIME + 1 :] = -np.inf
+            logits[:times] = logits[times + MAX_FIRST_TIME + 1 :] = -np.inf
         elif is_time[-1]:
             is_open = len(is_time) == 1 or is_time[0]
             logits[slice(times, None) if is_open else slice(0, end)] = -np.inf
@@ -149,22 +153,22 @@ class WhisperModel:
         return logits
 
     def _align(
-        self, heard: FloatArray, start: Sequence[int], text: Sequence[int], *, steps: int
+        self, encoded: FloatArray, start: Sequence[int], text: Sequence[int], *, steps: int
     ) -> tuple[Word, ...]:
         """The words of `text` with their times and probabilities."""
         if not text or steps == 0:
             return ()
         end = self._settings["eos_token_id"]
-        step = self._decoder.ask(heard, [*start, *text, end])
+        step = self._decoder.run(encoded, [*start, *text, end])
         rows = slice(len(start) - 1, len(start) + len(text))  # each row foretells the next token
         heads = [step.attention[layer][head] for layer, head in self._settings["alignment_heads"]]
         begins, ends = monotonic_path(np.stack(heads)[:, rows, :steps])
         shares = _softmax(step.logits[rows][: len(text)])
         sure = shares[np.arange(len(text)), list(text)]
-        return spell(text, begins * STEP, ends * STEP, sure, self._vocabulary)
+        return words_from_tokens(text, begins * STEP, ends * STEP, sure, self._vocabulary)
 
     @property
-    def _times(self) -> int:
+    def _first_time_token(self) -> int:
         """The first of the tokens that stand for times: all above it do."""
         return int(self._settings["no_timestamps_token_id"]) + 1
 
@@ -191,14 +195,14 @@ def _reopened(store: ModelStore, language: str) -> WhisperModel:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Step:
+class _DecoderOutput:
     """What the decoder gives for some tokens."""
 
     logits: FloatArray
     """`(tokens, vocabulary)`; a row foretells the token after it."""
     attention: list[FloatArray]
     """To the sound, a layer `(heads, tokens, steps)`; of a first call only."""
-    memory: dict[str, FloatArray]
+    cache: dict[str, FloatArray]
 
 
 class _Decoder:
@@ -212,33 +216,35 @@ class _Decoder:
             each.name: np.zeros((1, each.shape[1], 0, each.shape[3]), np.float32) for each in wanted
         }
 
-    def ask(self, heard: FloatArray, tokens: Sequence[int], *, after: _Step | None = None) -> _Step:
+    def run(
+        self, encoded: FloatArray, tokens: Sequence[int], *, after: _DecoderOutput | None = None
+    ) -> _DecoderOutput:
         """What `tokens` give, at the beginning or `after` others."""
-        past = after.memory if after else self._empty
+        past = after.cache if after else self._empty
         is_first = after is None
         names = [name for name in self._names if is_first or not name.startswith("cross")]
         names = [name for name in names if not name.startswith("decoder_attentions")]
         given = {
             "input_ids": np.array([tokens], dtype=np.int64),
-            "encoder_hidden_states": heard,
+            "encoder_hidden_states": encoded,
             "use_cache_branch": np.array([not is_first]),
             **past,
         }
         found = dict(zip(names, self._session.run(names, given), strict=True))
-        memory = {
+        cache = {
             name.replace("present", "past_key_values"): value
             for name, value in found.items()
             if name.startswith("present") and (is_first or ".decoder." in name)
         }
         attention = [value[0] for name, value in found.items() if name.startswith("cross")]
-        return _Step(found["logits"][0], attention, past | memory)
+        return _DecoderOutput(found["logits"][0], attention, past | cache)
 
 
 def log_mel(samples: FloatArray) -> FloatArray:
     """The spectra Whisper was trained on, `(1, BANDS, 3000)`: `samples` and silence to 30 s."""
     from scipy import fft
 
-    whole = np.zeros(round(LONGEST * SAMPLE_RATE), dtype=np.float32)
+    whole = np.zeros(round(MAX_SECONDS * SAMPLE_RATE), dtype=np.float32)
     whole[: len(samples)] = samples
     around = np.pad(whole, SIZE // 2, mode="reflect")
     rows = np.lib.stride_tricks.sliding_window_view(around, SIZE)[::HOP][:-1]
@@ -270,35 +276,35 @@ def monotonic_path(attention: FloatArray) -> tuple[FloatArray, FloatArray]:
 
     spread = attention.std(axis=1, keepdims=True)
     scaled = (attention - attention.mean(axis=1, keepdims=True)) / np.maximum(spread, 1e-9)
-    gain = median_filter(scaled, size=(1, 1, SMOOTH)).mean(axis=0)  # (tokens, steps)
-    edges = _walk(gain)
+    gain = median_filter(scaled, size=(1, 1, MEDIAN_STEPS)).mean(axis=0)  # (tokens, steps)
+    edges = _best_path(gain)
     begins, plain = edges[:-1].copy(), attention.mean(axis=0)
     for token, (first, last) in enumerate(pairwise(edges)):
         inside = plain[token, int(first) : int(last)]
         if len(inside):
-            begins[token] += int(np.argmax(inside >= RISEN * inside.max()))
+            begins[token] += int(np.argmax(inside >= ONSET_SHARE * inside.max()))
     return begins, edges[1:]
 
 
-def _walk(gain: FloatArray) -> FloatArray:
+def _best_path(gain: FloatArray) -> FloatArray:
     """The first step of each token on the path of the greatest `gain`, and the end of the last."""
     tokens, steps = gain.shape
-    best, came = np.full(tokens, -np.inf), np.zeros((steps, tokens), dtype=bool)
+    best, advanced = np.full(tokens, -np.inf), np.zeros((steps, tokens), dtype=bool)
     best[0] = 0.0
     for step in range(steps):
         before = np.concatenate([[-np.inf], best[:-1]]) if step else np.full(tokens, -np.inf)
-        came[step] = before > best
+        advanced[step] = before > best
         best = np.maximum(before, best) + gain[:, step]
     token = min(tokens, steps) - 1
     edges = np.full(tokens + 1, float(steps))
     for step in range(steps - 1, -1, -1):
         edges[token] = step
-        if came[step, token]:
+        if advanced[step, token]:
             token -= 1
     return edges
 
 
-def repeated(text: Sequence[int]) -> int:
+def repeated_tail(text: Sequence[int]) -> int:
     """How many of the last tokens only say once more what was said before them; 0 for none.
 
     A phrase of up to three tokens may be said five times, a longer one three times.

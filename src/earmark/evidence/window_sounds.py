@@ -49,13 +49,13 @@ def sounds_in(
         span: WindowSounds(
             names.get(span, ()),
             level_words(level, span) if level else (),
-            said_in(span, said) if said else (),
+            sentences_in(span, said) if said else (),
         )
         for span in spans
     }
 
 
-def said_in(span: Span, said: Iterable[EvidenceEntry]) -> tuple[str, ...]:
+def sentences_in(span: Span, said: Iterable[EvidenceEntry]) -> tuple[str, ...]:
     """The sentences of `said` of which some is in `span`."""
     return tuple(entry.text for entry in said if entry.span.overlaps(span))
 
@@ -80,4 +80,4 @@ def level_words(level: Track, span: Span) -> tuple[str, ...]:
         "sudden": rise >= SUDDEN_DB,
         "steady": spread <= STEADY_DB and rise < SUDDEN_DB,
     }
-    return tuple(word for word, holds in words.items() if holds)
+    return tuple(word for word, applies in words.items() if applies)

@@ -12,7 +12,7 @@ import numpy as np
 from earmark.captioning.activity import activity_of
 from earmark.captioning.request import Answer, Request
 from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.evidence.window_sounds import WindowSounds, level_words, said_in
+from earmark.evidence.window_sounds import WindowSounds, level_words, sentences_in
 from earmark.gate.forecast_error import ForecastError, ForecastRange
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
@@ -207,7 +207,7 @@ class PickRow:
         """What is heard in it, as it was when it was picked, so that the question is the same."""
         words = level_words(level, self.span) if level else ()
         names = self.heard[: len(self.heard) - len(words)]
-        return WindowSounds(names, words, said_in(self.span, said))
+        return WindowSounds(names, words, sentences_in(self.span, said))
 
 
 @dataclass(frozen=True, slots=True)

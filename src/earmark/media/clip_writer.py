@@ -43,7 +43,7 @@ class Blur(Protocol):
         """The frame, blurred also in the boxes `also`; and the boxes found in it."""
         ...
 
-    def smaller(self) -> Blur:
+    def at_half_resolution(self) -> Blur:
         """The same for videos, of which every picture is searched."""
         ...
 
@@ -153,7 +153,7 @@ class BlurredVideo:
 
     def __init__(self, made: Any, first: Frame, blur: Blur) -> None:
         """Pictures of the size of `first` in the container `made`."""
-        self._made, self._blur = made, blur.smaller()
+        self._made, self._blur = made, blur.at_half_resolution()
         self._stream = add_video(made, first.width, first.height)
         self._found: deque[tuple[float, list[PictureBox]]] = deque()
 

@@ -61,9 +61,9 @@ def listen(
         plan.cache,
         audio_track=track,
         on_seconds=on_seconds,
-        beside=plan.beside.overhear if plan.beside else None,
+        beside=plan.beside.pass_through if plan.beside else None,
     )
-    return plan.grid.lay(heard, line, survival=plan.survival)
+    return plan.grid.score_recording(heard, line, survival=plan.survival)
 
 
 def listen_unless_known(

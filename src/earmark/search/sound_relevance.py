@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from earmark.evidence.sound_listener import SoundListener
-from earmark.evidence.sound_query import SoundMatch, likeness, match_sounds
+from earmark.evidence.sound_query import SoundMatch, match_sounds, similarity_weights
 from earmark.evidence.sound_track import SoundTrack
 from earmark.features.pretrained.query_encoder import QueryEncoder
 from earmark.media import Meter, Recording
@@ -98,7 +98,7 @@ def sound_finders(
     def meant(names: tuple[str, ...]) -> tuple[Mapping[str, SoundMatch], FloatArray, FloatArray]:
         matches = match_sounds(question, names, meaning)
         weights = np.array([matches[name].weight if name in matches else 0.0 for name in names])
-        shares = likeness(question, names, meaning) if meaning else np.zeros(len(names))
+        shares = similarity_weights(question, names, meaning) if meaning else np.zeros(len(names))
         return matches, weights, shares
 
     if listener is not None:
