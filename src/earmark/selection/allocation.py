@@ -1,4 +1,4 @@
-"""A budget spent on many recordings by any rule, never worse than blind, and never in silence."""
+"""Spends a budget on one or many recordings by any rule; falls back to `strata`, with a note."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from earmark.selection.rule_registry import rule_name, rule_named
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The picks of one recording, and what there is to say about them."""
+    """The picks of one recording, and a note about them."""
 
     picks: list[Pick]
     rule_used: str
-    """The name of the rule; not the one asked for where the recording gives it nothing to read."""
+    """Name of the rule that chose; `strata` where the recording gives the requested one no
+    evidence."""
     note: str = ""
     """One line for a person; empty if all went as asked."""
     lacks_evidence: bool = False
-    """Whether the recording told the rule nothing, and so nothing can be expected of the picks."""
+    """Whether the scores told the rule nothing, so that the picks have no forecast."""
     is_overpriced: bool = False
-    """Whether there are no picks because none is expected to bring what a call is to bring."""
+    """Whether there are no picks because no call is expected to bring its price."""
 
 
 def allocate(
@@ -37,17 +38,16 @@ def allocate(
 ) -> Iterator[Choice]:
     """The picks of each recording in order, made one recording at a time.
 
-    A recording without evidence has its calls laid by `strata`, and its choice says so.
+    A recording without evidence gets its calls from `strata`, and its note says so.
 
     Args:
-        rule: Any rule. An `ArchiveRule` solves all recordings together; of another, a price and a
-            shared budget are found by trying budgets: see `envelope`.
-        many: The windows of each recording; gone over a few times, and never held together.
+        rule: Any rule. An `ArchiveRule` solves all recordings together; for any other, a price or a
+            shared budget is met by trying budgets: see `envelope`.
+        many: The windows of each recording; iterated a few times, and never held together.
         budget: A price, or the calls of each recording.
         across: One budget over all recordings, spent wherever calls are worth most.
-        weights: What an action in each recording is worth beside those in others; alike if not
-            given. They steer where shared calls go; the picks are told with the actions they are
-            expected to touch, and not with what these are worth.
+        weights: Value of an action in each recording relative to the others; equal if not given.
+            They decide where shared calls go. The picks still report expected actions, unweighted.
     """
     weights = weights if across else None
     wanted = None if across and budget.price is None else budget
@@ -73,10 +73,10 @@ def allocate(
 
 
 def choose_without_evidence(rule: Rule, windows: Windows, calls: int) -> list[Pick] | None:
-    """The picks of `strata` for so many calls, where the scores tell `rule` nothing.
+    """The picks of `strata` for `calls` calls, where the scores tell `rule` nothing.
 
-    None where they do tell it something, and where calls are already paid that `strata` would not
-    make: the rest is then better placed beside those.
+    None where the scores do tell it something. None too where calls are already paid that `strata`
+    would not make: the rest is then better placed beside those.
     """
     if not calls or not _lacks_evidence(rule, windows):
         return None
@@ -86,14 +86,14 @@ def choose_without_evidence(rule: Rule, windows: Windows, calls: int) -> list[Pi
 
 
 def _lacks_evidence(rule: Rule, windows: Windows) -> bool:
-    """Whether the recording tells `rule` nothing; of a single window there is nothing to tell."""
+    """Whether the scores tell `rule` nothing; False for a single window."""
     return len(windows) > 1 and not (windows.has_evidence or is_blind(rule))
 
 
 def _calls_of_each(
     rule: Rule, many: Collection[Windows], budget: Budget, across: bool, weights: Weights
 ) -> Iterable[int]:
-    """The calls of each recording, for a rule that knows one at a time."""
+    """The calls of each recording, for a rule that handles one recording at a time."""
     if budget.price is None and not across:
         return (budget.calls(windows.calls) for windows in many)
     from earmark.selection import envelope  # only where such a rule has a price, or shares calls
@@ -108,7 +108,7 @@ def _calls_of_each(
 def _make_choice(
     rule: Rule, windows: Windows, picks: list[Pick], budget: Budget | None, *, lacks_evidence: bool
 ) -> Choice:
-    """The choice with what there is to say; no `budget` where recordings share their calls."""
+    """The choice with its note; `budget` is None where recordings share their calls."""
     name = rule_name(rule)
     if picks and lacks_evidence:
         why = f"every window scores the same, so {name} has nothing to go by: strata was used"

@@ -1,16 +1,16 @@
-"""Windows drawn at random, and what they say of all those nobody looked at.
+"""Draws windows at random and estimates the share of active ones among all windows not asked.
 
-The windows are laid in order of how likely the sound makes it that something is done in them, and
-every k-th is drawn from a random place on: each is as likely to be drawn as any other, so the share
-found active is unbiased whatever the sound is worth; and where it is worth something, every draw
-has its like among the windows of every degree, and the share scatters less than by plain chance.
+The windows are sorted by how likely the sound makes an action in them, and every k-th is drawn from
+a random start (systematic sampling). Each is equally likely to be drawn, so the estimated share is
+unbiased however good the sound is. Where the sound is informative, every draw represents windows
+like it, and the estimate varies less than with simple random draws.
 
     likely   ▇▇▆▆▅▅▄▃▃▂▂▂▁▁▁▁▁▁▁▁▁▁▁▁
     drawn     ^     ^     ^     ^
 
-How much less is seen in the draws themselves: neighbours in that order are paired, and what two of
-a pair differ by is all that chance had to say. The bounds are those of Clopper and Pearson (1934)
-at the number of plain draws that would scatter as little, as Korn and Graubard (1998) do it.
+How much less is estimated from the draws: the differences between neighbours in that order show
+the variance that remains. The interval is that of Clopper and Pearson (1934) at the effective
+number of simple random draws, following Korn and Graubard (1998).
 """
 
 from __future__ import annotations
@@ -26,29 +26,30 @@ from earmark.grid import Windows
 from earmark.timeline import FloatArray, IndexArray
 
 MIN_VARIANCE_RATIO = 0.4
-"""Of the scatter of plain draws, the least that is believed: a few dozen draws say no better."""
+"""Least variance assumed, relative to simple random draws: a few dozen draws prove no less."""
 
 MIN_OF_EACH = 8
-"""Draws of either kind below which the bounds are those of plain draws."""
+"""Draws needed of each kind, active and idle; with fewer, the interval of simple random draws is
+used."""
 
 
 def chance_of_activity(windows: Windows) -> FloatArray:
-    """How likely each window is to touch an action, by the rates of its sound."""
+    """Probability that each window touches an action, by the rates of its sound."""
     expected = np.convolve(windows.rates, windows.reach)[: len(windows)]
     chance: FloatArray = 1 - np.exp(-expected)
     return chance
 
 
 def draw_evenly(chances: FloatArray, calls: int, rng: np.random.Generator) -> IndexArray:
-    """So many places, each as likely as any other, spread over `chances` in order of size.
+    """Indices of `calls` windows, equally likely to be drawn, spread over the sorted `chances`.
 
-    In that order, so that neighbours among them are alike. Equal chances come in random order.
+    Returned in order of `chances`, so that neighbours are alike. Equal chances are shuffled.
     """
     count = len(chances)
     order = np.lexsort((rng.random(count), chances))
     if calls >= count:
         return order
-    # A place of its own in every one of `calls` equal slices of the order, ends included.
+    # One draw in each of `calls` equal slices of the order.
     edges = (np.arange(calls) + rng.random()) * count / calls
     places: IndexArray = order[np.floor(edges).astype(np.intp)]
     return places
@@ -56,7 +57,7 @@ def draw_evenly(chances: FloatArray, calls: int, rng: np.random.Generator) -> In
 
 @dataclass(frozen=True, slots=True)
 class ShareInterval:
-    """A share, and between what it lies."""
+    """An estimated share with its confidence interval."""
 
     share: float
     low: float
@@ -65,19 +66,21 @@ class ShareInterval:
 
     @property
     def width(self) -> float:
-        """From `low` to `high`."""
+        """`high - low`."""
         return self.high - self.low
 
 
 def estimate_share(
     active: Sequence[bool], *, population: int, confidence: float = 0.95
 ) -> ShareInterval:
-    """The share of active windows among as many as there are, from those drawn.
+    """The share of active windows in a population, estimated from a sample.
+
+    `nan` in [0, 1] for an empty sample; exact if all were drawn.
 
     Args:
-        active: What was found in the windows drawn, in the order of `draw_evenly`.
+        active: Whether each drawn window is active, in the order of `draw_evenly`.
         population: Windows that were drawn from.
-        confidence: How often the interval is to hold.
+        confidence: Confidence level of the interval.
     """
     count, found = len(active), sum(active)
     if not count:
@@ -91,7 +94,7 @@ def estimate_share(
         else count
     )
     low, high = clopper_pearson(share * effective, effective, confidence)
-    # What was seen is there, and what was seen idle is idle, whatever chance may say.
+    # The windows drawn are known: they bound the share from both sides.
     most = (population - (count - found)) / population
     return ShareInterval(share, max(low, found / population), min(high, most), confidence)
 
@@ -99,16 +102,16 @@ def estimate_share(
 def estimate_combined_share(
     parts: Sequence[Sequence[bool]], *, population: Sequence[int], confidence: float = 0.95
 ) -> ShareInterval:
-    """The share of active windows of all `parts` together, each drawn from by itself.
+    """The share of active windows over all `parts`, each of them sampled separately.
 
-    Each counts as many times as it has windows, so the share is unbiased however many were drawn of
-    each. The bounds are those of plain draws from all, as thin as those of the thinnest part: the
-    share of draws so laid out never scatters more than that.
+    Each part is weighted by its windows, so the share is unbiased whatever the sampling rates. The
+    interval is that of simple random draws from all at the lowest of these rates: the estimate
+    never varies more than that.
 
     Args:
-        parts: What was found in the windows drawn of each.
+        parts: Whether each drawn window is active, for each part.
         population: Windows of each part that were drawn from.
-        confidence: How often the interval is to hold.
+        confidence: Confidence level of the interval.
     """
     if len(parts) == 1:
         return estimate_share(parts[0], population=population[0], confidence=confidence)
@@ -126,17 +129,17 @@ def estimate_combined_share(
 
 
 def has_enough_of_each(active: Sequence[bool]) -> bool:
-    """Whether enough of either kind were drawn to judge by these how little the draws scatter."""
+    """Whether enough active and enough idle windows were drawn to estimate the variance ratio."""
     return MIN_OF_EACH <= sum(active) <= len(active) - MIN_OF_EACH
 
 
 def _population_correction(count: int, population: int) -> float:
-    """The share of plain scatter that is left where so many of so few are drawn."""
+    """Variance of a sample without replacement relative to one with: `(N - n) / (N - 1)`."""
     return 1 - (count - 1) / max(1, population - 1)
 
 
 def variance_ratio(active: Sequence[bool]) -> float:
-    """How much draws scatter beside plain ones, 1 at most, by the difference of neighbours."""
+    """Variance relative to simple random draws, by the differences of neighbours; at most 1."""
     found = np.array(active, dtype=float)
     share = found.mean()
     own = np.mean(np.diff(found) ** 2) / 2
@@ -145,7 +148,7 @@ def variance_ratio(active: Sequence[bool]) -> float:
 
 @lru_cache(maxsize=4096)
 def clopper_pearson(found: float, count: float, confidence: float) -> tuple[float, float]:
-    """The exact bounds of a share of which `found` of `count` draws were; counts may be broken."""
+    """The exact interval of a share, `found` of `count` draws; neither need be a whole number."""
     from scipy.special import betaincinv  # slow to import, and only audits need it
 
     tail = (1 - confidence) / 2
@@ -155,7 +158,7 @@ def clopper_pearson(found: float, count: float, confidence: float) -> tuple[floa
 
 
 def forecast_width(chances: FloatArray, calls: int, *, confidence: float = 0.95) -> float:
-    """About how wide the interval will be after so many calls, if the sound is right."""
+    """Expected width of the interval after `calls` draws, if `chances` are right."""
     if not len(chances) or calls >= len(chances):
         return 0.0
     share = float(chances.mean())

@@ -12,8 +12,8 @@ ACCEPTED = (
 )
 
 AUTO_PRICE = 0.4
-"""What `auto` asks of a call: as many new actions, expected from the sound alone, as make one of
-two or three calls worth its money."""
+"""Price of `auto`: expected new actions, by the sound alone, at which one of two or three calls is
+worth its money."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +25,11 @@ class Budget:
     """
 
     share: float | None = None
-    """Of all windows, above 0 and up to 1."""
+    """Share of all windows, above 0 and up to 1."""
     count: int | None = None
-    """Calls, 1 or more."""
+    """Number of calls, 1 or more."""
     price: float | None = None
-    """Expected new actions a call must bring; calls are made as long as one does."""
+    """New actions that each call must be expected to bring; calls are made as long as one does."""
     rounding: Literal["round", "floor"] = "round"
     """How a share of the windows becomes whole calls.
 
@@ -52,9 +52,9 @@ class Budget:
     def parse(
         cls, text: str | float | Budget, *, rounding: Literal["round", "floor"] = "round"
     ) -> Budget:
-        """The budget written as `25%`, `0.25`, `120`, `price=0.4` or `auto`; a budget as it is.
+        """The budget written as `25%`, `0.25`, `120`, `price=0.4` or `auto`; or a `Budget`.
 
-        A number means what it means when it is written. `25% floor` cuts to whole calls, whatever
+        A number is read like the same text. `25% floor` rounds down to whole calls, whatever
         `rounding` is.
         """
         if isinstance(text, Budget):
@@ -76,10 +76,10 @@ class Budget:
             raise ValueError(f"{text!r} is not a budget: {ACCEPTED}") from None
 
     def calls(self, windows: int) -> int:
-        """Calls for so many windows, never more than these.
+        """Calls for `windows` windows, at most `windows`.
 
-        A small share of a short recording may round to 0, and is then 0: the budget is what was
-        asked for. A price says nothing about calls until the rates are known.
+        A small share of a short recording may round to 0, and then is 0. A price raises
+        `ValueError`: it has no number of calls until the rates are known.
         """
         if self.price is not None:
             raise ValueError("a price has no number of calls until the rates are known")

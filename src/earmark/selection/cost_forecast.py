@@ -1,4 +1,4 @@
-"""What budgets will reach and cost: a ladder of them, told before anything is paid."""
+"""Forecasts what budgets will reach and cost, before any call is paid."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from earmark.selection.notebook import (
 from earmark.timeline import Span, format_clock
 
 LADDER = (0.05, 0.10, 0.15, 0.25, 0.335, 0.50, 0.75, 1.0)
-"""Shares of the windows that a forecast is made for: the paper's call rates, and the rest."""
+"""Budgets forecast by default, as shares of the windows: the paper's call rates and some more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,22 +53,22 @@ class Rung:
     pays: bool
     """Whether listening and these calls together cost less than calling on every window."""
     range: ForecastRange | None = None
-    """Between what the coverage is to lie; none where nobody has measured that."""
+    """Range in which the coverage is expected; None where forecast errors were not measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class Screening:
-    """What listening cost: measured, on this machine."""
+    """What listening cost, measured on this machine."""
 
     seconds: float
     full_scan_seconds: float
     """GPU-seconds of calling on every window."""
     measured_now: int
-    """Recordings listened to in this run; the others' times are from when they were heard."""
+    """Recordings listened to in this run; the others were timed when they were heard."""
 
     @property
     def share(self) -> float:
-        """Listening over a full scan; a second of this machine counts as one of the GPU's."""
+        """Listening time over a full scan; a second of this machine counts as a GPU-second."""
         return self.seconds / self.full_scan_seconds if self.full_scan_seconds else math.nan
 
     @property
@@ -79,7 +79,7 @@ class Screening:
 
 @dataclass(frozen=True, slots=True)
 class RecordingNote:
-    """What there is to know about one recording."""
+    """A note about one recording."""
 
     path: str
     note: str
@@ -87,7 +87,7 @@ class RecordingNote:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Forecast:
-    """A ladder of budgets over some recordings, spent at one price over all of them."""
+    """Budgets over some recordings with what each is expected to reach, at one price over all."""
 
     recordings: int
     duration: float
@@ -99,14 +99,14 @@ class Forecast:
     screening: Screening
     rungs: tuple[Rung, ...]
     goal: Rung | None = None
-    """The fewest calls that are expected to reach the coverage asked for."""
+    """The fewest calls that are expected to reach the requested coverage."""
     failures: tuple[Failed, ...] = ()
     notes: tuple[RecordingNote, ...] = ()
-    """What a reader should know about single recordings, in their order."""
+    """Notes on single recordings, in their order."""
     actions: float | None = None
-    """Actions expected in all recordings; none where nothing was heard to tell it by."""
+    """Actions expected in all recordings; None where nothing was heard."""
     actions_range: ForecastRange | None = None
-    """Between what that number is to lie, as if all were one recording; none if not measured."""
+    """Range in which that number is expected, as for one recording; None if not measured."""
 
     def to_pandas(self) -> DataFrame:
         """A data frame with one row a budget of the ladder.
@@ -158,10 +158,10 @@ def forecast_rungs(
     screening: Screening,
     error: ForecastError | None = None,
 ) -> list[Rung]:
-    """What each of `budgets`, spent over `many` recordings, is expected to reach and to cost.
+    """The expected coverage and the cost of each of `budgets`, spent over `many` recordings.
 
-    The range, where `error` was measured, is that of one recording as long and busy as all of
-    them: what is wrong with the forecast of one may be wrong with all.
+    The range, where `error` was measured, is that of one recording as long and busy as all of them:
+    a forecast that is wrong for one recording may be wrong for all in the same way.
     """
     windows = sum(one.calls for one in many)
     actions = sum(float(one.rates.sum()) for one in many)

@@ -1,4 +1,4 @@
-"""Forecasts of coverage: what picks are expected to touch, and how far forecasts were off."""
+"""Forecasts the coverage of picks, with the range of such forecasts on measured recordings."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ NOTHING_HEARD_NOTE = (
     "nothing was heard in it by which a call could be worth its price, so none is made: "
     "look at it all the same with a share of its windows, such as `--budget 10%`"
 )
-"""What is said where a budget is a price, and there is nothing to expect anything by."""
+"""Note for a recording in which nothing was heard, where the budget is a price."""
 
 
 def recording_notes(heard: Heard, choice: Choice) -> tuple[str, ...]:
-    """What a reader should know of a recording and of what was chosen in it."""
+    """Notes for a reader about a recording and its choice."""
     has_no_price = choice.is_overpriced and not heard.is_heard
     return heard.notes(NOTHING_HEARD_NOTE if has_no_price else choice.note)
 

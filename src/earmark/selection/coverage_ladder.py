@@ -1,4 +1,4 @@
-"""What coverage budgets reach, and how many calls a coverage takes."""
+"""The coverage that budgets reach, and the calls that a coverage takes."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from earmark.timeline import FloatArray
 def coverage_of_budgets(
     many: Sequence[Windows], budgets: Sequence[int], *, tolerance: float = 1e-4
 ) -> list[float]:
-    """The coverage expected of each budget, spent over all recordings at one price.
+    """The expected coverage of each budget, spent over all recordings at one price.
 
-    At most `within` below the best there is, and never above it; nan where no action is expected.
+    At most `tolerance` below the optimum, and never above it; nan where no action is expected.
     """
     if any(budget < 0 for budget in budgets):
         raise ValueError(f"a budget is 0 calls or more, not {min(budgets)}")
@@ -50,26 +50,26 @@ def calls_for(many: Sequence[Windows], coverage: float) -> int:
 
 
 def check_coverage(coverage: float) -> None:
-    """Raise `ValueError` where `coverage` is no share that could be reached."""
+    """Raise `ValueError` unless `coverage` is above 0 and at most 1."""
     if not 0 < coverage <= 1:
         raise ValueError(f"a coverage lies above 0 and up to 1 (100 %), not {coverage}")
 
 
 def _lines_without_owned(many: Sequence[Windows]) -> list[Line]:
-    """The recordings as if no call had been made yet."""
+    """The recordings as if no call had been paid yet."""
     unpaid = [replace(windows, owned=()) if windows.owned else windows for windows in many]
     return lines(unpaid, has_margins=False)
 
 
 @dataclass(slots=True, eq=False)
 class _WorthBracket(Bracket):
-    """Closes in on a number of expected actions, to be reached with the fewest calls."""
+    """Narrows to the fewest calls that reach a number of expected actions."""
 
     slack: float = 0.0
-    """Actions that count as none."""
+    """Difference in actions that counts as zero."""
 
     def wanted(self) -> FloatArray:
-        """Where the line between the two ends reaches the goal."""
+        """Calls at which the chord between the two ends reaches the goal."""
         (fewer, more), (less, most) = self.calls(), self.worth()
         share = (self.goal - less) / np.maximum(most - less, self.slack)
         return fewer + np.clip(share, 0, 1) * (more - fewer)
@@ -82,9 +82,9 @@ class _WorthBracket(Bracket):
 def _bracket_budget(
     unpaid: list[Line], budget: int, tolerance: float, above: Side | None
 ) -> Bracket:
-    """A bracket around a budget over all recordings, as tight as asked for.
+    """A bracket around a budget over all recordings, narrowed to `tolerance`.
 
-    `above` is an end of the bracket of a larger budget; with it the search does not start afresh.
+    `above` is the low end of the bracket of a larger budget, to start from.
     """
     bracket = Bracket(unpaid, np.zeros(len(unpaid), dtype=np.intp), np.array([float(budget)]))
     if above is not None and above.calls.sum() >= budget:
@@ -95,12 +95,12 @@ def _bracket_budget(
 
 
 def _chord_value(bracket: Bracket) -> FloatArray:
-    """What the line between the two ends says the goal is worth: never more than it is."""
+    """Worth of the goal on the chord between the two ends: a lower bound."""
     return bracket.worth()[0] + bracket.chord() * (bracket.wanted() - bracket.calls()[0])
 
 
 def _chord_error(bracket: Bracket) -> float:
-    """How much more the goal may be worth than the line says: up to where the prices meet.
+    """How far the chord may lie below the true worth: up to where the tangents of both ends meet.
 
         ╱ ┄●     each end's price is the slope of a straight line that is nowhere below
       ╱ ╱        the curve

@@ -1,18 +1,18 @@
-"""How many calls each recording gets by a rule that knows one recording at a time.
+"""How many calls each recording gets, for a rule that handles one recording at a time.
 
-The rule is asked for the picks of some budgets, and what these are expected to touch is drawn over
-the calls they take. The upper edge of that curve says what each further call brings, and calls are
-bought where it is steepest:
+The rule is run with several budgets, and the actions its picks are expected to touch are plotted
+over the calls. The upper convex hull of that curve gives the gain of each further call, and calls
+are bought where it is steepest:
 
-    expected │        ╭──●      The edge of each recording is a chain of steps, ever flatter. A
+    expected │        ╭──●      The hull of each recording is a chain of steps, ever flatter. A
      actions │   ●───╯ ·        price buys the steps that bring more than it a call; a budget buys
              │  ╱  ·            the steepest of all recordings until it is spent.
              │ ╱ ·
              ●──────────── calls
 
-Around the calls a recording gets, more budgets are tried until they lie side by side: at most
-`ROUNDS * PROBES` of them a recording. One of up to 16 windows is so known entirely, one of up to
-8,192 to the call wherever its curve is concave, and a longer one to a few calls.
+Around the calls a recording gets, more budgets are tried until they are adjacent: at most
+`ROUNDS * PROBES` per recording. A recording of up to 16 windows is then known entirely, one of up
+to 8,192 exactly wherever its curve is concave, and a longer one to within a few calls.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from earmark.selection.rule import Rule
 from earmark.timeline import FloatArray, IndexArray
 
 PROBES = 16
-"""Budgets tried in a recording each time it is gone over."""
+"""Budgets tried in a recording in each round."""
 ROUNDS = 4
-"""Times the recordings are gone over; each narrows the calls of a recording down eightfold."""
+"""Rounds over all recordings; each narrows the calls of a recording eightfold."""
 
 
 @dataclass(slots=True, eq=False)
 class Curve:
-    """What the picks of a rule are expected to touch in one recording, as far as it was tried."""
+    """Expected actions over calls for one recording and rule, at the budgets tried so far."""
 
     windows: int
     weight: float = 1.0
-    """What an action is worth."""
+    """Value of an action."""
     budgets: IndexArray = field(default_factory=lambda: np.zeros(1, dtype=np.intp))
     """Budgets tried, increasing from 0."""
     calls: IndexArray = field(default_factory=lambda: np.zeros(1, dtype=np.intp))
-    """Picks made of each; fewer than asked where the rule leaves calls unspent."""
+    """Picks made with each; fewer than the budget where the rule leaves calls unspent."""
     worth: FloatArray = field(default_factory=lambda: np.zeros(1))
 
     def probe(self, rule: Rule, windows: Windows, *, near: int) -> None:
@@ -63,7 +63,7 @@ class Curve:
         self.worth = np.append(self.worth, worth)[order]
 
     def steps(self) -> tuple[IndexArray, FloatArray]:
-        """Calls of each step along the upper edge, and what each call of it brings: ever less."""
+        """Calls of each step of the upper hull, and the gain per call in it, decreasing."""
         best: dict[int, float] = {}
         for calls, worth in zip(self.calls.tolist(), self.worth.tolist(), strict=True):
             best[calls] = max(worth, best.get(calls, worth))
@@ -82,13 +82,13 @@ def _slope(left: tuple[int, float], right: tuple[int, float]) -> float:
 
 
 Purchase = Callable[[Sequence[Curve]], IndexArray]
-"""The calls to buy of each curve."""
+"""Says how many calls to buy on each curve."""
 
 
 def share_calls(
     rule: Rule, many: Collection[Windows], weights: Sequence[float], buy: Purchase
 ) -> list[int]:
-    """The calls of each recording; `many` is gone over a few times, a recording at a time."""
+    """The calls of each recording; `many` is iterated a few times, one recording at a time."""
     curves = [Curve(len(windows), weight) for windows, weight in zip(many, weights, strict=True)]
     calls = [0] * len(curves)
     for _ in range(ROUNDS):
@@ -99,7 +99,7 @@ def share_calls(
 
 
 def at_price(price: float) -> Purchase:
-    """Every call that brings more than `price`."""
+    """Buys every call that brings more than `price`."""
 
     def buy(curves: Sequence[Curve]) -> IndexArray:
         bought = [width[slope > price].sum() for width, slope in (one.steps() for one in curves)]
@@ -109,7 +109,7 @@ def at_price(price: float) -> Purchase:
 
 
 def within_budget(budget: int) -> Purchase:
-    """So many calls, those that bring most; steps that bring the same are taken evenly."""
+    """Buys the `budget` calls that bring most; steps with equal gain are bought in proportion."""
 
     def buy(curves: Sequence[Curve]) -> IndexArray:
         steps = [one.steps() for one in curves]

@@ -1,4 +1,4 @@
-"""The episodes of what was heard, and what they would cost."""
+"""The episodes of a recording that was listened to, and what they would cost."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class RecordingEpisodes:
     episodes: tuple[Span, ...]
     bill: Bill
     window: float
-    """Seconds of the windows the calls are counted in."""
+    """Seconds of the windows in which calls are counted."""
 
     def to_json(self) -> dict[str, Any]:
-        """The episodes and both accounts as plain values; `undercount` is null without any."""
+        """Episodes and both cost accounts as plain values; `undercount` is null without any."""
         account = self.bill
         return {
             "recording": self.recording,
@@ -42,7 +42,7 @@ class RecordingEpisodes:
 
 
 def find_episodes(heard: Heard, rule: Episodes, *, window: float = 4.0) -> RecordingEpisodes:
-    """The stretches that the gate which `heard` a recording keeps open under `rule`.
+    """The episodes of `heard`: where its gate is open under `rule`.
 
     Raises:
         NoAudioStream: there was nothing to hear.

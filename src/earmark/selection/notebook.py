@@ -1,6 +1,6 @@
-"""How results show themselves in a notebook: time lines, tables and data frames.
+"""Shows results in a notebook: time lines, tables and data frames.
 
-All HTML here is self-contained and runs no script; text from outside cannot become markup in it.
+The HTML is self-contained and runs no script; all text from outside is escaped.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ DataFrame = Any
 """A `pandas.DataFrame`, where pandas is installed."""
 
 MAX_RECORDINGS, MAX_ROWS = 10, 50
-"""Shown of a result and of a table; a line says how many more there are."""
+"""Most recordings of a result and rows of a table shown; a line says how many more there are."""
 
 _PICK_COLOUR = "#c2410c"
 
 
 class Markup(str):
-    """Text that is HTML already; any other is escaped."""
+    """Text that is already HTML; any other text is escaped."""
 
     __slots__ = ()
 
@@ -68,13 +68,13 @@ def write_table(rows: Sequence[Mapping[str, object]]) -> Markup:
 
 
 def write_section(title: str, *parts: str) -> Markup:
-    """`parts` under a title; those that are not `Markup` are paragraphs."""
+    """`parts` below a title; parts that are not `Markup` become paragraphs."""
     body = (part if isinstance(part, Markup) else f"<p>{escape(part)}</p>" for part in parts)
     return Markup(f"<div><b>{escape(title)}</b>{''.join(body)}</div>")
 
 
 def to_data_frame(rows: Iterable[Mapping[str, object]], columns: Sequence[str]) -> DataFrame:
-    """`rows` as a data frame with `columns`, which are there also where no row is.
+    """`rows` as a data frame with `columns`, also where there are no rows.
 
     Raises:
         MissingExtra: pandas is not installed.
@@ -88,9 +88,7 @@ def to_data_frame(rows: Iterable[Mapping[str, object]], columns: Sequence[str]) 
 
 
 def escape(text: str) -> str:
-    """`text` as it can stand in a body, or in a quoted attribute: nothing in it is markup.
-
-    Nor anything that UTF-8 cannot hold.
+    """`text` escaped for an HTML body or a quoted attribute; what UTF-8 cannot encode becomes `?`.
 
     >>> escape("<b>'&'</b>")
     '&lt;b&gt;&#x27;&amp;&#x27;&lt;/b&gt;'

@@ -1,4 +1,4 @@
-"""What was not picked, and why."""
+"""The best windows that were not picked, and why."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from earmark.timeline import FloatArray, IndexArray, format_clock
 def best_left_out(windows: Windows, picks: Sequence[Pick], limit: int = 10) -> list[LeftOut]:
     """The `limit` best-scoring windows that are not among `picks`, best first.
 
-    Where all scores are equal, those that would add most come first. Of windows that are placed
-    freely those that lie side by side are looked at.
+    Where all scores are equal, windows that would add most come first. With free placement, only
+    windows that lie side by side are considered.
     """
     chosen = np.array([windows.window_at(pick.start) for pick in picks], dtype=np.intp)
     chosen = np.minimum(chosen, len(windows) - 1)
@@ -55,7 +55,7 @@ def additions(windows: Windows, chosen: IndexArray) -> FloatArray:
 
 
 def losses(windows: Windows, chosen: IndexArray) -> FloatArray:
-    """Actions that are expected to be lost with each of `chosen` alone."""
+    """Actions expected to be lost if each of `chosen` alone is removed."""
     kept = gains(windows, chosen)
     reach = np.append(windows.reach, 0.0)
     gaps = np.diff(chosen, prepend=-1)
@@ -70,7 +70,7 @@ def losses(windows: Windows, chosen: IndexArray) -> FloatArray:
 def _explain_omission(
     windows: Windows, other: Pick, expected: float, chosen: IndexArray, price: float
 ) -> LeftOut:
-    """Why the window `other` was left out, with the least that a pick brings as the price."""
+    """Why the window `other` was left out; `price` is the least that a pick brings."""
     away = np.abs(chosen - windows.window_at(other.start))
     beside = chosen[away <= windows.per_call]
     beyond = f"{expected:.2g} new actions expected beyond the picks"

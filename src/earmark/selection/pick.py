@@ -1,4 +1,4 @@
-"""A window chosen, what it is worth, and why."""
+"""A chosen window, its expected gain, and the reason."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from earmark.timeline import FloatArray, IndexArray, Span
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """A window chosen, and why."""
+    """A chosen window, and the reason."""
 
     window: int | None
-    """Position on the grid, from 0; none of a window that was placed freely."""
+    """Position on the grid, from 0; None for a freely placed window."""
     start: float
     end: float
     instant: float
@@ -37,14 +37,14 @@ class Pick:
 
 
 def allowance(windows: Windows, budget: int) -> int:
-    """How many calls can be spent: `budget`, but never more than a full scan takes."""
+    """Calls that can be spent: `budget`, but never more than a full scan takes."""
     if budget < 0:
         raise ValueError(f"a budget is 0 calls or more, not {budget}")
     return min(budget, windows.calls)
 
 
 def best_first(scores: FloatArray) -> IndexArray:
-    """Windows from the best score down, ties to the earlier one."""
+    """Windows by decreasing score, the earlier one first among equals."""
     return np.argsort(-scores, kind="stable")
 
 
@@ -66,7 +66,7 @@ def gains(windows: Windows, chosen: IndexArray) -> FloatArray:
 
 
 def explain(windows: Windows, chosen: ArrayLike, reason: Callable[[int, float], str]) -> list[Pick]:
-    """Picks for `chosen` windows; `reason` is told the window and its expected new actions."""
+    """Picks for `chosen` windows; `reason` gets the window and its expected new actions."""
     ordered = np.sort(np.asarray(chosen, dtype=np.intp))
     starts = np.maximum(ordered + 1 - windows.per_call, 0) * windows.step
     ends = np.minimum(starts + windows.length, np.maximum(starts, windows.duration))
@@ -86,7 +86,7 @@ def explain(windows: Windows, chosen: ArrayLike, reason: Callable[[int, float], 
 def _describe_steps(
     windows: Windows, steps: IndexArray, middles: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The instant, the score and the rate of windows of so many `steps`, `(windows, steps)`."""
+    """The instants, scores and rates of windows that hold `steps`, shape (windows, steps)."""
     step_scores = windows.scores[steps]
     best = np.take_along_axis(steps, step_scores.argmax(axis=1)[:, None], axis=1)[:, 0]
     scores_differ = np.ptp(step_scores, axis=1) > 0

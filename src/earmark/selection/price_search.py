@@ -29,25 +29,25 @@ from earmark.timeline import FloatArray, IndexArray
 Flags = NDArray[np.bool_]
 
 OVERSHOOT = 0.05
-"""How far past the goal a guess aims, as a share of the way there, so that both ends close in; four
-times as far each time that the same end was moved again."""
+"""How far past the goal a guess aims, as a share of the distance, so that both ends close in; four
+times as far each time the same end moves again."""
 PRECISION = 1e-11
-"""Share of all expected actions that counts as equal; rounding alone reaches a tenth of it."""
+"""Share of all expected actions that counts as equal; rounding errors reach a tenth of it."""
 
 
 @dataclass(slots=True, eq=False)
 class Side:
-    """One end of the bracket: picks that are best at some price, with their counts and worth."""
+    """One end of the bracket: the best picks at some price, with their number and worth."""
 
     paths: Paths
     calls: IndexArray
     worth: FloatArray
-    """Expected coverage of each line, the price not taken off."""
+    """Expected actions of each line, without subtracting the price."""
     prices: FloatArray
-    """One a group; nan while the end has not been reached by a price."""
+    """Price of each group; nan while no price has been solved for this end."""
 
     def take(self, where: IndexArray, other: Side, places: IndexArray) -> None:
-        """Replace the lines `where` by those at `places` of the other end, in the same order."""
+        """Replace the lines `where` by the lines `places` of `other`, in the same order."""
         self.calls[where] = other.calls[places]
         self.worth[where] = other.worth[places]
         for own, place in zip(where.tolist(), places.tolist(), strict=True):
@@ -56,20 +56,20 @@ class Side:
 
 @dataclass(slots=True, eq=False)
 class Bracket:
-    """Two sets of picks a group, on either side of its goal, closing in."""
+    """Two sets of picks for each group, with fewer and with more calls than its goal."""
 
     lines: Sequence[Line]
     group: IndexArray
-    """The group of each line, from 0; lines of a group are neighbours."""
+    """Group of each line, from 0; lines of a group are adjacent."""
     goal: FloatArray
-    """Calls to close in on, one value a group."""
+    """Wanted number of calls of each group."""
     low: Side = field(init=False)
     high: Side = field(init=False)
     settled: Flags = field(init=False)
     stalled: IndexArray = field(init=False)
-    """Guesses of a price in a row that found nothing new, one a group."""
+    """Consecutive guesses of a price that found nothing new, for each group."""
     streak: IndexArray = field(init=False)
-    """Moves in a row of the same end, one a group; below 0 those of the high end."""
+    """Consecutive moves of the same end, for each group; negative for the high end."""
     windows: FloatArray = field(init=False)
     actions: FloatArray = field(init=False)
     """Windows and expected actions of each group."""
@@ -90,11 +90,11 @@ class Bracket:
         self.windows, self.actions = self.total(lengths), self.total(actions)
 
     def wanted(self) -> FloatArray:
-        """About how many calls the goal will take: here these very calls, at most every window."""
+        """Estimated number of calls for the goal: here the goal itself, at most every window."""
         return np.minimum(self.goal, self.windows)
 
     def is_short(self, calls: FloatArray, worth: FloatArray) -> Flags:  # noqa: ARG002
-        """Whether so many calls of so much worth belong to the low end."""
+        """Whether a solution with these calls and this worth belongs to the low end."""
         return calls <= self.goal
 
     def total(self, values: FloatArray | IndexArray) -> FloatArray:
@@ -107,11 +107,11 @@ class Bracket:
         return self.total(self.low.calls), self.total(self.high.calls)
 
     def worth(self) -> tuple[FloatArray, FloatArray]:
-        """Expected coverage of each group at the two ends."""
+        """Expected actions of each group at the two ends."""
         return self.total(self.low.worth), self.total(self.high.worth)
 
     def chord(self) -> FloatArray:
-        """The slope of the line between the two ends of each group; 0 where they are one."""
+        """Slope of the line between the two ends of each group; 0 where they coincide."""
         (fewer, more), (less, most) = self.calls(), self.worth()
         return (most - less) / np.maximum(more - fewer, 1)
 
@@ -126,7 +126,7 @@ class Bracket:
         self._replace(where, found, by_chord)
 
     def _is_useless(self, guess: FloatArray) -> Flags:
-        """Whether a guess is no use: not between the ends, or the last ones found nothing new."""
+        """Whether to reject a guess: not between the ends, or recent ones found nothing new."""
         upper = np.where(np.isnan(self.low.prices), np.inf, self.low.prices)
         lower = np.where(np.isnan(self.high.prices), 0.0, self.high.prices)
         is_between = (lower < guess) & (guess < upper)
@@ -135,11 +135,11 @@ class Bracket:
         return ~is_between | (more - fewer <= 4) | (self.stalled >= patience)
 
     def _guess(self, wanted: FloatArray) -> FloatArray:
-        """A price that should buy about as many calls as wanted.
+        """A price that should buy about `wanted` calls.
 
-        With both ends known, by a straight line between their prices over the logarithm of calls;
-        with one, by scaling its price, more boldly with each pass; with none, the price of even
-        rates. A poor guess costs a pass and nothing else.
+        With both ends solved: linear interpolation between their prices over the logarithm of the
+        calls. With one: its price scaled, more boldly with each pass. With none: the price for
+        uniform rates. A poor guess costs one pass and nothing else.
         """
         fewer, more = self.calls()
         both = ~np.isnan(self.low.prices + self.high.prices)
@@ -159,19 +159,19 @@ class Bracket:
         return np.where(both, line, np.where(np.isnan(price), start, scaled))
 
     def _elasticity(self, wanted: FloatArray) -> FloatArray:
-        """By what power of the calls a price falls, overstated more with each pass.
+        """Power of the calls by which a price falls, overstated more with each pass.
 
-        About 0.3 at 2 % of the windows and 1.4 at half of them, measured on gamma-distributed
-        rates with actions of 2 s.
+        About 0.3 at 2 % of the windows and 1.4 at half of them, measured on gamma-distributed rates
+        with actions of 2 s.
         """
         measured = 0.25 + 2.2 * wanted / np.maximum(self.windows, 1)
         return np.minimum(measured * max(1.0, (1 + self.passes) / 2), 8.0)
 
     def _even_price(self, calls: FloatArray) -> FloatArray:
-        """What one more call is worth beside `calls` others, where all rates are 1.
+        """Gain of one more call beside `calls` evenly spaced ones, where all rates are 1.
 
         With gaps of q windows each pick is worth c(q) = g(0) + ... + g(q-1), and one more call
-        closes all gaps a little: c(q) - q g(q).
+        shortens all gaps a little: c(q) - q g(q).
         """
         reach = self.lines[0].reach
         gaps = np.arange(1, len(reach) + 1)
@@ -182,7 +182,7 @@ class Bracket:
         return even
 
     def _solve(self, where: IndexArray, prices: FloatArray) -> Side:
-        """The best picks of the lines `where`; equals outside the bracket give way to its ends."""
+        """The best picks of the lines `where`; a line outside the bracket takes its end."""
         paid = prices[self.group[where]]
         paths, values = solve([self.lines[place] for place in where.tolist()], paid)
         calls = np.array([len(path) for path in paths], dtype=np.intp)
@@ -195,7 +195,7 @@ class Bracket:
         return found
 
     def _replace(self, where: IndexArray, found: Side, by_chord: Flags) -> None:
-        """Move one end of each group to what was found, or settle it."""
+        """Move one end of each group to the new solution, or settle the group."""
         (fewer, more), (less, _) = self.calls(), self.worth()
         group = self.group[where]
         groups = len(self.settled)
@@ -242,9 +242,9 @@ def splice(few: NDArray[np.int32], many: NDArray[np.int32], calls: int) -> NDArr
 
 
 def split_calls(bracket: Bracket, budgets: IndexArray) -> IndexArray:
-    """The calls of each line so that each settled group spends exactly its budget.
+    """The calls of each line such that each settled group spends exactly its budget.
 
-    Every number between a line's two ends is as good; they are filled evenly.
+    Every number between the two ends of a line is equally good; lines are filled in proportion.
     """
     fewer, more = (side.astype(np.int64) for side in bracket.calls())
     width = bracket.high.calls - bracket.low.calls
@@ -258,7 +258,7 @@ def split_calls(bracket: Bracket, budgets: IndexArray) -> IndexArray:
 
 
 def is_settled(bracket: Bracket) -> bool:
-    """Whether every group has an end at its wanted number of calls, or both around it for good."""
+    """Whether each group has an end at its wanted number of calls, or is proven to lie between."""
     fewer, more = bracket.calls()
     wanted = bracket.wanted()
     bracket.settled |= (fewer == wanted) | (more == wanted)

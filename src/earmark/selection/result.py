@@ -1,4 +1,4 @@
-"""What a selection over one or many recordings leaves behind, as data."""
+"""The result of a selection over one or many recordings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from earmark.selection.pick import Pick
 from earmark.timeline import format_clock
 
 SCHEMA_VERSION = 1
-"""Of the JSON that `earmark select --format json` prints; raised when a field changes meaning."""
+"""Version of the JSON of `earmark select --format json`; raised when a field changes meaning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class LeftOut:
 
 
 COLUMNS = ("path", *(each.name for each in fields(Pick)))
-"""Of a row of `Selection.rows`."""
+"""Columns of a row of `Selection.rows`."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -58,29 +58,29 @@ class Chosen:
     budget: int
     """Calls allowed; a rule may leave some unspent."""
     rule: str
-    """The rule that chose, which is not the one asked for where a note says so."""
+    """Name of the rule that chose; a note says so where it is not the requested one."""
     frontline: str
     access: str
     """How the sound was read: `index`, `demux` where any chapter needs it, or `none`."""
     bytes_read: int
     bytes_total: int
     forecast: float | None
-    """Share of all actions the picks are expected to touch; none where no actions are expected."""
+    """Share of all actions the picks are expected to touch; None where no actions are expected."""
     picks: tuple[Pick, ...]
     chapters: tuple[str, ...] = ()
     """Every file of the recording where there is more than one."""
     chapter_starts: tuple[float, ...] = ()
     """When each of them begins on the recording's clock."""
     notes: tuple[str, ...] = ()
-    """What a reader should know: swaps, warnings about the file."""
+    """Notes for a reader: a replaced rule or frontline, warnings about the file."""
     left_out: tuple[LeftOut, ...] = ()
-    """The best of the windows not chosen, where they were asked for."""
+    """The best windows that were not chosen, if requested."""
     forecast_range: ForecastRange | None = None
-    """Between what the forecast is to lie; none where nobody has measured that."""
+    """Range in which the forecast is expected; None where forecast errors were not measured."""
     actions: float | None = None
-    """Actions the recording is expected to hold; none where nothing was heard to tell it by."""
+    """Actions expected in the recording; None where nothing was heard."""
     actions_range: ForecastRange | None = None
-    """Between what that number is to lie; none where nobody has measured that."""
+    """Range in which that number is expected; None where forecast errors were not measured."""
 
     def __repr__(self) -> str:
         return f"Chosen(path={self.path!r}, picks={len(self.picks)}, windows={self.windows})"

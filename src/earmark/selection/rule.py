@@ -1,7 +1,7 @@
-"""What a rule is, what else it may offer, and the rules by name.
+"""The contract of a rule, and what else a rule may offer.
 
-A rule of one's own needs `__call__` and nothing else; it then works with every kind of budget, and
-across recordings. What more a rule can say of itself is read from it, never from its type.
+A custom rule needs only `__call__`; it then works with every kind of budget, and across recordings.
+Further abilities are read from attributes of the rule, never from its type.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from earmark.selection.budget import Budget
 from earmark.selection.pick import Pick
 
 Weights = Sequence[float] | None
-"""What an action in each recording is worth beside those in others; None where alike."""
+"""Value of an action in each recording relative to the others; None where equal."""
 
 
 class Rule(Protocol):
@@ -36,7 +36,7 @@ class Rule(Protocol):
     """
 
     def __call__(self, windows: Windows, *, budget: int) -> list[Pick]:
-        """The picks `budget` calls are best spent on."""
+        """The best picks for `budget` calls."""
         ...
 
 

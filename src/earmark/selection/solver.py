@@ -32,32 +32,32 @@ Paths = list[NDArray[np.int32]]
 BATCH_CELLS = 1 << 20
 """Windows in one batch, padding included: a few arrays of 8 MB each."""
 BATCH_COLUMNS = 512
-"""Recordings side by side: more no longer fit the processor's cache together with their reach."""
+"""Recordings side by side: more do not fit the processor's cache together with their reach."""
 BLOCK_CELLS = 1 << 18
 """Worths of steps computed ahead at a time: 2 MB."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Line:
-    """One recording as the search sees it."""
+    """One recording as input of the search."""
 
     rates: FloatArray
-    """Expected action starts, one a window."""
+    """Expected action starts in each window."""
     reach: FloatArray
     """`g(0) = 1, g(1), ...`, never increasing."""
     bonus: FloatArray | None = None
-    """Added to the worth of picking each window; None for nothing."""
+    """Added to the worth of picking each window; None for zero."""
     calls: int = 0
-    """Of a full scan; the search itself does not ask."""
+    """Calls of a full scan; not used by the search itself."""
 
     def __len__(self) -> int:
         return len(self.rates)
 
 
 def solve(lines: Sequence[Line], prices: FloatArray) -> tuple[Paths, FloatArray]:
-    """The picks of each line that are worth most at its price; of equals, the fewer.
+    """The picks of each line with the greatest value at its price; the fewest picks among equals.
 
-    With them their values: the expected coverage of each line less the price of its picks.
+    Also returns these values: expected actions minus the price of the picks.
     """
     paths: Paths = [np.empty(0, np.int32)] * len(lines)
     values = np.zeros(len(lines))
@@ -71,7 +71,7 @@ def solve(lines: Sequence[Line], prices: FloatArray) -> tuple[Paths, FloatArray]
 
 
 def _batches(lines: Sequence[Line]) -> Iterator[IndexArray]:
-    """Recordings of similar length together, longest first, within the memory of a batch."""
+    """Indices of recordings of similar length, longest first, within the size of a batch."""
     lengths = np.array([len(line) for line in lines], dtype=np.intp)
     order = np.argsort(-lengths, kind="stable")
     order = order[lengths[order] > 0]
@@ -100,7 +100,7 @@ class _Columns:
     prices: FloatArray
     lengths: IndexArray
     bonus: FloatArray | None
-    """Shape of the rates; None where no recording has any."""
+    """Same shape as the rates; None where no recording has any."""
 
     @classmethod
     def build(cls, lines: Sequence[Line], prices: FloatArray) -> _Columns:
