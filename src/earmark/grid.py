@@ -1,10 +1,10 @@
-"""Where call windows may lie, and what a recording's scores look like there.
+"""Where windows may lie, and the scores and rates of a recording there.
 
     on the grid    |-------|-------|-------|      a window begins where the last one ends
     placed freely  |-|-|-|-|-|-|-|-|-|-|-|-|      a window begins at any step of half a second
 
-Either way a recording is a row of steps, and a window is known by the last step it holds: on the
-grid, where a window is one step, that is its own number.
+Either way a recording is a row of steps, and a window is identified by its last step: on the grid,
+where a window is one step, that is its own number.
 """
 
 from __future__ import annotations
@@ -24,31 +24,32 @@ from earmark.gate.survival import Survival
 from earmark.timeline import HOP, FloatArray, IndexArray, Span, Track
 
 MIN_REMAINDER = 0.1
-"""Seconds at the end of a recording that are not worth a call of their own: sound coders fill up
+"""Longest remainder, in seconds, at the end of a recording that gets no window: audio coders pad
 their last packet (1,024 samples of AAC are 21 to 64 ms), and few cameras show a picture in it."""
 
 
 STEP = 0.5
-"""Seconds between two places at which a window may begin, where it is placed freely; about, as a
-whole number of steps fills a window."""
+"""Approximate seconds between two possible starts of a freely placed window; a whole number of
+steps fills a window."""
 
 FINE_WINDOW = 1.0
-"""Seconds of the shortest windows that rates are fitted on. Steps have the mean of what these and
-windows as long as a call share with them: the former say where, the latter how much."""
+"""Seconds of the shortest windows that rates are fitted on. The rate of a step is the mean of
+what these windows and windows of full length give it: the former locate actions, the latter
+count them."""
 
 Placement = Literal["grid", "free"]
 """Where windows may begin."""
 
 LEVEL_KERNEL = np.array([1, 2, 3, 2, 1]) / 9
-"""Weights of the levels around a moment, 0.2 s apart, by which it is the loudest: about a second of
-sound counts, the middle of it most, so that a click is looked at and not the time around it."""
+"""Weights of the levels around a moment, 0.2 s apart, for finding the loudest: about a second of
+sound counts, the centre most, so that the frame shows a click itself and not the time around it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Windows:
-    """The windows of one recording with all that a selector may know about them.
+    """The windows of one recording with all that a selection rule may know about them.
 
-    Values are given step by step. On the grid a step is a window.
+    Values are given per step. On the grid a step is a window.
     """
 
     length: float
@@ -58,7 +59,7 @@ class Windows:
     scores: FloatArray
     """The largest score in each step."""
     instants: FloatArray
-    """When each step's largest score occurs; the middle of a step whose scores tell nothing."""
+    """Time of the largest score of each step; its middle where all its scores are equal."""
     rates: FloatArray
     """Expected action starts in each step."""
     survival: Survival
@@ -81,9 +82,9 @@ class Windows:
 
     @property
     def has_evidence(self) -> bool:
-        """Whether the scores or the rates tell one window from another.
+        """Whether the scores or the rates differ between windows.
 
-        That the last window is cut short, and its rate with it, tells nothing.
+        The last rate is ignored: it is smaller if the last window is cut short.
         """
         return len(self) > 1 and bool(np.ptp(self.scores) > 0 or np.ptp(self.rates[:-1]) > 0)
 
@@ -94,14 +95,15 @@ class Windows:
 
     @property
     def calls(self) -> int:
-        """Calls of a full scan: windows of the grid, wherever these may lie."""
+        """Calls of a full scan: the windows on the grid, also with free placement."""
         return len(self) if self.per_call == 1 else Grid(self.length).count(self.duration)
 
     @property
     def reach(self) -> FloatArray:
-        """The chance that a window touches an action which starts so many steps before its last.
+        """Probability that a window touches an action, by steps from its start to the window's end.
 
-        1 within the window, and then that the action is still going when it begins.
+        1 within the window, then the probability that the action still continues when the window
+        begins.
         """
         going = self.survival.reach(self.step)
         return going if self.per_call == 1 else np.append(np.ones(self.per_call), going[1:])
@@ -116,7 +118,7 @@ class Windows:
         return round(start / self.step) + self.per_call - 1
 
     def steps_of(self, windows: IndexArray) -> IndexArray:
-        """The steps in each of `windows`, a row each; those past the ends are the ones there."""
+        """The steps in each of `windows`, one row each, clipped to the recording."""
         firsts = np.maximum(windows + 1 - self.per_call, 0)
         places: IndexArray = firsts[:, None] + np.arange(self.per_call)
         return np.minimum(places, len(self) - 1)
@@ -124,7 +126,7 @@ class Windows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoredRecording:
-    """One recording heard and laid on the grid."""
+    """One recording that was listened to, with its windows."""
 
     heard: Heard
     windows: Windows
@@ -141,7 +143,7 @@ class Grid:
     length: float = 4.0
     """Seconds of one call; the paper's."""
     placement: Placement = field(default="grid", repr=False)
-    """Whether windows lie on the grid, the paper's, or begin at any step of about `STEP`."""
+    """Whether windows lie on the grid, as in the paper, or begin at any step of about `STEP`."""
 
     def __post_init__(self) -> None:
         if self.placement not in get_args(Placement):
@@ -151,14 +153,14 @@ class Grid:
 
     @property
     def per_call(self) -> int:
-        """Steps in a window that is placed freely."""
+        """Steps in a freely placed window."""
         return max(1, round(self.length / STEP))
 
     def count(self, duration: float) -> int:
         """Windows of the grid in `duration` seconds, `ceil(T / w)`; the last may be cut short.
 
-        A rest of less than `REST` seconds, or a tenth of a window, is no window of its own unless
-        it is all there is.
+        A remainder of less than `MIN_REMAINDER` seconds, or a tenth of a window, gets no window of
+        its own unless it is the whole recording.
 
             0   4   8 8.02
             |---|---|'          2 windows
@@ -167,18 +169,18 @@ class Grid:
         return max(int(duration > 0), math.ceil((duration - remainder) / self.length - 1e-9))
 
     def pool(self, scores: Track, duration: float) -> tuple[WindowScores, FloatArray]:
-        """What each window of the grid holds of `scores`, and the instant of its largest one.
+        """Maximum and mean of `scores` in each window of the grid, and the instant of the maximum.
 
-        A step belongs to the window its middle lies in. A window without a step (the track is
-        shorter than the recording) takes the track's smallest score, and its own middle; so does
-        the instant of a window whose steps all score the same.
+        A value belongs to the window that contains its middle. A window without values (the track
+        is shorter than the recording) gets the smallest score of the track. Its instant is its own
+        middle, as it is for a window whose values are all equal.
         """
         count = self.count(duration)
         starts = np.arange(count) * self.length
         instants = (starts + np.minimum(starts + self.length, max(duration, 0.0))) / 2
         middles = scores.start + (np.arange(len(scores)) + 0.5) * scores.hop
         owner = np.floor(middles / self.length).astype(np.intp)
-        # By window, then by score, then the earlier step last: a window's best step ends its run.
+        # Sort by window, then score, the earlier step last: each run ends with its best step.
         order = np.lexsort((-middles, scores.values, owner))
         order = order[(owner[order] >= 0) & (owner[order] < count)]
         heard, first, counts = np.unique(owner[order], return_index=True, return_counts=True)
@@ -188,7 +190,7 @@ class Grid:
         peak, mean = (np.full(count, values.min() if len(values) else 0.0) for _ in range(2))
         low, high = values[first], values[last - 1]
         peak[heard] = high
-        # Means lie between the extremes, so rounding never tells two windows of equal scores apart.
+        # Clip the means, so that rounding never makes windows of equal scores differ.
         mean[heard] = np.clip((total[last] - total[first]) / counts, low, high)
         varies = low < high
         instants[heard[varies]] = np.round(middles[order[last - 1]][varies], 6)
@@ -203,10 +205,10 @@ class Grid:
         survival: Survival,
         level: Track | None = None,
     ) -> Windows:
-        """The windows of a recording of `duration` seconds, scored and rated.
+        """The windows of a recording of `duration` seconds, with scores and rates.
 
-        A last window that is cut short holds as much less of its rate. On the grid the instant of
-        a window is its loudest moment where the `level` is given.
+        The rate of a last window that is cut short is reduced in proportion. On the grid, the
+        instant of a window is its loudest moment if `level` is given.
         """
         if self.placement == "free" and self.per_call > 1:
             return self._score_steps(scores, duration, rates, survival)
@@ -221,9 +223,9 @@ class Grid:
     def _score_steps(
         self, scores: Track, duration: float, rates: RateMap, survival: Survival
     ) -> Windows:
-        """The same of every step at which a window may begin.
+        """The same for free placement, per step at which a window may begin.
 
-        Rates are nowhere quite 0: a call in an empty place still beats one that lies over another.
+        Rates are never quite 0: a call in an empty place still beats one that overlaps another.
         """
         step = self.length / self.per_call
         pooled, instants = Grid(step).pool(scores, duration)
@@ -239,9 +241,9 @@ class Grid:
     def _shared_rates(
         self, scores: Track, duration: float, rates: RateMap, count: int, steps: int
     ) -> FloatArray:
-        """The rates of `steps`, as each of windows of `count` steps shares its own with them.
+        """The rate of each of `steps` steps, if windows of `count` steps share theirs evenly.
 
-        Meaned over all windows that hold a step, wherever these begin.
+        Averaged over all windows that contain the step, at every offset.
         """
         step = self.length / self.per_call
         total, counts = np.zeros(steps + count), np.zeros(steps + count)
@@ -255,7 +257,7 @@ class Grid:
         return mean
 
     def key(self, frontline: Frontline, *, audio_track: int = 0) -> str:
-        """Names all that can change the windows of a recording."""
+        """Hash of everything that can change the windows of a recording."""
         line = frontline
         parts: tuple[object, ...] = (line.encoder, line.scorer, line.rates, audio_track, self)
         parts += () if self.placement == "grid" else (self.placement,)
@@ -265,10 +267,10 @@ class Grid:
     def score_recording(
         self, heard: Heard, frontline: Frontline, *, survival: Survival | None = None
     ) -> ScoredRecording:
-        """What was heard by `frontline`, on the grid; actions last as it says unless told.
+        """The windows of what `frontline` heard; `survival` replaces its own, if given.
 
-        What its fallback saw where nothing was heard says where, and not how much, goes on: as many
-        actions are expected as of silence.
+        Where nothing was heard and its fallback watched the picture instead, the scores say where
+        actions lie but not how many there are: rates are scaled to the total expected of silence.
         """
         length, durations = heard.recording.duration, survival or frontline.survival
         used_fallback = heard.frontline == frontline.fallback
@@ -286,7 +288,7 @@ class Grid:
 
 
 def _smooth_level(level: Track) -> Track:
-    """The level of each moment: weighed by `MOMENT`, the ends lasting on."""
+    """The level smoothed by `LEVEL_KERNEL`; the ends are extended by their own values."""
     side = len(LEVEL_KERNEL) // 2
     values = level.values
     if len(values):

@@ -147,7 +147,7 @@ class Bracket:
         from_low = np.where(both, from_low, ~np.isnan(self.low.prices))
         near = np.where(from_low, fewer, more)
         price = np.where(from_low, self.low.prices, self.high.prices)
-        # Beyond the goal, as seen from the nearer end: the other end is to close in as well.
+        # Aim past the goal, seen from the nearer end, so that the other end moves too.
         past = OVERSHOOT * 4.0 ** np.clip(np.abs(self.streak) - 1, 0, 9)
         aim = wanted + np.where(both, past, 1.0) * (wanted - near)
         aim = np.maximum(np.clip(aim, (fewer + wanted) / 2, (more + wanted) / 2), 1)

@@ -78,7 +78,7 @@ def _batches(lines: Sequence[Line]) -> Iterator[IndexArray]:
     while len(order):
         longest = int(lengths[order[0]])
         fitting = max(1, min(BATCH_COLUMNS, BATCH_CELLS // longest))
-        # Much padding is only worth it while columns are few: a pass costs by the step then.
+        # With few columns a pass costs by the step, so much padding is worth it only then.
         similar = int(np.count_nonzero(lengths[order] * 2 >= longest))
         count = min(fitting, max(similar, 64))
         yield order[:count]
@@ -122,8 +122,8 @@ class _Columns:
         The step is counted from the farthest row within reach: the best path to a pick in `row`
         comes from `row - reach + step`. Both have the shape of the rates.
 
-        What an earlier start adds to a step falls with the step's end, as chances fall with time:
-        so the best row to come from never moves back, and none before it is looked at again.
+        The gain of an earlier start decreases with the end of the step, because g decreases with
+        time. So the best row to come from never moves back, and earlier rows are not tried again.
         """
         depth = len(self.reach)
         best = np.full(self.rates.shape, -np.inf)
@@ -134,7 +134,7 @@ class _Columns:
         is_best = np.empty(self.reach.shape, dtype=bool)
         numbered = np.empty(self.reach.shape, dtype=steps.dtype)
         unfinished = np.searchsorted(-self.lengths, depth - np.arange(len(self.rates))).tolist()
-        row, first = depth, depth - 1  # of the steps to a row, the first that may be the best
+        row, first = depth, depth - 1  # the first step to a row that may be best
         while row < len(self.rates):
             for worth in self._worths(row, depth - first):
                 near = slice(first, None)
@@ -153,11 +153,11 @@ class _Columns:
         return best, steps
 
     def _worths(self, row: int, width: int) -> FloatArray:
-        """What steps to the windows from `row` on are worth less their price.
+        """Worth of steps to the windows from `row` on, minus their price.
 
-        Shape (windows, reach, recordings), the longest step first to match the rows before: for so
-        many windows as are worked out at a time, and steps as long as these may need, where those
-        to the first are at most `width` long.
+        Shape (windows, steps, recordings), the longest step first to match the rows before. Covers
+        as many windows as fit a block, with the step lengths they may need; steps to the first are
+        at most `width` long.
         """
         depth, count = self.reach.shape
         rows = min(max(1, BLOCK_CELLS // (depth * count), width), len(self.rates) - row)
@@ -171,7 +171,7 @@ class _Columns:
         return block
 
     def trace(self, best: FloatArray, steps: NDArray[np.integer]) -> tuple[FloatArray, Paths]:
-        """The value of each recording's best path, and its picks, found from its end backwards."""
+        """The value of each recording's best path, and its picks, traced back from its end."""
         depth, count = self.reach.shape
         # For each row, the last row at or before it whose value rose: where the best path ends.
         numbers = np.arange(1, len(best), dtype=np.int32)[:, None]
