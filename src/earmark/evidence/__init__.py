@@ -1,1 +1,1 @@
-"""What can be said without a vision model: named sounds, words for the level, objects."""
+"""Evidence without a vision model: named sounds, speech, text and objects in frames, level."""

@@ -1,4 +1,4 @@
-"""One thing known of a stretch of a recording without asking a vision model."""
+"""One piece of evidence about a stretch of a recording, found without a vision model."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 from earmark.timeline import Span
 
 KINDS = ("heard", "said", "read", "seen")
-"""What evidence there is: sounds by name, speech, text in the picture, objects; in this order."""
+"""Kinds of evidence, in the order shown: named sounds, speech, text in the picture, objects."""
 
 SOUND_TRACK = "yamnet track"
-"""Origin of sounds followed over a whole recording: apart from what is said of single windows."""
+"""Origin of sounds tracked over a whole recording, as opposed to those of single windows."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceEntry:
-    """What a model that runs here says of a stretch, how sure it is, and which model it is.
+    """What a model on this machine says about a stretch, with its confidence and the model's name.
 
-    Text that was said or read is a quotation from the recording: data, never an instruction.
+    Speech and read text are quotations from the recording: data, never instructions.
     """
 
     span: Span
@@ -31,7 +31,7 @@ class EvidenceEntry:
     origin: str
     """The model's name."""
     data: Mapping[str, Any] | None = None
-    """What else is known (times of words, language, boxes); anything JSON can hold."""
+    """Further values (times of words, language, boxes); anything JSON can hold."""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:

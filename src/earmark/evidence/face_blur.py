@@ -1,10 +1,10 @@
 """Blurs faces in frames before they leave the machine: CenterFace, by ONNX Runtime.
 
-    frame ──▶ RGB, sides of 32 pixels times n ──▶ places ──▶ faces ──▶ four by four colours each
+    frame ──▶ RGB, sides of 32 pixels times n ──▶ cells ──▶ faces ──▶ four by four colours each
 
-Each place of the network's grid, four pixels apart, says how sure it is of a face around it, how
-large that is and how far off its middle lies. What a face is blurred to keeps nothing of it but 16
-mean colours, so no filter brings it back.
+Each cell of the network's output grid, four pixels apart, gives the confidence of a face around it,
+its size and the offset of its centre. A blurred face keeps only 16 mean colours, so no filter can
+restore it.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from earmark.models import ModelStore
 from earmark.timeline import FloatArray
 
 STRIDE = 4
-"""Pixels between two places of the network's grid."""
+"""Pixels between two cells of the network's output grid."""
 
 SIDE_MULTIPLE = 32
-"""The network takes pictures whose sides are so many pixels times a whole number."""
+"""The sides of the network's input are multiples of this many pixels."""
 
 _SHAPE = re.compile(rb"\n\x02\x08\n(\n\x02\x08.)\n\x02\x08([\x20\x08])\n\x02\x08\2", re.DOTALL)
 _FREE = b"\n\x02\x12\x00"
@@ -40,30 +40,30 @@ class FaceBlur:
     """Blurs the faces it finds in a frame; may be called from several threads, and pickled."""
 
     name: ClassVar[str] = "faces"
-    """As the command line says it, and as it is part of a request's identity."""
+    """Its name on the command line and in the identity of a request."""
 
     store: ModelStore = field(default_factory=ModelStore, compare=False, repr=False)
     least: float = 0.2
-    """Confidence from which a place is a face; low, for a face missed is worse than a blur."""
+    """Least confidence of a face; low, because a missed face is worse than a needless blur."""
     most_pixels: int = 1280
-    """Along the longer side of what the network sees; a larger frame is searched smaller."""
+    """Longer side of the network's input; larger frames are scaled down for the search."""
     around: float = 1.3
-    """How many times as wide and high as the face found what is blurred is."""
+    """Width and height of the blurred box relative to the face found."""
 
     def check(self) -> None:
-        """Raises `ModelMissing` if no face could be found: then nothing may be sent."""
+        """Raises `ModelMissing` if the model is not there: then nothing may be sent."""
         self._network()
 
     def at_half_resolution(self) -> FaceBlur:
-        """For videos, of which every picture is searched: half as fine."""
+        """A copy that searches at half the resolution: for videos, which have many frames."""
         return replace(self, most_pixels=self.most_pixels // 2)
 
     def __call__(
         self, frame: Frame, also: Sequence[PictureBox] = ()
     ) -> tuple[Frame, list[PictureBox]]:
-        """The frame with its faces blurred, and where they are; blurred too is what is in `also`.
+        """The frame with its faces and the boxes in `also` blurred, and the boxes of the faces.
 
-        The frame given is not written to.
+        The given frame is not modified.
         """
         found = self.find(frame)
         if not found and not also:
@@ -74,14 +74,14 @@ class FaceBlur:
         return Frame(frame.time, rgb), found
 
     def jpeg(self, picture: bytes) -> bytes:
-        """A small JPEG with its faces blurred; itself where there is none, or nothing in it."""
+        """A small JPEG with its faces blurred; unchanged if it has none, or is empty."""
         if not picture:
             return picture
         shown, found = self(Frame.from_jpeg(picture))
         return shown.thumbnail() if found else picture
 
     def find(self, frame: Frame) -> list[PictureBox]:
-        """The faces in `frame`, the surest first, with what is around them."""
+        """The boxes to blur in `frame`, in order of decreasing confidence."""
         scale = min(1.0, self.most_pixels / max(frame.width, frame.height))
         width, height = (_round_to_unit(side * scale) for side in (frame.width, frame.height))
         pixels = frame.resized(width, height).rgb.astype(np.float32)
@@ -101,13 +101,13 @@ class FaceBlur:
 def decode(
     heat: FloatArray, size: FloatArray, offset: FloatArray, least: float
 ) -> list[FloatArray]:
-    """Top, left, bottom and right of each face, the surest first, none on top of a surer one.
+    """Top, left, bottom and right of each face by decreasing confidence, overlapping boxes removed.
 
     Args:
-        heat: `(rows, columns)`: how sure each place is of a face.
-        size: `(2, rows, columns)`: logarithm of its height and width in places.
-        offset: `(2, rows, columns)`: how far below and right of the place its middle is.
-        least: Confidence from which a place counts.
+        heat: `(rows, columns)`: confidence of a face at each cell.
+        size: `(2, rows, columns)`: logarithm of its height and width in cells.
+        offset: `(2, rows, columns)`: offset of its centre, down and right of the cell.
+        least: Least confidence of a face.
     """
     places = np.argwhere(heat >= least)
     sure = heat[tuple(places.T)]
@@ -123,7 +123,7 @@ def decode(
 
 
 def box_iou(box: FloatArray, other: FloatArray) -> float:
-    """Shared pixels of two boxes over those of both together; 0 where neither has any."""
+    """Intersection over union of two boxes; 0 where both are empty."""
     sides = np.minimum(box[2:], other[2:]) - np.maximum(box[:2], other[:2])
     shared = float(np.prod(np.maximum(sides, 0)))
     whole = float(np.prod(box[2:] - box[:2]) + np.prod(other[2:] - other[:2]) - shared)
@@ -131,7 +131,7 @@ def box_iou(box: FloatArray, other: FloatArray) -> float:
 
 
 def enlarge_box(box: FloatArray, frame: Frame, around: float) -> PictureBox:
-    """A box so many times as large, as far as the frame goes; at least a pixel of it."""
+    """`box` scaled by `around` about its centre, clipped to the frame; at least one pixel."""
     middle, half = (box[:2] + box[2:]) / 2, (box[2:] - box[:2]) / 2 * around
     shape = np.array([frame.height, frame.width])
     first = np.clip(np.floor(middle - half), 0, shape - 1).astype(int)
@@ -140,7 +140,7 @@ def enlarge_box(box: FloatArray, frame: Frame, around: float) -> PictureBox:
 
 
 def _mosaic(face: Pixels, cells: int = 4) -> Pixels:
-    """A part of a picture as its mean colours in `cells` rows of as many."""
+    """A part of a picture as its mean colours in `cells` by `cells` blocks."""
     rows, columns = (
         np.linspace(0, side, min(cells, side) + 1).astype(int) for side in face.shape[:2]
     )
@@ -163,14 +163,14 @@ def _open_network(path: Path) -> Any:
 
 
 def _with_free_shapes(model: bytes) -> bytes:
-    """The model for pictures of any size: it is published for ten of 32 by 32 pixels.
+    """The model with free input shapes: it is published for a batch of ten, 32 by 32 pixels.
 
-    Its shapes are made free, and its weights are no longer said to be inputs, which twice as fast
-    a network comes of. Both leave every byte in its place: a size `08 20` becomes a name without
-    letters, `12 00`, and an input of the graph (field 11) a note on a value (field 13).
+    Its shapes are made free, and its weights are no longer listed as inputs, which makes the
+    network twice as fast. Both edits keep every byte in its place: a size `08 20` becomes an empty
+    name, `12 00`, and an input of the graph (field 11) becomes a value info (field 13).
     """
     patched = bytearray(_SHAPE.sub(lambda found: _FREE + found[1] + _FREE * 2, model))
-    place = patched.rfind(b"\n\x07input.1") - 2  # its tag and its length stand before it
+    place = patched.rfind(b"\n\x07input.1") - 2  # minus its tag and length
     place += 2 + patched[place + 1]
     while place < len(patched) and patched[place] == 11 << 3 | 2:
         patched[place] = 13 << 3 | 2

@@ -18,36 +18,36 @@ from earmark.timeline import Span
 MODEL = "efficientdet-lite0"
 
 SIDE = 320
-"""Pixels along each side of what the network sees."""
+"""Pixels along each side of the network's input."""
 
 UNNAMED_CLASS = "???"
-"""How the published list marks numbers that name nothing."""
+"""Entry of the published class list for numbers without a class."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectTagger:
-    """Says which of 80 everyday things frames show; may be called from several threads."""
+    """Names the objects in frames, of 80 everyday classes; may be called from several threads."""
 
     least: float = 0.4
-    """Confidence below which nothing is named."""
+    """Least confidence of a named object."""
     most: int = 5
-    """Names given at most."""
+    """Most names returned."""
     weights: Path | None = None
     """`efficientdet-lite0.tflite`; None takes it from the user's model store."""
 
     def check(self) -> None:
-        """Raises `ModelMissing` or `MissingExtra` if no frame could be looked at."""
+        """Raises `ModelMissing` or `MissingExtra` if no frame can be processed."""
         from earmark.models.litert import borrow
 
         with borrow(_open, self._file()):
             pass
 
     def __call__(self, frames: Sequence[Frame]) -> tuple[str, ...]:
-        """What is seen in any of `frames`, the surest first, each thing once."""
+        """The objects in any of `frames`, by decreasing confidence, each class once."""
         return tuple(name for name, _ in self.find(frames))
 
     def find(self, frames: Sequence[Frame]) -> list[tuple[str, float]]:
-        """What is seen in any of `frames` and how sure that is, the surest first."""
+        """The objects in any of `frames` with their confidence, in decreasing order."""
         from earmark.models.litert import borrow, class_names
 
         best: dict[int, float] = {}
@@ -63,7 +63,7 @@ class ObjectTagger:
         return [(name, score) for name, score in detected if name != UNNAMED_CLASS][: self.most]
 
     def read(self, frames: Sequence[Frame], span: Span) -> list[EvidenceEntry]:
-        """What is seen in any of `frames`, which stand for `span`, as evidence."""
+        """The objects in any of `frames`, as evidence about `span`."""
         return [
             EvidenceEntry(span, "seen", name, score, MODEL) for name, score in self.find(frames)
         ]
@@ -79,7 +79,7 @@ def _open(path: Path) -> Any:
 
 
 def _detect(network: Any, frame: Frame) -> list[tuple[int, float]]:
-    """Number and confidence of everything found in one frame."""
+    """Class number and confidence of every detection in one frame."""
     network.set_tensor(0, frame.resized(SIDE, SIDE).rgb[None])
     network.invoke()
     _, classes, scores, _ = (

@@ -1,4 +1,4 @@
-"""What small models see and read in the frames of a window."""
+"""Objects and text that small models find in the frames of a window."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ REQUIREMENTS = {
 """The library and the models of each kind of evidence."""
 
 MIN_CONFIDENCE = 0.5
-"""Confidence from which on an object is said to be seen."""
+"""Least confidence of an object to be reported."""
 
 
 PictureReader = Callable[[Sequence[Frame], Span], list[EvidenceEntry]]
-"""Finds something in frames that stand for a span; called from several threads, and pickled."""
+"""Finds evidence about a span in its frames; called from several threads, and pickled."""
 
 _SLOTS = threading.BoundedSemaphore(os.cpu_count() or 1)
-"""Windows looked at side by side: one a core, since a look takes some 100 MB."""
+"""Limits the windows processed at once to one per core, since each takes some 100 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class PictureEvidence:
-    """All that the models at hand find in the frames of a window."""
+    """All that the available models find in the frames of a window."""
 
     readers: tuple[PictureReader, ...]
 
     def __call__(self, frames: Sequence[Frame], span: Span) -> tuple[EvidenceEntry, ...]:
-        """What is found in any of `frames`, which stand for `span`."""
+        """The evidence about `span` found in any of `frames`."""
         with _SLOTS:
             return tuple(entry for reader in self.readers for entry in reader(frames, span))
 
 
 def available_kinds(store: ModelStore) -> list[str]:
-    """The kinds of evidence that models in `store` and libraries here give; `said` is asked for."""
+    """Kinds of evidence for which models in `store` and libraries are there; `said` is opt-in."""
     return [
         kind
         for kind, (library, names) in REQUIREMENTS.items()
@@ -59,7 +59,7 @@ def available_kinds(store: ModelStore) -> list[str]:
 def picture_evidence(
     wanted: bool | None = None, store: ModelStore | None = None
 ) -> PictureEvidence | None:
-    """What the models in `store` can find; None where that is not wanted.
+    """The readers whose models are in `store`; None if not wanted or none is there.
 
     Args:
         wanted: None means only if there is a model, and a library for it.

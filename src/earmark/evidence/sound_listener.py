@@ -1,4 +1,4 @@
-"""Hears a whole recording for its named sounds, once: what was heard is kept in a cache."""
+"""Tracks the named sounds of a whole recording, once: the result is cached."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from earmark.media.atomic_file import replacing
 from earmark.media.content_file import content_file
 
 SOUNDS = "sounds"
-"""Folder of what was heard, in the cache."""
+"""Folder of the tracks in the cache."""
 
 CACHE_VERSION = 3
-"""Of the files in the cache; raised when their meaning changes, so that old ones are not read."""
+"""Version of the cached files; raised when their meaning changes, so that old ones are not read."""
 
 
 @dataclass(frozen=True, slots=True)
 class SoundListener:
-    """Follows named sounds over whole recordings; cheap to send to a worker."""
+    """Tracks named sounds over whole recordings; cheap to send to a worker."""
 
     encoder: YAMNet
     folder: Path | None = None
-    """Of the cache; None listens every time."""
+    """Folder of the cache; None listens every time."""
     origin: ClassVar[str] = SOUND_TRACK
-    """Of the evidence it gives."""
+    """Origin of its evidence."""
 
     def __call__(
         self, recording: Recording, *, on_seconds: Callable[[float, float], None] | None = None
     ) -> SoundTrack:
-        """The sounds of `recording`: from the cache, or listened to now and kept there.
+        """The sounds of `recording`: from the cache, or listened to now and cached.
 
         Raises:
             MediaError: it has no sound, or cannot be read.
@@ -53,7 +53,7 @@ class SoundListener:
         return self.keep(recording, tracker.track())
 
     def evidence(self, recording: Recording) -> list[EvidenceEntry]:
-        """The same sounds as events that can be kept."""
+        """The same sounds as evidence entries, one per event."""
         found = self(recording).events()
         return [
             EvidenceEntry(event.span, "heard", event.name, event.confidence, SOUND_TRACK)
@@ -61,9 +61,9 @@ class SoundListener:
         ]
 
     def pass_through(self, recording: Recording, sound: Iterable[Sound]) -> Iterator[Sound]:
-        """Pass the `sound` of `recording` on as it is, and keep what is heard in it.
+        """Yield the `sound` of `recording` unchanged while tracking its named sounds for the cache.
 
-        Nothing is heard where it is known, or there is no cache to keep it in.
+        Nothing is tracked if they are cached already, or there is no cache.
         """
         if self.folder is None or self.find(recording) is not None:
             yield from sound
@@ -73,7 +73,7 @@ class SoundListener:
         self.keep(recording, tracker.track())
 
     def find(self, recording: Recording) -> SoundTrack | None:
-        """What was heard of `recording` before; None if nothing was, or the cache is damaged."""
+        """The cached track of `recording`; None if there is none, or the file is damaged."""
         path = self._path(recording)
         if path is None:
             return None
@@ -87,7 +87,7 @@ class SoundListener:
         return SoundTrack(self.encoder.classes, hop, duration, *arrays)
 
     def keep(self, recording: Recording, track: SoundTrack) -> SoundTrack:
-        """Put `track` into the cache, where there is one; gives it back."""
+        """Put `track` into the cache, if there is one; returns it."""
         path = self._path(recording)
         if path is not None:
             try:

@@ -1,4 +1,4 @@
-"""Names for what is heard in a window, cached so that a recording is heard for them once."""
+"""Names the sounds in windows; cached, so that a recording is decoded for them once."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from earmark.features.yamnet import YAMNet
 
 NAMES = "names"
-"""Folder of the names, in the cache."""
+"""Folder of the names in the cache."""
 
 TAGGING_MODELS = ("beats", "atst-frame", "fpasst", "frame-mn10", "frame-mn06", "panns")
-"""AudioSet networks that name sounds, the paper's first."""
+"""AudioSet networks that name sounds, in order of preference; the paper's first."""
 
 SoundNames = dict[Span, tuple[str, ...]]
 """The names of the sounds in each span, likeliest first."""
@@ -34,20 +34,20 @@ SoundNames = dict[Span, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class SoundNamer:
-    """Says what is heard in spans of a recording, in the words of an encoder that knows sounds.
+    """Names the sounds in spans of a recording, by the classes of its encoder.
 
-    The same of each span, however many are asked about.
+    The names of a span do not depend on the other spans asked for.
     """
 
     encoder: SoundTagger
     folder: Path | None = None
-    """Of the cache; None listens every time."""
+    """Folder of the cache; None listens every time."""
     track_encoder: YAMNet | None = None
-    """What follows sounds over a whole recording where `encoder` only names them."""
+    """Tracks sounds over a whole recording where `encoder` can only name them."""
 
     @property
     def model(self) -> str:
-        """The name that goes into a plan."""
+        """Name of the encoder, as saved in a plan."""
         return getattr(self.encoder, "name", "yamnet")
 
     def __call__(self, recording: Recording, spans: Sequence[Span]) -> SoundNames:
@@ -61,7 +61,7 @@ class SoundNamer:
 
     @property
     def listener(self) -> SoundListener | None:
-        """What follows the same sounds over a whole recording; None for an encoder that cannot."""
+        """Tracks sounds over a whole recording; None if no encoder can."""
         from earmark.evidence.sound_listener import SoundListener
         from earmark.features.yamnet import YAMNet
 
@@ -75,7 +75,7 @@ class SoundNamer:
         return self.encoder.tags(recording, spans)
 
     def cached(self, recording: Recording) -> SoundNames:
-        """The names that are known without listening; none where the cache is damaged."""
+        """The cached names of a recording; empty if there are none, or the file is damaged."""
         path = self._path(recording)
         try:
             rows = json.loads(path.read_text(encoding="utf-8")) if path else []
@@ -84,7 +84,7 @@ class SoundNamer:
         return {Span(start, end): tuple(names) for start, end, names in rows}
 
     def keep(self, recording: Recording, names: SoundNames) -> None:
-        """Add `names` to what is cached."""
+        """Add `names` to the cache."""
         path = self._path(recording)
         if path is None:
             return
@@ -102,10 +102,10 @@ class SoundNamer:
 
 @dataclass(frozen=True, slots=True)
 class NamingItem:
-    """The spans of one recording whose sounds want names, on their way to a worker."""
+    """The spans of one recording to name, as sent to a worker."""
 
     place: int
-    """Among those named together."""
+    """Index among the recordings named together."""
     recording: Recording
     spans: tuple[Span, ...]
 
@@ -114,13 +114,13 @@ class NamingItem:
 
 
 def _name_item(item: NamingItem, *, namer: SoundNamer) -> SoundNames:
-    """What a worker does with one recording."""
+    """Name the sounds of one recording in a worker."""
     return namer(item.recording, item.spans)
 
 
 NamingWork = Callable[[NamingItem], SoundNames]
 ParallelMap = Callable[[NamingWork, Sequence[NamingItem]], Iterable[tuple[NamingItem, Any]]]
-"""Does the work for each item wherever there is room, and gives its names or an EarmarkError."""
+"""Does the work for each item, possibly in parallel; yields its names or an `EarmarkError`."""
 
 
 def name_sounds(
@@ -128,10 +128,10 @@ def name_sounds(
     wanted: Iterable[tuple[Recording, Sequence[Span]]],
     spread: ParallelMap,
 ) -> list[tuple[SoundNames, str]]:
-    """The names of the sounds in spans of several recordings, in order; what is known is not heard.
+    """The names of the sounds in spans of several recordings, in order; cached ones are reused.
 
-    None are named where there is no namer, in a recording without sound, and where naming fails:
-    then the names come with the reason in a line.
+    There are no names without a namer, for a recording without sound, and where naming fails; in
+    the last case the reason comes with them in one line.
     """
     if namer is None:
         return [({}, "") for _ in wanted]
@@ -154,9 +154,7 @@ def name_sounds(
 def sound_namer(
     wanted: bool | None, folder: Path | None, *, store: ModelStore | None = None
 ) -> SoundNamer | None:
-    """What names sounds; None where that is not wanted.
-
-    That is the first AudioSet network of `HEADS` whose weights are here, and YAMNet otherwise.
+    """The first of `TAGGING_MODELS` whose weights are here, else YAMNet; None if not wanted.
 
     Args:
         wanted: None means only if one of them and its library are on this machine.

@@ -1,4 +1,4 @@
-"""Which named sounds are kinds of which: a drill is a power tool, and that is a tool."""
+"""The hierarchy of named sounds: a drill is a power tool, and that is a tool."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from functools import cache
 from importlib import resources
 
 MAX_FAMILY = 4
-"""Kinds of a broad sound that are told as one."""
+"""Most subclasses of a broad sound that are still summarised under its name."""
 
 
 @cache
 def subclasses() -> Mapping[str, tuple[str, ...]]:
-    """The kinds of each broad sound, as the table beside this file has them."""
+    """The direct subclasses of each broad sound, from the table beside this file."""
     text = resources.files("earmark.evidence").joinpath("broader-sounds.txt").read_text("utf-8")
     rows = (line.split(": ", 1) for line in text.splitlines() if not line.startswith("#"))
     return {broad: tuple(narrow.split(" | ")) for broad, narrow in rows}
@@ -20,7 +20,7 @@ def subclasses() -> Mapping[str, tuple[str, ...]]:
 
 @cache
 def narrower(name: str) -> frozenset[str]:
-    """Every kind of `name`, and the kinds of those; not itself.
+    """All subclasses of `name`, direct and indirect, without itself.
 
     >>> "Drill" in narrower("Tools"), narrower("Drill")
     (True, frozenset())
@@ -31,7 +31,7 @@ def narrower(name: str) -> frozenset[str]:
 
 @cache
 def broader(name: str) -> frozenset[str]:
-    """All that `name` is a kind of.
+    """All superclasses of `name`.
 
     >>> sorted(broader("Drill"))
     ['Power tool', 'Tools']
@@ -40,9 +40,10 @@ def broader(name: str) -> frozenset[str]:
 
 
 def family_of(name: str, present: Collection[str]) -> str:
-    """The narrowest sound that takes in `name` and is `present`, or whose other kinds are.
+    """The narrowest superclass of `name` that is `present`, or has another subclass present.
 
-    Kinds alone make a family only of a broad sound that has few: not of whatever is an animal.
+    The latter only for a superclass with at most `MAX_FAMILY` subclasses: not for all animals.
+    `name` itself if there is none.
 
     >>> family_of("Drill", {"Drill", "Power tool", "Speech"})
     'Power tool'

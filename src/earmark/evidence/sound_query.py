@@ -1,6 +1,6 @@
-"""Which named sounds are meant by a person's words, and how: `drill` also finds power tools.
+"""Matches a person's words to named sounds, with a reason: `drill` also finds power tools.
 
-By the words themselves, by what is a kind of what, and by meaning where MiniLM is at hand.
+By the words themselves, by the hierarchy of sounds, and by meaning if MiniLM is available.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.timeline import FloatArray
 
 SAME_MEANING = 0.6
-"""Cosine from which two texts mean much the same; far enough from what chance gives."""
+"""Least cosine of two texts with much the same meaning; well above chance."""
 
 NEAREST_MEANING = 0.45
-"""Cosine that is enough for the nearest name of all, where none is as near as `SAME`."""
+"""Least cosine of the nearest name, where none reaches `SAME_MEANING`."""
 
 TEMPERATURE = 0.05
-"""Cosine less by which a name counts e times less for what is meant."""
+"""Temperature of the softmax over cosines: a name with 0.05 less counts e times less."""
 
 BROADER_WEIGHT = 0.6
-"""Weight of a broad sound where one of its kinds is meant: it may be another kind."""
+"""Weight of a broad sound where one of its subclasses is meant: it may be another one."""
 
 
 @dataclass(frozen=True, slots=True)
 class SoundMatch:
-    """A named sound that is meant by words."""
+    """A named sound that matches the words."""
 
     name: str
     weight: float
-    """From 0 to 1: how much it is what is meant."""
+    """From 0 to 1: how well it matches."""
     reason: str
-    """In words; empty where the name says it itself."""
+    """Reason in words; empty where the name itself matches."""
 
 
 def match_sounds(
     words: str, names: Sequence[str], encoder: SentenceEncoder | None = None
 ) -> dict[str, SoundMatch]:
-    """Those of `names` that `words` mean, the surest first; none where nothing is meant."""
+    """The `names` that match `words`, best first; empty if none does."""
     if not words.strip():
         return {}
     found = _match_words(words, names)
@@ -59,9 +59,7 @@ def match_sounds(
     direct = set(found)
     surest = max((match.weight for match in found.values()), default=0.0)
     for name, match in list(found.items()):
-        if match.weight < max(
-            surest, SAME_MEANING
-        ):  # a guess has no kinds, and is a kind of nothing
+        if match.weight < max(surest, SAME_MEANING):  # a guess: leave the hierarchy out
             continue
         for kind in narrower(name) & set(names):
             reason = f"a kind of {name.lower()}"
@@ -77,17 +75,17 @@ def match_sounds(
 
 
 def similarity_weights(words: str, names: Sequence[str], encoder: SentenceEncoder) -> FloatArray:
-    """How much each of `names` counts for what `words` mean, all together 1.
+    """Weight of each of `names` by its similarity to `words`; they sum to 1.
 
-    Finer than `match_sounds`: what nobody would call a hammer may still sound more like one than
-    the rest of the recording does.
+    Finer than `match_sounds`: a name that nobody would call a hammer may still be closer to one
+    than the other sounds of the recording.
     """
     found = np.exp(_embed_names(tuple(names), encoder) @ encoder([words])[0] / TEMPERATURE)
     return np.asarray(found / found.sum())
 
 
 def describe_matches(matches: Mapping[str, SoundMatch], *, most: int = 6) -> str:
-    """The surest of `matches`, each with its reason, and how many more there are."""
+    """The best of `matches` with their reasons, and how many more there are."""
     listed = [
         f"{each.name} ({each.reason})" if each.reason else each.name
         for each in islice(matches.values(), most)
@@ -97,10 +95,10 @@ def describe_matches(matches: Mapping[str, SoundMatch], *, most: int = 6) -> str
 
 
 def _match_words(words: str, names: Sequence[str]) -> dict[str, SoundMatch]:
-    """Names all of whose words of one alternative are said: `Water tap, faucet` has two.
+    """Names with one alternative whose words all occur: `Water tap, faucet` has two alternatives.
 
-    What stands in brackets tells kinds apart, and finds its names where nothing else is said:
-    `food` finds `Frying (food)`, and `someone chops food` does not.
+    Words in brackets only qualify a name, and match it only if nothing else is asked for: `food`
+    finds `Frying (food)`, and `someone chops food` does not.
     """
     reason = set(stems(words))
     found = {}
@@ -114,7 +112,7 @@ def _match_words(words: str, names: Sequence[str]) -> dict[str, SoundMatch]:
 
 @lru_cache(maxsize=1)
 def _embed_names(names: tuple[str, ...], encoder: SentenceEncoder) -> FloatArray:
-    """One row a name: half a thousand of them take a second to read."""
+    """Embedding of each name, one row each; cached, because 500 names take a second."""
     return encoder(names)
 
 

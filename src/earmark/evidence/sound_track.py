@@ -1,9 +1,10 @@
-"""Named sounds over the whole of a recording: how likely each is, and from when until when.
+"""Named sounds over a whole recording: the probability of each, and their starts and ends.
 
     cells     .  .  d  D  D  D  d  .  .  D  D  .      probability of one class, a cell of 0.96 s
-    events          [=========]        [====]         begins above `ON`, goes on above `OFF`
+    events          [=========]        [====]         reaches `ONSET_PROBABILITY` at least once,
+                                                      stays above `CONTINUE_PROBABILITY`
 
-What is kept of a cell is the few classes that are likely at all, so an hour takes 0.5 MB at most.
+Only classes with some probability are stored for a cell, so an hour takes 0.5 MB at most.
 """
 
 from __future__ import annotations
@@ -25,32 +26,32 @@ from earmark.media import Sound
 from earmark.timeline import HOP, FloatArray, IndexArray, Span, Track, merge
 
 CELL = 24
-"""Steps of the clock in one cell: 0.96 s, so that patches lie side by side and each moment is heard
-once. The network's own 0.48 s hears each twice, and would take twice as long."""
+"""Steps of the clock in one cell: 0.96 s, so that patches do not overlap and each moment is
+processed once. The network's own hop of 0.48 s would process each twice, and take twice as long."""
 
 ABOVE_QUIET_DB = 3.0
-"""A cell this far above the quiet of the last minutes is heard."""
+"""A cell this far above the quiet level of the last minutes is processed."""
 
 QUIET_CELLS = 312
-"""Cells whose quietest is the quiet: five minutes."""
+"""Cells over which the quiet level is the minimum: five minutes."""
 
 QUIET_DB = -50.0
-"""A room whose quiet is below this level, in dB of full scale, is quiet."""
+"""A room whose quiet level is below this, in dB of full scale, counts as quiet."""
 
 NOISY_STRIDE = 4
-"""Of a room that is never quiet, so many cells to one that is heard; less than `GAP`."""
+"""In a room that is never quiet, one cell in this many is processed; shorter than `MAX_GAP`."""
 
 MIN_PROBABILITY = 0.02
-"""Probability below which nothing of a class is kept: too little to tell of, enough to look for."""
+"""Least probability stored: too little to report, enough to search for."""
 
 ONSET_PROBABILITY = 0.4
-"""Probability that a sound must reach once to be told."""
+"""Probability that a sound must reach once to be reported."""
 
 CONTINUE_PROBABILITY = 0.15
-"""Probability above which it goes on."""
+"""Probability at or above which it continues."""
 
 MAX_GAP = 4.0
-"""Seconds that a sound may fall silent and still be the same event."""
+"""Longest silence, in seconds, within one event."""
 
 
 def logit(share: float) -> float:
@@ -64,12 +65,12 @@ def _probability(logits: NDArray[np.float32]) -> NDArray[np.float32]:
 
 @dataclass(frozen=True, slots=True, order=True)
 class SoundEvent:
-    """A named sound, from when until when."""
+    """A named sound with its start and end."""
 
     span: Span
     name: str
     confidence: float
-    """The highest probability in it; as the network has it, not calibrated."""
+    """The highest probability in it, as the network gives it; not calibrated."""
 
     def to_json(self) -> dict[str, object]:
         """Plain values."""
@@ -84,10 +85,10 @@ class SoundEvent:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SoundTrack:
-    """How likely named sounds are, cell by cell; three arrays of equal length, by cell."""
+    """Probabilities of named sounds, sparse: three arrays of equal length, sorted by cell."""
 
     names: tuple[str, ...]
-    """Every class that can be heard, in the order of its number."""
+    """Every class, by its number."""
     hop: float
     """Seconds of one cell."""
     duration: float
@@ -96,7 +97,7 @@ class SoundTrack:
     logits: NDArray[np.float32]
 
     def names_in(self, span: Span, *, most: int = 3, least: float = 0.2) -> tuple[str, ...]:
-        """What is heard in `span`, likeliest first, by each class's likeliest cell there."""
+        """The names of the sounds in `span`, by decreasing maximum probability there."""
         first = int(span.start / self.hop + 1e-6)
         last = int(np.ceil(span.end / self.hop - 1e-6))
         low, high = np.searchsorted(self.cells, [first, last])
@@ -108,13 +109,16 @@ class SoundTrack:
         return tuple(self.names[place] for place in likeliest if best[place] >= floor)
 
     def strongest(self, weights: FloatArray) -> Track:
-        """The greatest of probability times weight in each cell; one weight a class."""
+        """The maximum of probability times weight in each cell; one weight per class."""
         values = np.zeros(self._count, dtype=np.float32)
         np.maximum.at(values, self.cells, _probability(self.logits) * weights[self.classes])
         return Track(values, hop=self.hop)
 
     def mean_logits(self, shares: FloatArray) -> Track:
-        """The mean log odds of all classes in each cell, by their `shares`; never below `LEAST`."""
+        """The mean log odds over classes in each cell, weighted by `shares`.
+
+        A class that is not stored in a cell counts with `MIN_PROBABILITY`.
+        """
         above = shares[self.classes] * (self.logits - logit(MIN_PROBABILITY))
         cells = np.bincount(self.cells, above, minlength=self._count)
         return Track(logit(MIN_PROBABILITY) * shares.sum() + cells, hop=self.hop)
@@ -124,14 +128,13 @@ class SoundTrack:
         return int(np.ceil(self.duration / self.hop - 1e-6))
 
     def events(self) -> list[SoundEvent]:
-        """From when until when each sound is heard, by time; rooms and noise are no sounds.
+        """The events of all sounds, by time; background classes (rooms, noise) are left out.
 
-        A broad sound that lies within one of its kinds is left out: a drill is a tool anyway.
+        So is a broad sound that lies within one of its subclasses: a drill is a tool anyway.
         """
         found: list[SoundEvent] = []
-        places = np.flatnonzero(
-            self.logits >= logit(CONTINUE_PROBABILITY) - 0.01
-        )  # a fifth of all; rounded below
+        # A fifth of all entries, with a margin for rounding; compared exactly below.
+        places = np.flatnonzero(self.logits >= logit(CONTINUE_PROBABILITY) - 0.01)
         classes = self.classes[places]
         for number in np.unique(classes).tolist():
             if number < self.names.index(BACKGROUND):
@@ -139,7 +142,7 @@ class SoundTrack:
         return sorted(_without_broader(found))
 
     def _events_of(self, number: int, own: IndexArray) -> Iterator[SoundEvent]:
-        """Of the entries `own`, all of one class, those that make events."""
+        """The events of class `number`, from its entries `own`."""
         cells, likely = self.cells[own], _probability(self.logits[own])
         cells, likely = (
             cells[likely >= CONTINUE_PROBABILITY],
@@ -156,7 +159,7 @@ class SoundTrack:
 
 
 def _without_broader(events: Sequence[SoundEvent]) -> Iterator[SoundEvent]:
-    """The events but for broad ones that lie at least half within their kinds."""
+    """The events without broad ones that lie at least half within their subclasses."""
     spans: dict[str, list[Span]] = {}
     for event in events:
         for broad in broader(event.name):
@@ -175,10 +178,10 @@ def _without_broader(events: Sequence[SoundEvent]) -> Iterator[SoundEvent]:
 
 
 class CellSelector:
-    """Says which cells are worth hearing: those that stand out from the quiet of the last minutes.
+    """Selects the cells to process: those louder than the quiet level of the last minutes.
 
-    What is no louder than that has nothing to tell: of a room that is quiet, none is heard, and of
-    one that is never quiet (a fan, an engine) one cell in `ONE_IN`.
+    Other cells have nothing to report. In a quiet room none of them is processed, in a room that is
+    never quiet (a fan, an engine) one in `NOISY_STRIDE`.
     """
 
     def __init__(self) -> None:
@@ -186,7 +189,7 @@ class CellSelector:
         self._number = 0
 
     def __call__(self, cells: FloatArray) -> IndexArray:
-        """The places in `cells`, `(cells, samples)`, of those to hear."""
+        """Indices of the cells to process, of `cells` with shape (cells, samples)."""
         powers = np.einsum("ij,ij->i", cells, cells, dtype=np.float64) / cells.shape[1]
         wanted = []
         for place, level in enumerate((10 * np.log10(powers + 1e-12)).tolist()):
@@ -200,7 +203,7 @@ class CellSelector:
 
 
 class SoundTracker:
-    """Notes the named sounds of what passes by, a few blocks at a time."""
+    """Tracks the named sounds of a stream, a few blocks at a time."""
 
     def __init__(self, encoder: YAMNet) -> None:
         self.encoder = encoder
@@ -210,7 +213,7 @@ class SoundTracker:
         self._steps = 0
 
     def pass_through(self, sound: Iterable[Sound]) -> Iterator[Sound]:
-        """Pass `sound`, from its beginning, on as it is; no more is held than was just heard."""
+        """Yield `sound`, from its beginning, unchanged; only the blocks just processed are held."""
         read: deque[Sound] = deque()
 
         def reading() -> Iterator[Sound]:
@@ -225,7 +228,7 @@ class SoundTracker:
         yield from read
 
     def track(self) -> SoundTrack:
-        """What was noted."""
+        """The track so far."""
         return SoundTrack(
             self.encoder.classes,
             self.encoder.cell * HOP,

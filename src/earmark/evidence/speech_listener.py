@@ -1,8 +1,8 @@
-"""What is said in a recording: voice activity over everything, words where there is speech.
+"""Transcribes a recording: voice activity over everything, words where there is speech.
 
 sound    ─────▂▇▇▅▇▂──▇▇▅─────────────────────▇▇▇▇▇▇▂────
 speech        |-----| |--|                     |----|
-pieces        |----------|                     |----|       heard for words, half a minute at most
+pieces        |----------|                     |----|       transcribed, half a minute at most
 """
 
 from __future__ import annotations
@@ -22,46 +22,46 @@ from earmark.media import Recording, Sound
 from earmark.timeline import FloatArray, Span
 
 MAX_PIECE = 28.0
-"""Seconds heard for words at once; Whisper hears 30."""
+"""Seconds transcribed at once; Whisper takes 30."""
 
 MAX_GAP = 3.0
-"""Seconds of silence across which two stretches of speech are heard as one piece."""
+"""Longest silence, in seconds, between two stretches of speech in one piece."""
 
 MIN_LANGUAGE_PROBABILITY = 0.6
-"""Probability from which on a language was heard."""
+"""Least probability of a language to be remembered for the next pieces."""
 
 
 class Transcriber(Protocol):
-    """Writes down what is said; can be pickled, and is used by one thread at a time."""
+    """Transcribes speech; can be pickled, and is used by one thread at a time."""
 
     @property
     def name(self) -> str:
-        """Of the model: the origin of what it says."""
+        """Name of the model: the origin of its evidence."""
         ...
 
     def check(self) -> None:
-        """Raises, in one line, if nothing could be written down."""
+        """Raises, in one line, if nothing can be transcribed."""
         ...
 
     def __call__(self, samples: FloatArray, *, languages: Collection[str] = ()) -> Transcript:
-        """What is said in `samples`, 16,000 a second, no more than half a minute.
+        """The words in `samples`, 16,000 a second, no more than half a minute.
 
-        `languages` were heard before, for where it is in doubt.
+        `languages` were heard before in the recording; they are preferred in case of doubt.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SpeechListener:
-    """Hears a recording once and writes down what is said in it."""
+    """Transcribes a recording in one pass."""
 
     transcriber: Transcriber
     activity: VoiceActivity = field(default_factory=VoiceActivity)
     least: float = 0.35
-    """Confidence below which a sentence is left out: it is more likely made up than said."""
+    """Least confidence of a sentence: below it, it is more likely made up than said."""
 
     def __call__(self, recording: Recording) -> list[EvidenceEntry]:
-        """Every sentence with the times of its words; nothing of a recording without sound."""
+        """Every sentence with the times of its words; empty for a recording without sound."""
         if not recording.has_audio:
             return []
         found: list[EvidenceEntry] = []
@@ -79,7 +79,7 @@ class SpeechListener:
         return found
 
     def pieces(self, sound: Iterable[Sound]) -> Iterator[tuple[float, FloatArray]]:
-        """The pieces of `sound` to hear for words: when each begins, and its samples."""
+        """The pieces of `sound` to transcribe: start in seconds, and samples."""
         kept = _RecentSound(sound)
         for span in _join_spans(self.activity(kept)):
             yield span.start, kept.between(span)
@@ -100,7 +100,7 @@ def _word_json(word: Word) -> list[object]:
 
 
 def _join_spans(spans: Iterable[Span]) -> Iterator[Span]:
-    """Stretches of speech that lie close together as one, no longer than a piece may be."""
+    """Stretches of speech that lie close together joined, up to `MAX_PIECE`."""
     piece: Span | None = None
     for span in spans:
         is_near = piece is not None and span.start - piece.end <= MAX_GAP
@@ -115,7 +115,7 @@ def _join_spans(spans: Iterable[Span]) -> Iterator[Span]:
 
 
 class _RecentSound:
-    """Passes sound on, and holds the last minute or so of it."""
+    """Passes sound on, and keeps about the last minute of it."""
 
     def __init__(self, sound: Iterable[Sound]) -> None:
         self._sound = iter(sound)
@@ -130,7 +130,7 @@ class _RecentSound:
             yield block
 
     def between(self, span: Span) -> FloatArray:
-        """The samples in `span`, as far as they are held."""
+        """The samples in `span`, as far as they are kept."""
         first = self._blocks[0].start
         samples = np.concatenate([block.values for block in self._blocks])
         start, end = (

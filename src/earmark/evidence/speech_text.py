@@ -1,4 +1,4 @@
-"""Tokens as words: how Whisper's vocabulary spells, and where one word ends."""
+"""Words from Whisper's tokens: decoding its byte vocabulary, and word boundaries."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ PAUSE = 0.8
 """Seconds between words that end a sentence."""
 
 MAX_SENTENCE = 8.0
-"""Seconds a sentence may last on a page or as a subtitle."""
+"""Longest sentence in seconds, for a page or a subtitle."""
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word and when it is said."""
+    """A word with its start and end."""
 
     text: str
     """With the punctuation that follows it."""
@@ -34,24 +34,24 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """What is said in one piece of sound."""
+    """The words of one piece of sound."""
 
     words: tuple[Word, ...]
     """In order; times are seconds from its beginning."""
     language: str = ""
-    """By its code, such as `en`; empty where nobody says."""
+    """Language code, such as `en`; empty if unknown."""
     certainty: float = 0.0
-    """Probability of that language; 0 where nobody says."""
+    """Probability of that language; 0 if unknown."""
 
     def shifted(self, seconds: float) -> Transcript:
-        """The same, begun so much later."""
+        """The same transcript with all times `seconds` later."""
         words = (
             replace(word, start=word.start + seconds, end=word.end + seconds) for word in self.words
         )
         return replace(self, words=tuple(words))
 
     def aligned_to(self, spoken: Sequence[Span]) -> Transcript:
-        """The same, every word where somebody speaks: begun in the stretch that holds most of it.
+        """The same, each word moved into speech: it starts in the stretch that contains most of it.
 
         spoken      |-------|          |-----|
         word              [....========]            begins with the second
@@ -62,7 +62,7 @@ class Transcript:
         return replace(self, words=tuple(_align_to(word, spoken) for word in self.words))
 
     def sentences(self) -> Iterator[tuple[Word, ...]]:
-        """The words in groups: a full stop, a pause or too great a length ends one."""
+        """The words of each sentence: it ends at a full stop, a pause, or the maximum length."""
         group: list[Word] = []
         for word in self.words:
             is_new = group and (
@@ -80,7 +80,7 @@ class Transcript:
 
 def _align_to(word: Word, spoken: Sequence[Span]) -> Word:
     def shared(span: Span) -> float:
-        """Seconds of the word in `span`; below 0, from how far away."""
+        """Seconds of the word in `span`; negative is its distance."""
         return min(word.end, span.end) - max(word.start, span.start)
 
     most = max(spoken, key=shared)
@@ -99,10 +99,10 @@ def words_from_tokens(
     """The words that `tokens` spell.
 
     Args:
-        tokens: Of text only.
-        begins: When each begins.
-        ends: When each ends.
-        sure: Their probabilities.
+        tokens: Text tokens only.
+        begins: Start of each.
+        ends: End of each.
+        sure: Probability of each.
         vocabulary: Tokens by number, in the alphabet that stands for bytes.
     """
     words: list[Word] = []
@@ -115,9 +115,9 @@ def words_from_tokens(
 
 
 def _group_tokens(tokens: Sequence[int], vocabulary: Mapping[int, str]) -> Iterator[list[int]]:
-    """Places of the tokens of each word: a blank begins one, and what is no letter never does.
+    """Indices of the tokens of each word: a space starts one, punctuation never does.
 
-    Scripts without blanks give a word as soon as its bytes are whole characters.
+    In scripts without spaces a word ends as soon as its bytes are whole characters.
     """
     group: list[int] = []
     for place in range(len(tokens)):
@@ -134,7 +134,7 @@ def _group_tokens(tokens: Sequence[int], vocabulary: Mapping[int, str]) -> Itera
 
 
 def _has_blanks(text: str) -> bool:
-    """Whether the script of `text` writes blanks between words; most do."""
+    """Whether the script of `text` puts spaces between words; most do."""
     names = (unicodedata.name(char, "") for char in text if char.isalpha())
     unspaced = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "MYANMAR", "KHMER")
     return not any(name.startswith(unspaced) for name in names)
@@ -146,7 +146,7 @@ def _is_punctuation(text: str) -> bool:
 
 
 def _text(tokens: Sequence[int], vocabulary: Mapping[int, str]) -> str:
-    """What `tokens` spell; bytes that are half a character are U+FFFD."""
+    """The text of `tokens`; incomplete characters become U+FFFD."""
     spelt = "".join(vocabulary.get(token, "") for token in tokens)
     alphabet = _byte_alphabet()
     return bytes(alphabet[char] for char in spelt if char in alphabet).decode("utf-8", "replace")
@@ -154,7 +154,7 @@ def _text(tokens: Sequence[int], vocabulary: Mapping[int, str]) -> str:
 
 @cache
 def _byte_alphabet() -> dict[str, int]:
-    """The character that stands for each byte: itself if it can be seen, else one from 256 on."""
+    """The byte of each character of the vocabulary: itself if printable, else one from 256 on."""
     seen = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in seen]
     return {chr(byte): byte for byte in seen} | {

@@ -1,8 +1,8 @@
 """Reads the text in frames: PP-OCR, which finds lines and then reads each (extra `vision`).
 
-    frame ──▶ how likely each pixel is text ──▶ boxes around lines ──▶ upright strips ──▶ letters
+    frame ──▶ text probability per pixel ──▶ boxes around lines ──▶ upright strips ──▶ letters
 
-A line is kept where the reader is sure. What it reads is a quotation, never an instruction.
+A line is kept if its confidence is high. Its text is a quotation, never an instruction.
 """
 
 from __future__ import annotations
@@ -23,37 +23,38 @@ from earmark.models.onnx_session import open_session
 from earmark.timeline import FloatArray, Span
 
 LONGEST_SIDE = 960
-"""Pixels along the longer side of what the first network sees; a multiple of `CELL`."""
+"""Longer side, in pixels, of the input of the first network; a multiple of `CELL`."""
 
 CELL = 32
 """Both sides are multiples of this."""
 
 MEAN, STD = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
-"""Of the pictures it was trained on, by colour."""
+"""Of the training pictures, per colour channel."""
 
 TEXT_PROBABILITY, LINE_PROBABILITY = 0.3, 0.5
-"""Probability from which on a pixel is text, and a box of them a line."""
+"""Least probability of a text pixel, and of a box of them."""
 
 BOX_GROWTH = 1.6
-"""By how much a box is made larger, by its area over its outline: it was trained to find less."""
+"""Growth of a box, times its area over its perimeter: the network was trained to find smaller
+boxes."""
 
 STRIP_HEIGHT = 48
-"""Pixels of the height of a strip."""
+"""Height of a strip in pixels."""
 
 MAX_LINES = 24
-"""Lines read of one frame, the surest first."""
+"""Most lines read in one frame, by decreasing confidence."""
 
 
 @dataclass(slots=True)
 class TextReader:
-    """Says what is written in frames; may be called from several threads."""
+    """Reads the text in frames; may be called from several threads."""
 
     least: float = 0.8
-    """Mean confidence of its letters below which a line is left out."""
+    """Least mean confidence of the letters of a line."""
     shortest: int = 2
-    """Letters and digits below which a line is left out."""
+    """Least number of letters and digits in a line."""
     most: int = 8
-    """Lines given at most."""
+    """Most lines returned."""
     store: ModelStore = field(default_factory=ModelStore)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
     _networks: Any = field(default=None, repr=False, compare=False)
@@ -62,17 +63,17 @@ class TextReader:
     name = "pp-ocr"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """How it travels to a worker, which opens the networks itself."""
+        """Pickles the settings only: a worker opens the networks itself."""
         return TextReader, (self.least, self.shortest, self.most, self.store)
 
     def check(self) -> None:
-        """Raises `ModelMissing` or `MissingExtra` if no frame could be read."""
+        """Raises `ModelMissing` or `MissingExtra` if no frame can be read."""
         require("cv2", what="reading text in frames", extra="vision")
         for name in PPOCR:
             self.store.find(name)
 
     def __call__(self, frames: Sequence[Frame], span: Span) -> list[EvidenceEntry]:
-        """The lines in any of `frames`, each once, the surest first; they stand for `span`."""
+        """The lines in any of `frames`, each once, surest first, as evidence about `span`."""
         best: dict[str, float] = {}
         with self._lock:
             self._networks = self._networks or self._open()
@@ -86,10 +87,10 @@ class TextReader:
         self.check()
         detector, recogniser = (open_session(self.store.find(name)) for name in PPOCR)
         letters = recogniser.get_modelmeta().custom_metadata_map["character"].split("\n")
-        return detector, recogniser, ["", *letters, " "]  # the first is a blank between letters
+        return detector, recogniser, ["", *letters, " "]  # class 0 is the CTC blank
 
     def _read(self, frame: Frame) -> Iterator[tuple[str, float]]:
-        """Every line of one frame that is worth keeping."""
+        """The lines of one frame that pass the limits."""
         detector, recogniser, letters = self._networks
         for box in _find_lines(_text_probability(detector, frame), frame):
             strip = _straighten(frame.rgb, box)
@@ -100,7 +101,7 @@ class TextReader:
 
 
 def _text_probability(network: Any, frame: Frame) -> FloatArray:
-    """How likely each pixel is text, at the size the network sees the frame."""
+    """Text probability per pixel, at the size of the network's input."""
     scale = min(1.0, LONGEST_SIDE / max(frame.width, frame.height))
     width, height = (
         max(CELL, round(side * scale / CELL) * CELL) for side in (frame.width, frame.height)
@@ -110,13 +111,13 @@ def _text_probability(network: Any, frame: Frame) -> FloatArray:
 
 
 def _network_input(rgb: NDArray[np.uint8], mean: Any, std: Any) -> FloatArray:
-    """A picture as a network takes it: blue first, `(1, 3, height, width)`."""
+    """A picture as network input: BGR, normalised, shape (1, 3, height, width)."""
     values = (rgb[..., ::-1] / 255.0 - mean) / std
     return np.ascontiguousarray(values.transpose(2, 0, 1)[None], dtype=np.float32)
 
 
 def _find_lines(probability: FloatArray, frame: Frame) -> list[FloatArray]:
-    """Four corners of every line in pixels of `frame`, clockwise from the top left."""
+    """The four corners of each line in pixels of `frame`, clockwise from the top left."""
     import cv2
 
     height, width = probability.shape
@@ -141,7 +142,7 @@ def _find_lines(probability: FloatArray, frame: Frame) -> list[FloatArray]:
 
 
 def _order_corners(corners: FloatArray) -> FloatArray:
-    """Corners from the top left on, clockwise, for text that runs from left to right."""
+    """The corners clockwise from the top left, for text that runs from left to right."""
     left, right = np.split(corners[np.argsort(corners[:, 0], kind="stable")], 2)
     (top_left, bottom_left) = left[np.argsort(left[:, 1])]
     (top_right, bottom_right) = right[np.argsort(right[:, 1])]
@@ -149,7 +150,7 @@ def _order_corners(corners: FloatArray) -> FloatArray:
 
 
 def _straighten(rgb: NDArray[np.uint8], corners: FloatArray) -> NDArray[np.uint8]:
-    """The box laid flat, `STRIP` pixels high; what stands upright is laid on its side."""
+    """The box warped to a horizontal strip of `STRIP_HEIGHT` pixels."""
     import cv2
 
     wide = float(np.linalg.norm(corners[1] - corners[0]))
@@ -166,7 +167,7 @@ def _straighten(rgb: NDArray[np.uint8], corners: FloatArray) -> NDArray[np.uint8
 
 
 def _decode_letters(rows: FloatArray, letters: Sequence[str]) -> tuple[str, float]:
-    """The likeliest letter of each step, repeats and blanks left out, and how sure it is."""
+    """The likeliest letters without repeats and blanks (CTC), and their mean confidence."""
     numbers = rows.argmax(axis=1)
     kept = [
         place

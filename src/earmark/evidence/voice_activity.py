@@ -1,9 +1,10 @@
-"""Whether anybody speaks, over the whole of a recording: Silero VAD.
+"""Finds speech in a whole recording: Silero VAD.
 
     probability   ......▂▅▇▇▇▆▇▇▂▇▇▅..........▂.....▆▇▇▇.....
     speech              |------------|               |---|      short gaps closed, blips left out
 
-The network hears 512 samples and the 64 before them, and remembers; a block of sound is one call.
+The network takes 512 samples and the 64 before them, and is recurrent; a block of sound is one
+call.
 """
 
 from __future__ import annotations
@@ -22,37 +23,37 @@ from earmark.models.onnx_session import open_session
 from earmark.timeline import FloatArray, Span
 
 CHUNK, CONTEXT, STATE_SIZE = 512, 64, 128
-"""Samples a probability stands for, samples heard before them, and values of the memory."""
+"""Samples per probability, samples of context before them, and size of the recurrent state."""
 
 HOP = CHUNK / SAMPLE_RATE
 
 WORD_GAP, WORD_PAD = 0.15, 0.05
-"""Seconds of silence between two words that are told apart, and that are left to each."""
+"""Seconds of silence that separate two words, and seconds of it added to each."""
 
 
 @dataclass(frozen=True, slots=True)
 class VoiceActivity:
-    """Says where speech is; holds no more than a block of sound, however long the recording."""
+    """Finds speech; holds no more than a block of sound, however long the recording."""
 
     begins: float = 0.5
-    """Probability from which on somebody speaks."""
+    """Probability at which speech starts."""
     ends: float = 0.35
-    """Probability below which nobody does."""
+    """Probability below which speech ends."""
     gap: float = 0.4
     """Seconds of silence that end a stretch of speech."""
     shortest: float = 0.25
-    """Seconds below which a stretch is no speech."""
+    """Least seconds of a stretch of speech."""
     pad: float = 0.1
     """Seconds added at either end."""
     longest: float = 25.0
-    """Seconds after which a stretch is told in parts, so that nobody holds hours of sound."""
+    """Seconds after which a stretch is split, so that no one has to hold hours of sound."""
     weights: Path | None = field(default=None, repr=False)
     """The published file; None takes it from the user's model store."""
 
     def __call__(self, sound: Iterable[Sound]) -> Iterator[Span]:
-        """The stretches of speech in order, each as soon as it has ended; none overlap.
+        """The stretches of speech in order, each yielded as soon as it has ended; none overlap.
 
-        `sound` has 16,000 samples a second. `ModelMissing` without the weights.
+        `sound` has 16,000 samples a second. Raises `ModelMissing` without the weights.
         """
         start = last = None
         end, reported = 0.0, 0.0
@@ -70,12 +71,12 @@ class VoiceActivity:
             yield from self._speech_span(start, min(last, end), reported)
 
     def between_pauses(self, samples: FloatArray) -> Iterator[Span]:
-        """The stretches of speech in a piece of sound, pauses between two words left out too."""
+        """The stretches of speech in a piece of sound, split also at pauses between words."""
         near = replace(self, gap=WORD_GAP, pad=WORD_PAD, shortest=0.0)
         return near([Sound(samples, 0.0, SAMPLE_RATE)])
 
     def probabilities(self, sound: Iterable[Sound]) -> Iterator[tuple[float, float]]:
-        """The time and the probability of every chunk, the last filled up with silence."""
+        """The time and the speech probability of every chunk, the last padded with silence."""
         session = self._open()
         queue = np.zeros(CONTEXT, dtype=np.float32)
         state = {name: np.zeros((1, 1, STATE_SIZE), dtype=np.float32) for name in ("h", "c")}
@@ -101,7 +102,7 @@ class VoiceActivity:
 
 
 def _with_silence(sound: Iterable[Sound]) -> Iterator[FloatArray]:
-    """The samples of `sound`, and enough silence after it to fill the last chunk."""
+    """The samples of `sound`, then enough silence to fill the last chunk."""
     for block in sound:
         yield block.values
     yield np.zeros(CHUNK - 1, dtype=np.float32)

@@ -1,11 +1,11 @@
-"""Whisper: what is said in half a minute of sound, in which language, and when each word is.
+"""Whisper: transcribes half a minute of sound, with its language and the times of words.
 
     sound ──▶ log-mel ──▶ encoder ──▶ decoder, a token at a time ──▶ text
                                         └─ attention to the sound ──▶ times of words
 
-When a token is said is read from the heads of the
-decoder that follow the sound (Radford et al., 2022, and the list of heads published with the
-weights): one more pass over the finished text, and the monotonic path through the attention.
+The time of a token is read from the attention heads of the decoder that follow the sound (Radford
+et al., 2022, and the list of heads published with the weights): one more pass over the finished
+text, and the best monotonic path through the attention.
 """
 
 from __future__ import annotations
@@ -29,41 +29,41 @@ from earmark.models.onnx_session import open_session
 from earmark.timeline import FloatArray
 
 MAX_SECONDS = 30.0
-"""Seconds the network hears at once."""
+"""Seconds the network takes at once."""
 
 BANDS, SIZE, HOP = 80, 400, 160
-"""Of the spectra: mel bands, samples of a spectrum, samples from one to the next."""
+"""Mel bands, samples per spectrum, and samples between spectra."""
 
 STEP = 2 * HOP / SAMPLE_RATE
-"""Seconds of one value of the encoder."""
+"""Seconds per step of the encoder."""
 
 TOKENS_A_SECOND, EXTRA_TOKENS = 7.0, 12
-"""Tokens of one second, and of none: more is a model that makes up what it hears."""
+"""Most tokens per second, and on top of these: more is a model that makes up what it hears."""
 
 MAX_FIRST_TIME = 50
-"""The latest time, in steps of 0.02 s, that the text may begin at; the authors' choice."""
+"""Latest start of the text, in steps of 0.02 s; the authors' choice."""
 
 KNOWN_LANGUAGE_WEIGHT = 10.0
-"""How much likelier a language is that was heard before in the recording."""
+"""Weight of a language that was heard before in the recording, relative to the others."""
 
 ONSET_SHARE = 0.5
-"""Share of its greatest attention from which on a token is being said."""
+"""Share of its maximal attention at which a token starts."""
 
 MEDIAN_STEPS = 7
-"""Steps over which the attention is smoothed, by their median; the authors' choice."""
+"""Steps of the median filter over the attention; the authors' choice."""
 
 
 class WhisperModel:
-    """The four published files, opened on one thread; opened again by the worker it is sent to."""
+    """The four published files, opened on one thread; a worker opens them again."""
 
     name = "whisper-base"
 
     def __init__(self, store: ModelStore | None = None, *, language: str = "") -> None:
-        """Made cheaply; `ModelMissing` only when sound is heard.
+        """Cheap to make; raises `ModelMissing` only on first use.
 
         Args:
             store: Where the files are; the user's own store if not given.
-            language: The code of the language spoken; empty finds out, half a minute at a time.
+            language: The code of the language spoken; empty detects it, half a minute at a time.
         """
         self._store = store or ModelStore()
         self._language = language
@@ -72,9 +72,9 @@ class WhisperModel:
         return _reopened, (self._store, self._language)
 
     def __call__(self, samples: FloatArray, *, languages: Collection[str] = ()) -> Transcript:
-        """What is said in `samples`, at most `LONGEST` seconds at 16 kHz.
+        """The words in `samples`, at most `MAX_SECONDS` at 16 kHz.
 
-        One of `languages`, heard before, is likelier than another.
+        `languages` were heard before in the recording, and are preferred.
         """
         if len(samples) > MAX_SECONDS * SAMPLE_RATE:
             raise ValueError(f"Whisper hears {MAX_SECONDS:g} s at once")
@@ -92,7 +92,7 @@ class WhisperModel:
         return Transcript(words, language, certainty)
 
     def check(self) -> None:
-        """Raises `ModelMissing` if nothing could be heard."""
+        """Raises `ModelMissing` if a file is missing."""
         for name in WHISPER:
             self._store.find(name)
 
@@ -108,7 +108,7 @@ class WhisperModel:
         return language, float(known[language])
 
     def _decode_tokens(self, encoded: FloatArray, start: Sequence[int], *, most: int) -> list[int]:
-        """The likeliest token after the other, times among them, until it ends or has `most`."""
+        """Greedy decoding: text and time tokens, until the end token or `most` tokens."""
         settings, text = self._settings, list[int]()
         end = settings["eos_token_id"]
         step = self._decoder.run(encoded, start)
@@ -130,7 +130,7 @@ class WhisperModel:
         return text
 
     def _apply_time_rules(self, logits: FloatArray, text: Sequence[int]) -> FloatArray:
-        """`logits` of what may follow `text`: times come in pairs around text, and never go back.
+        """`logits` of what may follow `text`: times come in pairs around text, and never decrease.
 
         <0.0> text text <2.1> <2.1> text <4.0>
         """
@@ -160,7 +160,7 @@ class WhisperModel:
             return ()
         end = self._settings["eos_token_id"]
         step = self._decoder.run(encoded, [*start, *text, end])
-        rows = slice(len(start) - 1, len(start) + len(text))  # each row foretells the next token
+        rows = slice(len(start) - 1, len(start) + len(text))  # each row predicts the next token
         heads = [step.attention[layer][head] for layer, head in self._settings["alignment_heads"]]
         begins, ends = monotonic_path(np.stack(heads)[:, rows, :steps])
         shares = _softmax(step.logits[rows][: len(text)])
@@ -169,7 +169,7 @@ class WhisperModel:
 
     @property
     def _first_time_token(self) -> int:
-        """The first of the tokens that stand for times: all above it do."""
+        """The first time token: all tokens from it on are times."""
         return int(self._settings["no_timestamps_token_id"]) + 1
 
     @cached_property
@@ -196,17 +196,17 @@ def _reopened(store: ModelStore, language: str) -> WhisperModel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _DecoderOutput:
-    """What the decoder gives for some tokens."""
+    """Output of the decoder for some tokens."""
 
     logits: FloatArray
-    """`(tokens, vocabulary)`; a row foretells the token after it."""
+    """`(tokens, vocabulary)`; each row predicts the next token."""
     attention: list[FloatArray]
-    """To the sound, a layer `(heads, tokens, steps)`; of a first call only."""
+    """Cross-attention per layer, `(heads, tokens, steps)`; only for a first call."""
     cache: dict[str, FloatArray]
 
 
 class _Decoder:
-    """The decoder with its memory of the tokens before."""
+    """The decoder with its key-value cache."""
 
     def __init__(self, session: Any) -> None:
         self._session = session
@@ -219,7 +219,7 @@ class _Decoder:
     def run(
         self, encoded: FloatArray, tokens: Sequence[int], *, after: _DecoderOutput | None = None
     ) -> _DecoderOutput:
-        """What `tokens` give, at the beginning or `after` others."""
+        """The output for `tokens`, at the beginning or `after` others."""
         past = after.cache if after else self._empty
         is_first = after is None
         names = [name for name in self._names if is_first or not name.startswith("cross")]
@@ -241,7 +241,7 @@ class _Decoder:
 
 
 def log_mel(samples: FloatArray) -> FloatArray:
-    """The spectra Whisper was trained on, `(1, BANDS, 3000)`: `samples` and silence to 30 s."""
+    """Log-mel spectra as Whisper was trained on, `(1, BANDS, 3000)`: `samples` padded to 30 s."""
     from scipy import fft
 
     whole = np.zeros(round(MAX_SECONDS * SAMPLE_RATE), dtype=np.float32)
@@ -259,18 +259,18 @@ def log_mel(samples: FloatArray) -> FloatArray:
 
 
 def monotonic_path(attention: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The steps at which each token begins and ends, on the likeliest path through `attention`.
+    """The steps at which each token begins and ends, on the best path through `attention`.
 
         silence . . . | token one  |. . pause . token two  | token three ...
         path    |<------ one ----->|<------- two --------->|<---- three
         begins        ^                         ^          ^
 
-    The path spends every step on some token, and so a pause on the token after it: a token begins
+    The path assigns every step to a token, and so a pause to the token after it: a token begins
     where the attention to it does.
 
     Args:
-        attention: `(heads, tokens, steps)`. The path goes through every token in order and spends
-            one step or more on each, as far as there are steps.
+        attention: `(heads, tokens, steps)`. The path visits every token in order for one step or
+            more, as far as there are steps.
     """
     from scipy.ndimage import median_filter
 
@@ -287,7 +287,7 @@ def monotonic_path(attention: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _best_path(gain: FloatArray) -> FloatArray:
-    """The first step of each token on the path of the greatest `gain`, and the end of the last."""
+    """The first step of each token on the path of greatest `gain`, and the end of the last."""
     tokens, steps = gain.shape
     best, advanced = np.full(tokens, -np.inf), np.zeros((steps, tokens), dtype=bool)
     best[0] = 0.0
@@ -305,9 +305,9 @@ def _best_path(gain: FloatArray) -> FloatArray:
 
 
 def repeated_tail(text: Sequence[int]) -> int:
-    """How many of the last tokens only say once more what was said before them; 0 for none.
+    """How many of the last tokens only repeat what comes before them; 0 for none.
 
-    A phrase of up to three tokens may be said five times, a longer one three times.
+    A phrase of up to three tokens may occur five times, a longer one three times.
     """
     for size in range(1, len(text) // 4 + 1):
         times = 6 if size <= 3 else 4

@@ -1,6 +1,6 @@
-"""What is heard in one window, as words: names of sounds, and what its level alone tells.
+"""The sounds of one window in words: names of sounds, and words for its level.
 
-The latter are not names of things, for no model is asked: enough to search for `loud` or `sudden`.
+Words for the level need no model, and do not name things: enough to search for `loud` or `sudden`.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.timeline import Span, Track
 
 STEADY_DB = 3.0
-"""A level that keeps within this of its own middle (quarter to three quarters) is steady."""
+"""Largest interquartile range, in dB, of a steady level."""
 
 SUDDEN_DB = 12.0
-"""A rise of this much from one value to the next is sudden."""
+"""Least rise, in dB from one value to the next, of a sudden sound."""
 
 
 @dataclass(frozen=True, slots=True)
 class WindowSounds:
-    """What is heard in a window: names from a model that knows sounds, words from its level."""
+    """The sounds of a window: names from a model, words from the level, and speech."""
 
     names: tuple[str, ...] = ()
     """Put into the prompt of the vision model."""
     words: tuple[str, ...] = ()
     """For searching the run only."""
     said: tuple[str, ...] = ()
-    """What is said in it, a sentence each; put into the prompt as a quotation."""
+    """Sentences spoken in it; put into the prompt as a quotation."""
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """All of them."""
+        """Names and words."""
         return (*self.names, *self.words)
 
 
@@ -44,7 +44,7 @@ def sounds_in(
     names: Mapping[Span, tuple[str, ...]],
     said: Sequence[EvidenceEntry] = (),
 ) -> dict[Span, WindowSounds]:
-    """What is heard in each of `spans`: the names of its sounds, its level, and what is said."""
+    """The names, level words and speech of each of `spans`."""
     return {
         span: WindowSounds(
             names.get(span, ()),
@@ -56,14 +56,14 @@ def sounds_in(
 
 
 def sentences_in(span: Span, said: Iterable[EvidenceEntry]) -> tuple[str, ...]:
-    """The sentences of `said` of which some is in `span`."""
+    """The sentences of `said` that overlap `span`."""
     return tuple(entry.text for entry in said if entry.span.overlaps(span))
 
 
 def level_words(level: Track, span: Span) -> tuple[str, ...]:
-    """Words for `span`, held against the whole of `level` (dB); none outside it.
+    """Words for `span`, relative to the whole of `level` (dB); none outside it.
 
-    `loud` is above nine tenths of the recording, `quiet` below one tenth; `sudden` holds a sharp
+    `loud` is above nine tenths of the recording, `quiet` below one tenth; `sudden` has a sharp
     rise, `steady` hardly any change.
     """
     first = max(0, round((span.start - level.start) / level.hop))

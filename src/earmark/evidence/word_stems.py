@@ -1,4 +1,4 @@
-"""Words without their endings, by the same algorithm (Porter) as the run's index of words."""
+"""Word stems, by the same algorithm (Porter) as the text index of a run."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def _stemmer() -> object:
 
 @lru_cache(maxsize=1 << 16)
 def _stem(word: str) -> str:
-    """The stem of one word; captions of a day use a few hundred, again and again."""
+    """The stem of one word; cached, since captions repeat a few hundred words."""
     found: str = _stemmer().stemWord(word)  # type: ignore[attr-defined]
     return found
 
 
 def stems(text: str) -> list[str]:
-    """The stems of the words in `text`, as search knows them.
+    """The stems of the words in `text`, as in the search index.
 
     >>> stems("Drilling, power tools")
     ['drill', 'power', 'tool']
