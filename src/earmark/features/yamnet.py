@@ -1,16 +1,16 @@
-"""YAMNet: what AudioSet taught a small network, without PyTorch (extra `yamnet`, LiteRT).
+"""YAMNet: a small network trained on AudioSet, run without PyTorch (extra `yamnet`, LiteRT).
 
-The network hears patches of 0.975 s. One is heard for every cell of the clock, centred on it, and
-all steps of the cell share its values:
+The network reads patches of 0.975 s. There is one patch for every cell of the clock, centred on it,
+and all steps of the cell share its values:
 
     sound    [----------|======== cell ========|----------]      one patch, 15,600 samples
     clock               |. . . . . . . . . . . .|                12 steps of 0.04 s: 0.48 s
     next                            [----------|======== cell ========|----------]
 
 The published file computes in 8 bits and rounds its 521 logits to steps of 0.347, where many tie.
-The 1,024 values beneath them are rounded ten times finer, so the last layer is computed here, from
-the file's own weights: the same logits to within half a step, without the ties. The spectra are
-computed here too, as the file does and three times as fast.
+The 1,024 values of the embedding are rounded ten times finer, so the last layer is computed here,
+with the file's own weights: the same logits to within half a step, without the ties. The spectra
+are computed here too, as in the file and three times as fast.
 """
 
 from __future__ import annotations
@@ -36,48 +36,49 @@ from earmark.models.litert import borrow, class_names, open_network
 from earmark.timeline import CLOCK_RATE, FloatArray, IndexArray, Track
 
 PATCH = 15_600
-"""Samples the network hears at once, at 16 kHz."""
+"""Samples of one input of the network, at 16 kHz."""
 
 WINDOW, BANDS, LEAST_POWER, SPECTRA, EMBEDDING, WEIGHTS, BIASES = 11, 22, 23, 32, 115, 116, 117
-"""Tensors of the published file: what spectra are made with, added to before their logarithm, and
-read as; what the last layer reads, multiplies by and adds."""
+"""Tensor numbers in the published file: the window, mel bands and power floor of the spectra, and
+the spectra themselves; the input, weights and biases of the last layer."""
 
 MODEL_EDITS = {3839128: SPECTRA, 3839120: EMBEDDING, 3836304: 28, 3836212: 92}
-"""Edits of the published file: its input, its output, the number of its 47 operators between them,
-and the way to the list of these. Its own spectra take a third of the time of all."""
+"""Edits of the published file by byte offset, to run only the part between spectra and embedding:
+its input, its output, the number of operators between them (of 47), and the offset of their list.
+The file's own spectra take a third of the total time."""
 
 FFT_SIZE, FFT_HOP = 512, 160
-"""Samples of a spectrum and from one to the next, at 16 kHz."""
+"""Samples of one spectrum, and between the starts of two, at 16 kHz."""
 
 PATCH_SHAPE = (96, 64)
 """Spectra of a patch, and bands of each."""
 
 BLOCK = 4
-"""Patches whose spectra are made together, which then stay in the cache."""
+"""Patches whose spectra are computed together, so that they fit the CPU cache."""
 
 PATCHES_PER_THREAD, MAX_THREADS = 8, 4
-"""Patches that a thread is worth being asked for, and as many threads as help."""
+"""Patches that make another thread worthwhile, and the largest useful number of threads."""
 
 CLASSES, WIDTH = 521, 1024
 
 Reads = Literal["logits", "activity", "embedding"]
 
 _PendingLogits = tuple[int, int, IndexArray, list[Future[FloatArray]]]
-"""A stretch of sound: its first cell, its steps, the cells that are heard, and their logits."""
+"""A piece of sound: its first cell, its steps, the chosen cells, and futures of their logits."""
 
 
 @dataclass(frozen=True, slots=True)
 class YAMNet(SoundTagger):
-    """Features of the published network: its 521 classes in logit space, or what lies beneath.
+    """Features of the published network: its 521 classes in logit space, or its embedding.
 
-    As a detector, how likely anything a hand can do is to be heard: the likeliest class, whichever
-    it is. Voices, animals, music, traffic and other classes that say nothing of what hands do are
-    left out, as the paper does for every pretrained detector it compares.
+    As a detector, the probability of the likeliest class that hands can cause. Voices, animals,
+    music, traffic and other classes unrelated to what hands do are left out, as the paper does for
+    every pretrained detector it compares.
     """
 
     reads: Reads = "logits"
-    """`logits`, one of 521 classes a channel; `activity`, the probability of the likeliest class of
-    handiwork; `embedding`, the 1,024 values that logits are made of."""
+    """`logits`, 521 classes; `activity`, the probability of the likeliest class that hands can
+    cause; `embedding`, the 1,024 inputs of the last layer."""
     cell: int = 12
     """Steps of the clock that share one patch; 12 is YAMNet's own 0.48 s."""
     threshold: float = 0.0
@@ -96,16 +97,16 @@ class YAMNet(SoundTagger):
 
     @property
     def channels(self) -> int:
-        """One per class, one in all, or one per value of the embedding."""
+        """521 for logits, 1 for activity, 1,024 for the embedding."""
         return {"logits": CLASSES, "activity": 1, "embedding": WIDTH}[self.reads]
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The 521 classes in the order of the logits, from the file itself."""
+        """The 521 classes in the order of the logits, read from the file."""
         return class_names(self._file())
 
     def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
-        """The features of `sound`, a cell's worth of steps at a time.
+        """The features of `sound`; all steps of a cell have the same values.
 
         `MissingExtra` without LiteRT, `ModelMissing` without the weights, and `ModelMismatch` where
         the file is not the published one.
@@ -119,11 +120,11 @@ class YAMNet(SoundTagger):
     def cell_logits(
         self, sound: Iterable[Sound], wanted: Callable[[FloatArray], IndexArray]
     ) -> Iterator[tuple[int, int, IndexArray, FloatArray]]:
-        """Of each stretch of `sound` its first cell, its steps, and logits of some of its cells.
+        """For each piece of `sound`: its first cell, its steps, the chosen cells and their logits.
 
-        Which is for `wanted` to say, given the samples of every cell in it, `(cells, samples)`.
+        `wanted` chooses the cells, given the samples of all cells of a piece, `(cells, samples)`.
         """
-        waiting: deque[_PendingLogits] = deque()  # one of them is heard while the next one is read
+        waiting: deque[_PendingLogits] = deque()  # one is computed while the next is decoded
         with ThreadPoolExecutor(_threads()) as pool:
             for pending in self._submit(sound, wanted, pool):
                 waiting.append(pending)
@@ -134,7 +135,7 @@ class YAMNet(SoundTagger):
     def _submit(
         self, sound: Iterable[Sound], wanted: Callable[[FloatArray], IndexArray], pool: Executor
     ) -> Iterator[_PendingLogits]:
-        """What `cell_logits` gives of each stretch; its logits are being made."""
+        """The pieces of `cell_logits`, with their logits still being computed."""
         width = self.cell * STEP
         before = (PATCH - width) // 2
         for patches, steps, first in _cells(sound, self.cell):
@@ -148,7 +149,7 @@ class YAMNet(SoundTagger):
             return network.logits(network.embed(patches))
 
     def _features(self, network: _QuantizedNetwork, rows: FloatArray) -> FloatArray:
-        """What is asked for, one row per cell, of embeddings in whole numbers."""
+        """The features that `reads` names, one row per cell, from quantized embeddings."""
         if self.reads == "embedding":
             return network.embedding(rows)
         logits = network.logits(rows)
@@ -177,7 +178,7 @@ class _QuantizedNetwork:
         self._biases = biases * details[BIASES]["quantization"][0]
 
     def embed(self, patches: FloatArray) -> FloatArray:
-        """The embedding of each patch as the whole numbers it is kept in, `(patches, WIDTH)`."""
+        """The quantized embedding of each patch, zero point subtracted, `(patches, WIDTH)`."""
         rows = np.empty((len(patches), WIDTH))
         for place, spectra in enumerate(self._spectra(patches) if len(patches) else ()):
             self._interpreter.set_tensor(SPECTRA, spectra[None, :, :, None])
@@ -207,14 +208,14 @@ class _QuantizedNetwork:
         return whole
 
     def embedding(self, rows: FloatArray) -> FloatArray:
-        """Whole numbers in the unit of the network."""
+        """Quantized values scaled to the unit of the network."""
         return (rows * self._scale).astype(np.float32)
 
     def logits(self, rows: FloatArray) -> FloatArray:
-        """The last layer, `(patches, CLASSES)`.
+        """The output of the last layer, `(patches, CLASSES)`.
 
-        Products of whole numbers are exact, in whatever order they are summed, so neither the
-        machine nor the number of rows shows.
+        Products of whole numbers are exact in any order of summation, so the result does not
+        depend on the machine or on the number of rows.
         """
         products = serial_matmul(rows, self._weights)
         logits = products * (self._scale * self._weights_scale) + self._biases
@@ -222,7 +223,7 @@ class _QuantizedNetwork:
 
 
 def _threads() -> int:
-    """Threads to hear patches with: one where a batch has a process on every core already."""
+    """The number of threads; 1 in a worker process, since every core has a worker already."""
     return 1 if current_process().daemon else min(MAX_THREADS, cores())
 
 
@@ -232,7 +233,7 @@ def _finish(pending: _PendingLogits) -> tuple[int, int, IndexArray, FloatArray]:
 
 
 def _cells(sound: Iterable[Sound], cell: int) -> Iterator[tuple[FloatArray, int, int]]:
-    """Patches centred on cells of `cell` steps, how many steps they stand for, and the first."""
+    """Patches centred on cells of `cell` steps, the number of their steps, and the first step."""
     width = cell * STEP
     before = (PATCH - width) // 2
     for piece in cut_cells(sound, before=before, after=PATCH - width - before, cell=cell):

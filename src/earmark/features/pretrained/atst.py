@@ -24,7 +24,7 @@ RANGE_DB = (-79.6482, 50.6842)
 """The levels that become -1 and 1; from the authors' training data."""
 
 DEPTH_DB = 80.0
-"""Levels further below the loudest of the chunk count as this far below."""
+"""Range of levels in dB; those further below the loudest of the chunk are raised to this."""
 
 
 class AtstFrame(StrongDetector):

@@ -20,7 +20,8 @@ EMBEDDING = 512
 MEAN, SPREAD = 15.41663, 6.55582
 """Of the log-mel energies the authors trained on."""
 BUCKETS, MAX_DISTANCE = 320, 800
-"""Of relative positions: half of the buckets each way, half of those exact."""
+"""Buckets of relative positions and the largest distance: half of the buckets for each direction,
+and half of those for exact distances."""
 POSITION_KERNEL, POSITION_GROUPS = 128, 16
 FULL_SCALE = 2.0**15
 """Kaldi counts 16-bit samples."""
@@ -41,7 +42,7 @@ class Beats(StrongDetector):
         self._mel = KaldiSpectrum(400, bands, hop=160, emphasis=0.97)
 
     def prepare(self) -> None:
-        """Work the norm of the position kernel's weights into them, once and for all."""
+        """Fold the weight norm of the position kernel into its weights."""
         convolution = self.get_submodule("model.beats.encoder.pos_conv.0")
         remove_parametrizations(convolution, "weight")
 
@@ -69,7 +70,7 @@ class _BeatsTransformer(nn.Module):
 
 
 class _Encoder(nn.Module):
-    """Positions by a convolution, then layers that share one table of relative positions."""
+    """A positional convolution, then layers that share one table of relative positions."""
 
     def __init__(self, size: TransformerSize) -> None:
         super().__init__()
@@ -98,7 +99,7 @@ class _Encoder(nn.Module):
 
 
 class _Layer(nn.Module):
-    """Attention and a feed-forward layer with DeepNorm: the shortcut counts more than the news."""
+    """Attention and a feed-forward layer with DeepNorm: the shortcut outweighs the residual."""
 
     def __init__(self, size: TransformerSize, table: nn.Embedding) -> None:
         super().__init__()
@@ -116,7 +117,7 @@ class _Layer(nn.Module):
 
 
 class _GatedAttention(nn.Module):
-    """Attention with relative positions, which each query gates for itself."""
+    """Attention with a relative position bias that each query gates."""
 
     def __init__(self, size: TransformerSize, table: nn.Embedding) -> None:
         super().__init__()
@@ -130,32 +131,32 @@ class _GatedAttention(nn.Module):
         self.grep_a = nn.Parameter(torch.ones(1, size.heads, 1, 1))
 
     def positions(self, count: int) -> Tensor:
-        """What distance alone adds to the attention, `(heads, count, count)`."""
+        """The relative position bias, `(heads, count, count)`."""
         buckets = _buckets(count, self.grep_a.device)
         bias: Tensor = self.relative_attention_bias(buckets)
         return bias.permute(2, 0, 1)
 
     def forward(self, rows: Tensor, bias: Tensor) -> Tensor:
-        """What each row saw, `(batch, rows, width)`; `bias` is that of the positions."""
+        """The attended rows, `(batch, rows, width)`; `bias` is the relative position bias."""
         batch, count, _ = rows.shape
         query, key, value = (
             projection(rows).reshape(batch, count, self._heads, -1).transpose(1, 2)
             for projection in (self.q_proj, self.k_proj, self.v_proj)
         )
-        shrunk = query / math.sqrt(query.shape[-1])  # before the product: half precision ends soon
+        shrunk = query / math.sqrt(query.shape[-1])  # before the product: half precision overflows
         likeness = shrunk @ key.transpose(2, 3)
         seen = torch.softmax(likeness + self._gate(query) * bias, dim=-1) @ value
         return self.out_proj(seen.transpose(1, 2).flatten(2))
 
     def _gate(self, query: Tensor) -> Tensor:
-        """How much positions count for each query, `(batch, heads, rows, 1)`."""
+        """The gate of the position bias for each query, `(batch, heads, rows, 1)`."""
         halves = self.grep_linear(query).unflatten(-1, (2, 4)).sum(-1).sigmoid()
         update, reset = halves.chunk(2, dim=-1)
         return update * (reset * self.grep_a - 1.0) + 2.0
 
 
 def _buckets(count: int, device: torch.device) -> Tensor:
-    """The bucket of each pair's distance, `(count, count)`: exact when near, logarithmic beyond."""
+    """The bucket of each pair's distance, `(count, count)`: exact if near, logarithmic beyond."""
     places = torch.arange(count, device=device)
     ahead = places[None, :] - places[:, None]
     each_way, exact = BUCKETS // 2, BUCKETS // 4

@@ -1,6 +1,6 @@
-"""A published model from its checkpoint, run by PyTorch.
+"""A published model loaded from its checkpoint and run by PyTorch.
 
-The weights are put into our own modules, or it is said why they do not fit.
+The weights are loaded into our own modules; an error says why if they do not fit.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ARRAYS: list[Any] = [
         for module in ("core", "_core")  # as NumPy 1 and 2 write it
     ),
 ]
-"""Plain arrays, which the PANNs checkpoints hold beside their weights; nothing else is let in."""
+"""Plain arrays, which PANNs checkpoints hold besides weights; no other types are unpickled."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,9 +48,9 @@ class TorchNetwork:
 
     @classmethod
     def open(cls, options: NetworkOptions, weights: WeightsFile) -> TorchNetwork:
-        """The network that `options` describe with the weights in the file.
+        """The network that `options` describe, with the weights in the file.
 
-        `ModelMismatch` where these are not its own, `ValueError` where there is no such device.
+        `ModelMismatch` if the weights are of another model, `ValueError` for an unknown device.
         """
         detector = load_detector(MODELS.named(options.name), weights.file)
         drop_layers(detector, options.drop_layers)
@@ -77,7 +77,7 @@ class TorchNetwork:
 
 @contextmanager
 def _threads(count: int | None) -> Iterator[None]:
-    """Run PyTorch on `count` threads, and on as many as before afterwards."""
+    """Run PyTorch on `count` threads within the block; None leaves the number as it is."""
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(count or before)
@@ -87,9 +87,9 @@ def _threads(count: int | None) -> Iterator[None]:
 
 
 def load_detector(known: Model, file: Path) -> Detector:
-    """The model that `known` describes with the weights in `file`, ready to listen.
+    """The model that `known` describes, with the weights in `file`, ready for inference.
 
-    `ModelMismatch` where the file is cut off or holds other weights than expected.
+    `ModelMismatch` if the file is truncated or holds other weights than expected.
     """
     detector = build(known)
     weights = _renamed(_read(known, file), known)
@@ -101,7 +101,7 @@ def load_detector(known: Model, file: Path) -> Detector:
 
 
 def build(known: Model) -> Detector:
-    """The model that `known` describes, with weights that mean nothing yet."""
+    """The model that `known` describes, with untrained weights."""
     module, name = known.loader.split(":")
     network = getattr(import_module(module), name)
     detector = network(classes=len(class_names(known.vocabulary)), **dict(known.network.options))
@@ -110,7 +110,7 @@ def build(known: Model) -> Detector:
 
 
 def drop_layers(detector: Detector, count: int) -> None:
-    """Take away the last `count` layers of a transformer; `ValueError` where that cannot be."""
+    """Remove the last `count` layers of a transformer; `ValueError` if it has fewer or none."""
     layers = detector.layers()
     have = 0 if layers is None else len(layers)
     if not 0 <= count < max(have, 1):
@@ -138,14 +138,14 @@ def _read(known: Model, file: Path) -> Mapping[str, Any]:
 
 
 def _reason(error: Exception) -> str:
-    """What PyTorch has against a file, without its advice to trust it."""
+    """PyTorch's reason for refusing a file, without its advice to trust it."""
     _, _, refused = str(error).partition("WeightsUnpickler error: ")
     words = (refused or str(error)).split("\n", 1)[0].split(". ", 1)[0].strip()
     return words[:120] or type(error).__name__
 
 
 def _renamed(weights: Mapping[str, Any], known: Model) -> dict[str, Any]:
-    """Weights by the names of our modules, without those that are not needed."""
+    """Weights by the names of our modules; unused ones are left out."""
     renamed = {}
     for name, value in weights.items():
         for old, new in known.network.renamed:

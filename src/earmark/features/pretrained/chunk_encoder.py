@@ -1,4 +1,4 @@
-"""Encoders whose network hears overlapping chunks, brought onto the 25 Hz clock.
+"""Encoders whose network reads overlapping chunks, averaged onto the 25 Hz clock.
 
 sound    ├────────────────────────────────────────┤
 chunk 0  ├──────────────────┤                          10 s
@@ -23,22 +23,22 @@ from earmark.models.catalogue import TEN_SECONDS, Layout
 from earmark.timeline import CLOCK_RATE, FloatArray, Track
 
 POSTERIOR_MARGIN = 1e-7
-"""Posteriors nearer to 0 or 1 than this count as this near: logits lie within 16.2 of 0."""
+"""Posteriors are clipped to this distance from 0 and 1, so that logits are within ±16.2."""
 
 ChunkModel = Callable[[FloatArray], FloatArray]
 """`(chunks, samples)` to `(chunks, rows, values)`."""
 
 
 class ChunkEncoder(SoundTagger):
-    """An encoder over a network that hears chunks; the same rows however many at once.
+    """An encoder over a network that reads chunks; rows do not depend on the batch size.
 
-    What is made of the network's rows is said by `reads`:
+    `reads` chooses the features:
 
-    - `logits`: the posteriors in logit space, which is what the paper's gate reads. Nothing is
-      thresholded. Most classes are nearly always absent, so that the values lie around -10; a gate
-      brings them to 0 by what it measured on its own training recordings.
-    - `activity`: a detector without a gate, the greatest posterior of any class that counts.
-    - `embeddings`: what the head would have read, for a gate that learns its own.
+    - `logits`: the posteriors in logit space, as read by the paper's gate, without a threshold.
+      Most classes are nearly always absent, so that values are around -10; a gate normalises
+      them with statistics of its training recordings.
+    - `activity`: the highest posterior of any included class, for use without a gate.
+    - `embeddings`: the input of the network's head, for a gate that trains its own.
     """
 
     __slots__ = ()
@@ -50,15 +50,15 @@ class ChunkEncoder(SoundTagger):
 
     @property
     def layout(self) -> Layout:
-        """How its chunks lie on the clock."""
+        """The layout of its chunks on the clock."""
         return TEN_SECONDS
 
     @abstractmethod
     def network(self) -> Network:
-        """What hears the chunks, opened once a process.
+        """The network, opened once per process.
 
-        `ModelMissing` without weights in the model store, `ModelMismatch` where the file there is
-        not this model's, `MissingExtra` where it needs PyTorch and there is none.
+        `ModelMissing` without weights in the model store, `ModelMismatch` if the file is not of
+        this model, `MissingExtra` if it needs PyTorch and this is not installed.
         """
 
     @property
@@ -69,7 +69,7 @@ class ChunkEncoder(SoundTagger):
     def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
         """The features of `sound`, whose blocks follow each other from time 0.
 
-        `ModelMismatch` where the gate it belongs to was trained on other weights.
+        `ModelMismatch` if its gate was trained on other weights.
         """
         network = self.network()
         if self.expects not in (None, network.source):
@@ -80,7 +80,7 @@ class ChunkEncoder(SoundTagger):
         return (Track(self._features(rows), start=first / CLOCK_RATE) for rows, first in heard)
 
     def fingerprint(self) -> str:
-        """SHA-256 of the checkpoint, for a gate to expect; an exported one has its checkpoint's."""
+        """SHA-256 of the checkpoint, to store in a gate; an exported model has its checkpoint's."""
         return self.network().source
 
     def _features(self, rows: FloatArray) -> FloatArray:
@@ -89,7 +89,7 @@ class ChunkEncoder(SoundTagger):
         return logit(rows) if self.reads == "logits" else rows
 
     def _check(self, *, reads: tuple[str, ...]) -> None:
-        """`ValueError` unless the options go together."""
+        """Raise `ValueError` if the options are invalid."""
         if self.reads not in reads:
             words = f"{', '.join(reads[:-1])} or {reads[-1]}"
             raise ValueError(f"{self.name} reads {words}, not {self.reads!r}")
@@ -111,9 +111,9 @@ def logit(posteriors: FloatArray) -> FloatArray:
 def encode_in_chunks(
     sound: Iterable[Sound], model: ChunkModel, *, layout: Layout, sample_rate: int, batch: int
 ) -> Iterator[tuple[FloatArray, int]]:
-    """Rows on the clock with the number of the first, in order and without a gap.
+    """Rows on the clock and the number of the first, in order and without gaps.
 
-    Holds `batch` chunks at a time, however long the sound is. What lies beyond its ends is silence.
+    Memory holds `batch` chunks, however long the sound is. Beyond its ends are zeros.
     """
     chunks = _Chunks(sound, layout, step=sample_rate // CLOCK_RATE)
     taken = iter(chunks)
@@ -128,12 +128,12 @@ def encode_in_chunks(
 
 
 class _Chunks:
-    """The chunks of some sound, and in the end how many steps it had."""
+    """The chunks of `sound`, and after iterating, the number of its steps."""
 
     def __init__(self, sound: Iterable[Sound], layout: Layout, *, step: int) -> None:
         self._sound, self._layout, self._step = sound, layout, step
         self.steps = 0
-        """Known once the sound has ended; no chunk before that reaches beyond the end."""
+        """0 until the sound has ended; no chunk before that extends past the end."""
 
     def __iter__(self) -> Iterator[FloatArray]:
         layout, step = self._layout, self._step
@@ -158,17 +158,17 @@ class _Chunks:
 
 
 class _Overlap:
-    """Averages the rows of chunks that overlap, and lets go of those no later chunk speaks of."""
+    """Averages the rows of overlapping chunks, and returns rows that no later chunk covers."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
         self._total: FloatArray | None = None  # (rows, values), of steps from `done` on
         self._count = np.zeros(layout.rows, dtype=np.float32)
         self.done = 0
-        """Steps given back so far."""
+        """Steps returned so far."""
 
     def add(self, values: FloatArray) -> FloatArray:
-        """Lay the next chunk's rows over those before; gives the steps up to the chunk after."""
+        """Add the rows of the next chunk; returns the steps before the chunk after it."""
         layout = self._layout
         values = np.repeat(values[: layout.rows], max(1, layout.rows // len(values)), axis=0)
         assert len(values) == layout.rows
@@ -183,6 +183,6 @@ class _Overlap:
         return finished
 
     def rest(self, steps: int) -> FloatArray:
-        """The `steps` after those given back; the last chunk speaks for them."""
+        """The `steps` after those returned so far, which only the last chunks cover."""
         assert self._total is not None
         return self._total[:steps] / self._count[:steps, None]

@@ -1,13 +1,13 @@
-"""DASM as its authors run it, around their own network and text encoder, as a model of queries.
+"""DASM inference as its authors do it, around their own network and text encoder.
 
     network = DASM_HTSAT(...)                  # theirs, with their weights, in eval mode
     def embed(words): ...                      # theirs: MGA-CLAP's embeddings, (words, width)
     encoder = QueryEncoder(queries="kitchen.txt", model=DasmModel(network, embed, name="text"))
 
-Neither is in this tree: the weights come without a licence. What is here is what happens around
-them. Each query is asked for as `sound of …`; the base queries the network was trained with stand
-before the new ones, and a new query sees those and itself, never another new one, so that what is
-asked beside it does not change its answer. Frames past the end of the sound are silent.
+Neither is part of earmark: the weights have no licence. Here is the code around them. Each query
+is phrased as `sound of …`; the base queries of the training stand before the new ones, and a new
+query attends to those and to itself, never to another new one, so that other queries do not change
+its answer. Posteriors past the end of the sound are 0.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 PROMPT = "sound of "
-"""What a query is put after, in lower case."""
+"""The prefix of a query, which is in lower case."""
 
 TEMPERATURE = 0.5
-"""That logits of frames are divided by; the authors'."""
+"""Divisor of the logits of frames; the authors'."""
 
 QUERY_TYPES = ("text", "audio")
-"""Of queries, in the order the network holds their base queries in."""
+"""Types of queries, in the order of the network's base queries."""
 
 
 @dataclass(frozen=True, slots=True)
 class DasmModel:
-    """The authors' network with a text encoder, asked as in their own inference."""
+    """The authors' network with a text encoder, called as in their own inference."""
 
     network: Any = field(repr=False)
     """Called with `input`, `temp_w`, `pad_mask`, `query`, `query_type`, `tgt_mask`; has `at_query`,
@@ -45,7 +45,7 @@ class DasmModel:
     embed: Callable[[Sequence[str]], Any] = field(repr=False)
     """Words to embeddings, `(words, width)`, on the network's device."""
     name: str
-    """Tells it from other weights: what was heard is kept under it."""
+    """Identifies the weights; part of the key of cached features."""
     query_type: Literal["text", "audio"] = "text"
     temperature: float = TEMPERATURE
     sample_rate: int = 32_000
@@ -73,7 +73,7 @@ class DasmModel:
         return zero_padding_rows(answer, sound)
 
     def _base(self) -> Tensor:
-        """The base queries, those of this kind where the network has both."""
+        """The base queries, of this type if the network has both."""
         held = self.network.at_query
         if hasattr(held, "shape"):
             return held
@@ -84,11 +84,11 @@ class DasmModel:
 
 
 def query_mask(base: int, asked: int) -> Tensor:
-    """The attention between queries, True where it is barred: all see the base and themselves.
+    """The attention mask of queries, True where masked: all attend to the base and themselves.
 
-    base 2, asked 2      . . x x      a base query sees the base queries,
+    base 2, asked 2      . . x x      a base query attends to the base queries,
                          . . x x
-                         . . . x      a new one these and itself
+                         . . . x      a new one to these and itself
                          . . x .
     """
     import torch
@@ -101,7 +101,7 @@ def query_mask(base: int, asked: int) -> Tensor:
 
 
 def zero_padding_rows(answer: FloatArray, sound: FloatArray) -> FloatArray:
-    """`answer` with 0 in the rows that lie wholly past the last sample of each chunk."""
+    """`answer` with 0 in the rows that lie wholly past the last nonzero sample of each chunk."""
     silent = answer.copy()
     rows = answer.shape[2]
     for place, samples in enumerate(sound):

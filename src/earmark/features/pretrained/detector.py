@@ -1,4 +1,4 @@
-"""What a published model is: sound in, one row of class scores for every step of a chunk out."""
+"""The base of published models: from a chunk of sound to one row of class scores per step."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - the name everybody knows it by
 
 STEPS = 250
-"""Rows that a chunk of ten seconds gives at 25 Hz."""
+"""Rows of a chunk of ten seconds at 25 Hz."""
 
 
 class Detector(nn.Module):
-    """A model in three stages, each to be looked at, cut short or run in its own precision.
+    """A model in three stages, which can be run separately and in different precision.
 
     sound (batch, samples) ─spectrum▶ ... ─embed▶ (batch, rows, width) ─classify▶ logits
     """
 
     def prepare(self) -> None:
-        """Make ready to listen once the weights are in."""
+        """Prepare for inference after the weights are loaded."""
 
     layers_path: ClassVar[str] = ""
-    """Where the transformer's layers are; empty where it has none."""
+    """The submodule with the transformer's layers; empty if it has none."""
 
     def layers(self) -> nn.Sequential | nn.ModuleList | None:
-        """The transformer's layers, of which the last may be dropped; none where it has none."""
+        """The transformer's layers, the last of which may be dropped; None if it has none."""
         if not self.layers_path:
             return None
         layers = self.get_submodule(self.layers_path)
@@ -36,7 +36,7 @@ class Detector(nn.Module):
 
     @abstractmethod
     def spectrum(self, sound: Tensor) -> Tensor:
-        """What the network reads of `sound`, `(batch, samples)`; always in full precision."""
+        """The network's input from `sound`, `(batch, samples)`; always in full precision."""
 
     @abstractmethod
     def embed(self, spectrum: Tensor) -> Tensor:
@@ -47,9 +47,9 @@ class Detector(nn.Module):
         """Logits, `(batch, rows, classes)`."""
 
     def posteriors(self, logits: Tensor) -> Tensor:
-        """How likely each class is; any number of them at once.
+        """The probability of each class; classes are independent.
 
-        In double precision: single has no numbers between a posterior of 0.9999999 and 1.
+        In double precision: single precision has no numbers between 0.9999999 and 1.
         """
         return torch.sigmoid(logits.double())
 
@@ -61,8 +61,8 @@ class Detector(nn.Module):
 class StrongDetector(Detector):
     """A network with the head that was trained on AudioSet-Strong (Schmid et al., ICASSP 2025).
 
-    The network is known as `model.<name>`, as in the checkpoints. Whatever number of rows it
-    gives, the head reads 250: more are averaged, fewer are drawn out as lines.
+    The network is called `model.<name>`, as in the checkpoints. The head reads 250 rows: more rows
+    are averaged, fewer are interpolated linearly.
     """
 
     def __init__(self, name: str, network: nn.Module, *, width: int, classes: int = 447) -> None:
@@ -93,18 +93,18 @@ class TransformerSize:
     heads: int = 12
     layers: int = 12
     widening: int = 4
-    """How many times wider the feed-forward layers are."""
+    """Width of the feed-forward layers relative to `width`."""
 
 
 PUBLISHED = TransformerSize()
-"""The size of all the published ones."""
+"""The size of all published models."""
 
 EPSILON = 1e-6
 """Of the layer norms."""
 
 
 class Block(nn.Module):
-    """Attention, then a feed-forward layer, each behind a layer norm and beside a shortcut."""
+    """Self-attention, then a feed-forward layer, each with a layer norm before and a shortcut."""
 
     def __init__(self, size: TransformerSize, *, qkv_bias: bool) -> None:
         super().__init__()
@@ -122,7 +122,7 @@ class Block(nn.Module):
 
 
 class Attention(nn.Module):
-    """Every row looks at every row."""
+    """Multi-head self-attention."""
 
     def __init__(self, size: TransformerSize, *, qkv_bias: bool) -> None:
         super().__init__()
@@ -131,7 +131,7 @@ class Attention(nn.Module):
         self.proj = nn.Linear(size.width, size.width)
 
     def forward(self, rows: Tensor) -> Tensor:
-        """What each row saw, `(batch, rows, width)`."""
+        """The attended rows, `(batch, rows, width)`."""
         batch, count, width = rows.shape
         parts = self.qkv(rows).reshape(batch, count, 3, self._heads, width // self._heads)
         query, key, value = parts.permute(2, 0, 3, 1, 4)  # each (batch, heads, rows, width / heads)

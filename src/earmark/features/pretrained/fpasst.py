@@ -1,4 +1,4 @@
-"""fPaSST: PaSST (Koutini et al., 2022) made to give a token every 40 ms, AudioSet-Strong head."""
+"""fPaSST: PaSST (Koutini et al., 2022) with a token every 40 ms and an AudioSet-Strong head."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class EmphasisedLogMel(nn.Module):
 
 
 class FrequencyPasst(StrongDetector):
-    """250 tokens of 40 ms, each the whole spectrum as three convolutions leave it."""
+    """250 tokens of 40 ms, each over the whole spectrum after three convolutions."""
 
     layers_path = "model.fpasst.blocks"
 
@@ -68,7 +68,7 @@ class _FrequencyTransformer(nn.Module):
         self.norm = nn.LayerNorm(width, eps=EPSILON)
 
     def forward(self, spectrum: Tensor) -> Tensor:
-        """Tokens, `(batch, 250, width)`; the two that stand for the whole chunk are left out."""
+        """Tokens, `(batch, 250, width)`, without the two tokens of the whole chunk."""
         maps = F.gelu(self.conv_in_1(spectrum[:, None]))
         maps = F.gelu(self.conv_in_2(maps))
         maps = F.gelu(self.conv_in_3(maps))  # (batch, 64, 32, 250)

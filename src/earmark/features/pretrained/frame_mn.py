@@ -1,6 +1,6 @@
-"""frame_mn06 and frame_mn10: MobileNetV3 made to keep time, with AudioSet-Strong heads.
+"""frame_mn06 and frame_mn10: MobileNetV3 that keeps the time axis, with AudioSet-Strong heads.
 
-The light ones: 1.62 and 3.83 million weights.
+The small models: 1.62 and 3.83 million weights.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ BLOCKS = (
 
 
 class FrameMobileNet(StrongDetector):
-    """Convolutions alone; their strides squeeze all frequencies into one and leave 250 rows."""
+    """Convolutions only; their strides reduce all frequencies to one and leave 250 rows."""
 
     def __init__(self, *, width: float = 1.0, classes: int = 447) -> None:
         network = _MobileNet(width)
@@ -129,7 +129,7 @@ def _convolution(
     groups: int = 1,
     activation: type[nn.Module] | None,
 ) -> nn.Sequential:
-    """A convolution that keeps the size but for its stride, a batch norm, an activation."""
+    """A convolution with same padding, a batch norm and an activation."""
     side, last = kernel // 2, [activation()] if activation else []
     inner = nn.Conv2d(channels, out, kernel, stride, padding=side, groups=groups, bias=False)
     return nn.Sequential(inner, nn.BatchNorm2d(out, eps=0.001), *last)

@@ -17,17 +17,17 @@ from earmark.models.onnx_session import open_session
 from earmark.timeline import FloatArray
 
 CARD = "earmark.encoder"
-"""Where in the file's metadata the card is."""
+"""The key of the card in the metadata of the file."""
 
 VERSION = 1
 
 
 class Network(Protocol):
-    """A network that is open and ready to run; stays in its process."""
+    """A network ready to run; it is not sent to other processes."""
 
     @property
     def source(self) -> str:
-        """SHA-256 of what was published or brought, whatever it was made into since."""
+        """SHA-256 of the original file, also after an export."""
         ...
 
     def __call__(self, chunks: FloatArray, /) -> FloatArray:
@@ -44,24 +44,24 @@ class NetworkOptions:
     has_head: bool
     """Whether posteriors are wanted; embeddings if not."""
     drop_layers: int
-    """How many of a transformer's last layers are left out."""
+    """Number of the transformer's last layers that are left out."""
     device: str
     is_half: bool
-    """Whether it runs in half precision, spectra and posteriors aside."""
+    """Whether it runs in half precision, except spectra and posteriors."""
     threads: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class WeightsFile:
-    """A file of weights, known by what is in it."""
+    """A file of weights, identified by its content."""
 
     file: Path = field(repr=False, compare=False)
     digest: str
-    """SHA-256 of the file, so that another file under the same name is not taken for it."""
+    """SHA-256 of the file, so that a changed file is noticed."""
 
     @classmethod
     def of(cls, file: Path) -> WeightsFile:
-        """Read `file` for its digest, once a process unless it changes."""
+        """The file with its digest, which is computed once per process unless it changes."""
         facts = file.stat()
         return cls(file, _digest(file, facts.st_size, facts.st_mtime_ns))
 
@@ -74,14 +74,14 @@ def _digest(file: Path, size_bytes: int, changed: int) -> str:  # noqa: ARG001 -
 
 @dataclass(frozen=True, slots=True)
 class ExportCard:
-    """What an exported model is, kept inside it."""
+    """The description of an exported model, stored inside its file."""
 
     name: str
     """Of the published model."""
     source_sha256: str
     """Of the checkpoint it was made from."""
     drop_layers: int
-    """Layers of the transformer that were left out; its posteriors then mean nothing."""
+    """Layers of the transformer that were left out; above 0, its posteriors are meaningless."""
     sample_rate: int
     samples: int
     """In one chunk."""
@@ -96,7 +96,7 @@ class ExportCard:
 
     @classmethod
     def from_json(cls, text: str) -> ExportCard:
-        """The card that `to_json` wrote; `ValueError` if it is another thing."""
+        """The card that `to_json` wrote; `ValueError` for anything else."""
         held = json.loads(text)
         if not isinstance(held, dict) or held.get("version") != VERSION:
             raise ValueError("the card is of another version")
@@ -105,17 +105,17 @@ class ExportCard:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OnnxNetwork:
-    """A published model that was exported, run by ONNX Runtime."""
+    """An exported model, run by ONNX Runtime."""
 
     session: Any
     output: str
-    """Which of the file's outputs is read."""
+    """The output of the file that is read."""
     source: str
     """SHA-256 of the checkpoint it was made from."""
 
     @classmethod
     def open(cls, options: NetworkOptions, weights: WeightsFile) -> OnnxNetwork:
-        """The network in the file; `ModelMismatch` unless it is the one that `options` describe."""
+        """The network in the file; `ModelMismatch` unless it matches `options`."""
         file, name = weights.file, options.name
         session = open_session(file, threads=options.threads)
         card = read_card(session, file, name)
@@ -135,9 +135,9 @@ class OnnxNetwork:
 
 
 def read_card(session: Any, file: Path, name: str) -> ExportCard:
-    """The card in the exported model that `session` has open; `ModelMismatch` where there is none.
+    """The card of the exported model in `session`; `ModelMismatch` if it has none.
 
-    `file` and `name` are for the message.
+    `file` and `name` are used in the message.
     """
     try:
         return ExportCard.from_json(session.get_modelmeta().custom_metadata_map[CARD])

@@ -1,4 +1,4 @@
-"""Writes a published model as ONNX, and only if the copy hears the same."""
+"""Exports a published model to ONNX, and checks that the copy computes the same logits."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from earmark.models.onnx_session import open_session
 from earmark.timeline import CLOCK_RATE, FloatArray
 
 TOLERANCE = 1e-4
-"""How far a logit of the copy may lie from the original's, in units of what is usual at that moment
-(their root mean square) where that is above 1: rounding grows with what is added up."""
+"""Largest difference between a logit of the copy and of the original, relative to the root mean
+square of the row's logits where that is above 1: rounding errors grow with the summands."""
 
 OPSET = 18
 OUTPUTS = ("embeddings", "logits", "posteriors")
@@ -34,24 +34,24 @@ OUTPUTS = ("embeddings", "logits", "posteriors")
 
 @dataclass(frozen=True, slots=True)
 class ExportResult:
-    """A model that was written, and how well it was proven."""
+    """An exported model, and how closely it was verified."""
 
     file: Path
     card: ExportCard
     difference: float
-    """The greatest between two logits, over the chunks that were tried; see `TOLERANCE`."""
+    """The largest difference of two logits over the test chunks; see `TOLERANCE`."""
     chunks: int
     size_bytes: int
 
 
 def export(name: str, checkpoint: Path, target: Path, *, dropped_layers: int = 0) -> ExportResult:
-    """Write the model `name` with the weights at `checkpoint` to `target`.
+    """Export the model `name` with the weights at `checkpoint` to `target`.
 
-    The copy hears the same chunks as the original before it takes its place: noise, a tone, clicks
-    and silence, by themselves and together.
+    The copy is compared with the original on noise, a tone, clicks and silence, singly and as a
+    batch, before the file is put in place.
 
     Raises:
-        ModelMismatch: The checkpoint is not this model's, or the copy hears something else.
+        ModelMismatch: The checkpoint is of another model, or the logits of the copy differ.
     """
     known, file = MODELS.named(name), find_checkpoint(name, checkpoint)
     network, detector = known.network, load_detector(known, file)
@@ -73,7 +73,7 @@ def export(name: str, checkpoint: Path, target: Path, *, dropped_layers: int = 0
 
 
 def write(detector: Detector, card: ExportCard, target: Path) -> None:
-    """Write `detector` with its card as an ONNX file, whatever it hears."""
+    """Write `detector` with its card as an ONNX file, without verifying it."""
     example = torch.zeros(2, card.samples)
     with _silence_exporter():
         program = torch.onnx.export(
@@ -92,9 +92,9 @@ def write(detector: Detector, card: ExportCard, target: Path) -> None:
 
 
 def verify(detector: Detector, file: Path, chunks: FloatArray) -> float:
-    """The greatest difference between the logits of the model and of its copy.
+    """The largest difference between the logits of the model and of its copy.
 
-    `ModelMismatch` where it is more than `TOLERANCE`.
+    `ModelMismatch` if it is more than `TOLERANCE`.
     """
     session = open_session(file)
     with torch.inference_mode():
@@ -116,10 +116,10 @@ def _difference(copy: FloatArray, original: FloatArray) -> float:
 
 
 def sample_chunks(card: ExportCard) -> FloatArray:
-    """Chunks to try a copy on: noise, noise with clicks, a tone, silence.
+    """Chunks to verify a copy on: noise, noise with clicks, a tone, silence.
 
-    There is noise beneath the tone, as in any room: without, the logarithm of what rounding leaves
-    between its bins would be compared.
+    The tone has noise below it, as in any room: without it, the comparison would be of the
+    logarithm of rounding errors between the tone's bins.
     """
     rng = np.random.default_rng(0)
     count, rate = card.samples, card.sample_rate
@@ -131,7 +131,7 @@ def sample_chunks(card: ExportCard) -> FloatArray:
 
 
 class _AllOutputs(nn.Module):
-    """A detector that shows every stage at once."""
+    """A detector that returns the outputs of all stages."""
 
     def __init__(self, detector: Detector) -> None:
         super().__init__()
@@ -145,7 +145,7 @@ class _AllOutputs(nn.Module):
 
 @contextlib.contextmanager
 def _silence_exporter() -> Iterator[None]:
-    """Keep the exporter's notes about itself from standard output and from the log."""
+    """Suppress the exporter's messages on standard output and in the log."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)

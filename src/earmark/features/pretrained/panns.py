@@ -15,13 +15,13 @@ from earmark.features.spectrum import hertz_bands
 SAMPLE_RATE = 32_000
 BANDS = 64
 HALVINGS = 5
-"""Times that the convolutions halve the rate of the spectra: 100 Hz to 3.125 Hz."""
+"""How often the convolutions halve the rate of the spectra: 100 Hz to 3.125 Hz."""
 STEPS_PER_DECISION = 8
 """Steps of the 25 Hz clock that one decision stands for."""
 
 
 class Cnn14(Detector):
-    """Six blocks of two convolutions; a decision every 320 ms, held until the next."""
+    """Six blocks of two convolutions; a decision every 320 ms, repeated until the next."""
 
     def __init__(self, *, channels: int = 64, classes: int = 527) -> None:
         super().__init__()
@@ -61,10 +61,10 @@ class Cnn14(Detector):
 
 
 def repeat_decisions(rows: Tensor) -> Tensor:
-    """Each row for its eight steps, and the last one to the end of the ten seconds.
+    """Each row repeated for its eight steps, and the last one to the end of the ten seconds.
 
-    The published model repeats a decision for 32 spectra of 10 ms. Eight whole steps of 40 ms lie
-    in those, so the greatest value within a step is the value of the decision itself.
+    The published model repeats a decision for 32 spectra of 10 ms. These are eight whole steps of
+    40 ms, so the maximum within a step is the decision itself.
     """
     places = torch.arange(STEPS, device=rows.device) // STEPS_PER_DECISION
     return rows[:, places.clamp(max=rows.shape[1] - 1)]

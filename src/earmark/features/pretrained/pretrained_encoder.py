@@ -1,8 +1,8 @@
-"""Published models as encoders: with PyTorch from their checkpoint, or exported with ONNX.
+"""Published models as encoders: a checkpoint run by PyTorch, or an export run by ONNX Runtime.
 
-`earmark models add beats BEATs_strong_1.pt` puts a checkpoint into the model store; an exported
-model beside it, `BEATs_strong_1.onnx`, is taken where there is no checkpoint or no PyTorch. A file
-that is elsewhere is named by its path: `beats:weights=/data/BEATs_strong_1.pt`.
+`earmark models add beats BEATs_strong_1.pt` copies a checkpoint into the model store; the exported
+model beside it, `BEATs_strong_1.onnx`, is used without a checkpoint or without PyTorch. A file
+elsewhere is given by its path: `beats:weights=/data/BEATs_strong_1.pt`.
 """
 
 from __future__ import annotations
@@ -22,44 +22,44 @@ from earmark.models.catalogue import Architecture, Layout
 Reads = Literal["logits", "activity", "embeddings"]
 
 NOT_IN_REPR = ("weights", "store", "batch", "threads", "expects", "hop")
-"""Options that do not change what is heard, and the hop, which the layout says."""
+"""Options that do not change the features, and the hop, which is part of the layout."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PretrainedEncoder(ChunkEncoder):
-    """A published model; every option is a plain value, so that a gate's card can hold it.
+    """A published model; every option is a plain value, so that a gate's card can store it.
 
-    Its `repr`, under which what was heard is kept, names the weights by what is in them.
+    Its `repr`, the key of cached features, contains the hash of the weights.
     """
 
     name: str
     """Of a row of the catalogue that has an architecture."""
     reads: Reads = "logits"
-    """What is made of it: see `ChunkEncoder`."""
+    """The features: see `ChunkEncoder`."""
     drop_layers: int = 0
-    """Leave out so many of a transformer's last layers; embeddings only. Two fewer transferred
+    """Number of the transformer's last layers to leave out; embeddings only. Two fewer transferred
     better in the authors' own tables, for BEATs and for ATST-Frame."""
     hop: float | None = None
     """Seconds from one chunk to the next; None for the model's own."""
     threshold: float = 0.0
     """Posteriors below this count as 0; activity only."""
     excluded: tuple[str, ...] | None = None
-    """Names of the classes that are no activity; None for the documented list."""
+    """Names of classes that are not activity; None for the documented list."""
     weights: str | None = None
     """The checkpoint, or the folder that holds it; None takes it from the model store."""
     store: str | None = None
     """The folder of the model store; None for the user's own."""
     device: str = "cpu"
-    """Where PyTorch runs it: `cuda` and its like."""
+    """PyTorch's device, such as `cuda`."""
     half: bool | None = None
-    """Whether the network runs in half precision, spectra and posteriors aside; None for on an
-    accelerator and not on a CPU."""
+    """Whether the network runs in half precision, except spectra and posteriors; None for half on
+    an accelerator and full on a CPU."""
     batch: int = 4
-    """Chunks at a time: memory against overhead."""
+    """Chunks at a time; more use more memory and have less overhead."""
     threads: int | None = None
-    """Of a CPU; None leaves it to the library."""
+    """CPU threads; None for the library's default."""
     expects: str | None = None
-    """SHA-256 of the checkpoint a gate was trained on; None takes any."""
+    """SHA-256 of the checkpoint a gate was trained on; None accepts any."""
 
     def __post_init__(self) -> None:
         self._check(reads=get_args(Reads))
@@ -70,7 +70,7 @@ class PretrainedEncoder(ChunkEncoder):
                 f"a model hears at least one chunk at a time on one thread, not {self.batch} on "
                 f"{self.threads}"
             )
-        if self.excluded is not None:  # a gate's card gives it back as a list
+        if self.excluded is not None:  # a gate's card stores it as a list
             object.__setattr__(self, "excluded", tuple(self.excluded))
 
     def __repr__(self) -> str:
@@ -84,7 +84,7 @@ class PretrainedEncoder(ChunkEncoder):
 
     @property
     def architecture(self) -> Architecture:
-        """How the model is built."""
+        """The model's architecture in the catalogue."""
         return MODELS.named(self.name).network
 
     @property
@@ -94,7 +94,7 @@ class PretrainedEncoder(ChunkEncoder):
 
     @property
     def layout(self) -> Layout:
-        """How its chunks lie on the clock."""
+        """The layout of its chunks on the clock."""
         own = self.architecture.layout
         return own if self.hop is None else own.with_hop(self.hop)
 
@@ -117,7 +117,7 @@ class PretrainedEncoder(ChunkEncoder):
         return not on_cpu if self.half is None else self.half
 
     def network(self) -> Network:
-        """The network, in PyTorch or ONNX Runtime; read and checked once a process."""
+        """The network, in PyTorch or ONNX Runtime; loaded and checked once per process."""
         return _open(
             NetworkOptions(
                 self.name,

@@ -1,8 +1,8 @@
-"""DASM (Cai et al., 2025): any sound that can be put into words, through a model of the user's.
+"""DASM (Cai et al., 2025): detects sounds described in words, with a model that the user provides.
 
-Its weights need a second model to turn words into queries and come without a licence, so neither
-is rebuilt here. What is here is the seam: a model that hears chunks and answers a list of queries,
-from an ONNX file or from any function, becomes an encoder with one class per query.
+Its weights need a second model to embed the words and have no licence, so neither is rebuilt here.
+Here is the interface: a model that reads chunks and answers a list of queries, from an ONNX file or
+from any function, becomes an encoder with one class per query.
 
 earmark models add dasm model.onnx             the model
 earmark models add dasm-queries kitchen.txt    what to listen for, one per line
@@ -30,20 +30,20 @@ from earmark.models.onnx_session import open_session
 from earmark.timeline import FloatArray
 
 SAMPLE_RATE = 32_000
-"""Samples a second that DASM listens at; an ONNX file may name another as `sample_rate`."""
+"""DASM's samples a second; the metadata of an ONNX file may set another `sample_rate`."""
 
 Reads = Literal["logits", "activity"]
 
 
 class QueryModel(Protocol):
-    """Hears chunks of ten seconds and says when each query is heard.
+    """Gives the posterior of each query over time in chunks of ten seconds.
 
-    Its `repr` tells it from other models, for what was heard is kept under it.
+    Its `repr` must identify the model: it is part of the key of cached features.
     """
 
     @property
     def sample_rate(self) -> int:
-        """Samples a second that it hears; a multiple of 25."""
+        """Samples a second of its input; a multiple of 25."""
         ...
 
     def __call__(self, sound: FloatArray, queries: tuple[str, ...], /) -> FloatArray:
@@ -53,17 +53,17 @@ class QueryModel(Protocol):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class QueryEncoder(ChunkEncoder):
-    """DASM: an open-vocabulary model of the user's, asked for the sounds in a text file.
+    """DASM: an open-vocabulary model of the user, queried for the sounds in a text file.
 
-    Its `repr`, under which what was heard is kept, names the files by what is in them.
+    Its `repr`, the key of cached features, contains a hash of the files.
     """
 
     name = "dasm"
     excluded = ()
-    """Nothing: every query is one that hands may cause."""
+    """None: every query counts as activity."""
 
     reads: Reads = "logits"
-    """What is made of it: see `ChunkEncoder`."""
+    """The features: see `ChunkEncoder`."""
     threshold: float = 0.0
     """Posteriors below this count as 0; activity only."""
     weights: str | None = None
@@ -93,7 +93,7 @@ class QueryEncoder(ChunkEncoder):
 
     @property
     def sample_rate(self) -> int:
-        """Samples a second that the model hears."""
+        """Samples a second of the model's input."""
         return self.network().model.sample_rate
 
     @property
@@ -102,7 +102,7 @@ class QueryEncoder(ChunkEncoder):
         return read_names(self._file(self.queries, "dasm-queries"))
 
     def network(self) -> QueryNetwork:
-        """The model with its queries, opened once a process unless a file changes."""
+        """The model with its queries, opened once per process unless a file changes."""
         if self.model is not None:
             return QueryNetwork(self.model, self.classes)
         model, queries = self._file(self.weights, "dasm"), self._file(self.queries, "dasm-queries")
@@ -123,7 +123,7 @@ class QueryEncoder(ChunkEncoder):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryNetwork:
-    """An open-vocabulary model that listens for a list of queries."""
+    """An open-vocabulary model with a fixed list of queries."""
 
     model: QueryModel
     queries: tuple[str, ...]
@@ -134,7 +134,7 @@ class QueryNetwork:
         return hashlib.sha256(repr((self.model, self.queries)).encode()).hexdigest()
 
     def __call__(self, chunks: FloatArray, /) -> FloatArray:
-        """Posteriors on the clock, `(chunks, 250, queries)`: the greatest within each step."""
+        """Posteriors on the clock, `(chunks, 250, queries)`: the maximum within each step."""
         answer = np.asarray(self.model(chunks, self.queries))
         wanted = (len(chunks), len(self.queries))
         if answer.ndim != 3 or answer.shape[:2] != wanted or answer.shape[2] == 0:
@@ -150,7 +150,7 @@ class QueryNetwork:
 
 
 def max_pooled(rows: FloatArray, steps: int) -> FloatArray:
-    """The greatest of the rows that touch each of `steps`, along the last axis but one.
+    """The maximum of the rows that overlap each of `steps`, along the last axis but one.
 
     rows   a   b   c   d   e   f          steps  max(a,b)  max(b,c) ...
     """
@@ -172,7 +172,7 @@ class OnnxQueries:
 
     @classmethod
     def open(cls, file: Path, embeddings: Path, count: int) -> OnnxQueries:
-        """The model in `file`, with the embeddings of `count` queries if it asks for them."""
+        """The model in `file`, and the embeddings of `count` queries if it takes them."""
         if not file.is_file():
             raise ModelMismatch(f"there is no model at {file}")
         session = open_session(file, threads=None)
@@ -197,7 +197,7 @@ class OnnxQueries:
 
 
 def read_embeddings(file: Path) -> FloatArray:
-    """The embeddings of queries, `(queries, width)`; `ModelMismatch` where there are none."""
+    """The embeddings of queries, `(queries, width)`; `ModelMismatch` if the file has none."""
     try:
         array = np.load(file, allow_pickle=False)
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Where one sound ends and another begins, read off the posteriors of a model.
+"""Segments and boundaries of sounds, from the posteriors of a model.
 
 most likely   . . a a a a b b . . b      segments   a, b, b
 boundaries        ^       ^   ^   ^
@@ -14,7 +14,7 @@ import numpy as np
 from earmark.timeline import Span, Track
 
 NO_CLASS = -1
-"""Stands for the class of a step at which no class is likely enough."""
+"""The label of a step at which no class is likely enough."""
 
 
 PAPER_THRESHOLD = 0.95
@@ -23,7 +23,7 @@ PAPER_THRESHOLD = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A stretch over which one class is the most likely."""
+    """A span in which one class is the most likely."""
 
     span: Span
     name: str
@@ -36,11 +36,11 @@ def segments(
     threshold: float = 0.5,
     shortest: float = 0.0,
 ) -> Iterator[Segment]:
-    """The segments of `features`, which are logits as `Logits` gives them, in order.
+    """The segments of `features`, which are logits, in order of time.
 
-    A step belongs to its most likely class, or to none where even that has a posterior below
-    `threshold`. A segment is a run of steps of one class; those shorter than `shortest` seconds
-    are left out. However the features are cut into tracks, the segments are the same.
+    A step belongs to its most likely class, or to none if its posterior is below `threshold`. A
+    segment is a run of steps of one class; those shorter than `shortest` seconds are left out. The
+    segments do not depend on how the features are cut into tracks.
     """
     if not 0.0 < threshold < 1.0:
         raise ValueError(f"a threshold on posteriors lies between 0 and 1, not at {threshold}")
@@ -50,7 +50,7 @@ def segments(
 
 
 def boundaries(found: Iterable[Segment]) -> list[float]:
-    """The times at which a segment begins or ends, in order and each once."""
+    """The distinct start and end times of the segments, in order."""
     return sorted({time for segment in found for time in (segment.span.start, segment.span.end)})
 
 

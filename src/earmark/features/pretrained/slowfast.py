@@ -1,7 +1,7 @@
 """Auditory SlowFast (Kazakos et al., 2021) with the 44 classes of EPIC-SOUNDS.
 
-Two networks look at one spectrogram: the slow one at every fourth spectrum with many channels, the
-fast one at all of them with few. What the fast one finds is handed to the slow one at every stage.
+Two networks read one spectrogram: the slow one every fourth spectrum with many channels, the fast
+one all of them with few. At every stage the maps of the fast one are fused into the slow one.
 One clip of two seconds gives one row.
 """
 
@@ -20,11 +20,11 @@ CLIP = 47_975
 """Samples of one clip: 1.999 s, less one as the authors cut it; 400 spectra."""
 SPECTRA = 400
 FRAME_RATIO = 4
-"""How many times fewer spectra the slow network sees."""
+"""Spectra of the fast network per spectrum of the slow one."""
 CHANNEL_RATIO = 8
-"""How many times fewer channels the fast network has."""
+"""Channels of the slow network per channel of the fast one."""
 FUSION_RATIO = 2
-"""How many times more channels a hand-over has than the fast network there."""
+"""Channels of a fusion per channel of the fast network at that stage."""
 DEPTHS = (3, 4, 6, 3)
 """Blocks in the four stages: a ResNet-50."""
 
@@ -68,12 +68,12 @@ class SlowFast(Detector):
         return self.head["projection"](rows)
 
     def posteriors(self, logits: Tensor) -> Tensor:
-        """How likely each class is, in double precision; they sum to 1."""
+        """The probability of each class, in double precision; they sum to 1."""
         return torch.softmax(logits.double(), dim=-1)
 
 
 class _Stem(nn.Module):
-    """The first convolution of both networks; four times fewer spectra and bands."""
+    """The first convolution of both networks; a quarter of the spectra and bands remain."""
 
     def __init__(self, slow: int, fast: int) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ class _Stem(nn.Module):
 
 
 class _Fusion(nn.Module):
-    """What the fast network found, at the rate of the slow one and beside its own."""
+    """Concatenates the fast network's maps, at the slow rate, with those of the slow network."""
 
     def __init__(self, fast: int) -> None:
         super().__init__()
@@ -104,12 +104,12 @@ class _Fusion(nn.Module):
         self.bn = nn.BatchNorm2d(FUSION_RATIO * fast)
 
     def forward(self, slow: Tensor, fast: Tensor) -> Tensor:
-        """The slow network's maps with those handed over after them."""
+        """The slow network's maps, followed by the fused ones."""
         return torch.cat([slow, F.relu(self.bn(self.conv_f2s(fast)))], dim=1)
 
 
 class _Stage(nn.Module):
-    """Residual blocks of both networks; the slow one looks along time from stage four on."""
+    """Residual blocks of both networks; the slow one convolves along time from stage four on."""
 
     def __init__(self, stage: int, depth: int, *, slow: int, fast: int) -> None:
         super().__init__()
@@ -138,7 +138,7 @@ class _Stage(nn.Module):
 
 
 class _Bottleneck(nn.Module):
-    """Narrow and look along time, look along frequency, widen."""
+    """A bottleneck: narrow and convolve along time, convolve along frequency, widen."""
 
     def __init__(self, channels: int, *, inner: int, reach: int, stride: int) -> None:
         super().__init__()

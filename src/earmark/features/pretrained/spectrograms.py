@@ -1,4 +1,4 @@
-"""Spectra as the published models expect them: the same arithmetic, in the same order.
+"""Spectra as the published models expect them, with the same arithmetic in the same order.
 
 sound (batch, samples) ──▶ power (batch, bins, rows) ──▶ bands (batch, bands, rows)
 """
@@ -16,10 +16,10 @@ from earmark.timeline import FloatArray
 
 
 class PowerSpectrum(nn.Module):
-    """Power of short-time spectra in bands, `(batch, bands, rows)`, by the weights of their bins.
+    """Power of short-time spectra in bands, `(batch, bands, rows)`, with `weights` per bin.
 
-    Row `r` is centred on sample `r * hop`, and `taper` lies in the middle of as many samples as the
-    bins are for; the ends are extended by half of that, by `reflect` or `constant` padding. With
+    Row `r` is centred on sample `r * hop`, and `taper` is centred in the samples of one transform;
+    the ends are padded by half a transform, by `reflect` or `constant` padding. With
     `is_magnitude` the root of the power is summed.
     """
 
@@ -50,17 +50,18 @@ class PowerSpectrum(nn.Module):
         return self._in_bands(sound.unfold(1, self._size, self._hop) * taper)
 
     def _in_bands(self, stretches: Tensor) -> Tensor:
-        """Of each of `stretches`, `(batch, rows, samples)`, with the bands before the rows."""
+        """The bands of each of `stretches`, `(batch, rows, samples)`, as `(batch, bands, rows)`."""
         spectra = torch.view_as_real(torch.fft.rfft(stretches, n=self._size))
         power = (spectra * spectra).sum(dim=-1).transpose(1, 2)
         return self.weights @ (power.sqrt() if self._is_magnitude else power)
 
 
 class KaldiSpectrum(PowerSpectrum):
-    """Power of short-time spectra in bands as Kaldi takes them, `(batch, bands, rows)`.
+    """Power of short-time spectra in bands as Kaldi computes it, `(batch, bands, rows)`.
 
-    Row `r` begins at sample `r * hop`, and only whole stretches count. Each loses its mean, then
-    `emphasis` times the sample before from every sample; the first stands in for the one before it.
+    Row `r` begins at sample `r * hop`; an incomplete last row is left out. The mean is subtracted
+    from each row, then `emphasis` times the previous sample from every sample; the first sample
+    is its own predecessor.
     """
 
     def __init__(self, length: int, weights: FloatArray, *, hop: int, emphasis: float) -> None:
@@ -76,18 +77,18 @@ class KaldiSpectrum(PowerSpectrum):
 
 
 def hann(length: int, *, periodic: bool = True) -> Tensor:
-    """The raised cosine; periodic for analysis, symmetric as Kaldi has it.
+    """The Hann window: periodic for analysis, symmetric as in Kaldi.
 
-    PyTorch's, to the last digit: quiet bins beside loud ones hang on it.
+    PyTorch's to the last digit, since quiet bins beside loud ones depend on it.
     """
     return torch.hann_window(length, periodic=periodic)
 
 
 def kaldi_bands(bands: int, *, size: int, sample_rate: int, low: float, high: float) -> FloatArray:
-    """Triangles that are straight on the mel scale, `(bands, size // 2 + 1)`.
+    """Triangular bands that are linear in mel, `(bands, size // 2 + 1)`.
 
-    Mel as 1127 ln(1 + f / 700). The bin of half the sample rate weighs nothing. The lowest bands
-    are narrower than a bin, so that their weights hang on the last digit: they are reckoned in
+    Mel is 1127 ln(1 + f / 700). The bin of half the sample rate has weight 0. The lowest bands are
+    narrower than a bin, so that their weights depend on the last digit: they are computed in
     single precision and in this order, as the models were trained.
     """
     start, end = (1127.0 * math.log(1.0 + frequency / 700.0) for frequency in (low, high))

@@ -1,4 +1,4 @@
-"""The names of the classes that published models tell apart, and which of them are no handiwork."""
+"""The class names of published models, and the classes that hands do not cause."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from earmark.errors import ModelMismatch
 
 VOCABULARIES = {"audioset-strong": 447, "audioset": 527, "epic-sounds": 44}
-"""Every list that comes with earmark, with how many names it has, in the order of the outputs."""
+"""The class lists that come with earmark, and the number of names in each."""
 
 
 @cache
@@ -24,14 +24,14 @@ def class_names(vocabulary: str) -> tuple[str, ...]:
 
 @cache
 def not_manipulation() -> frozenset[str]:
-    """Names of the classes that say nothing of what hands do: voices, animals, music, traffic."""
+    """Names of the classes that hands do not cause: voices, animals, music, traffic."""
     return frozenset(_lines("not-manipulation.txt"))
 
 
 def read_names(path: Path) -> tuple[str, ...]:
-    """The names in a text file, one per line; empty lines and lines that start with # do not count.
+    """The names in a text file, one per line; empty lines and lines that start with # are skipped.
 
-    `ModelMismatch` where the file is missing, no text or empty, or names something twice.
+    `ModelMismatch` if the file is missing, not text or empty, or has a name twice.
     """
     try:
         text = path.read_text(encoding="utf-8")
