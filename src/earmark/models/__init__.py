@@ -1,4 +1,4 @@
-"""Models: which there are, where they come from, the store they are kept in, and their sessions."""
+"""Models: the catalogue, the download, the model store and the sessions that run them."""
 
 from earmark.models.catalogue import EXTRAS, MODELS, PRETRAINED, SETS, Model, require
 from earmark.models.download import Address, Npm, Origin, Wheel

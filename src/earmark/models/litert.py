@@ -1,4 +1,4 @@
-"""Opens the published TFLite files (extras `yamnet` and `vision`); LiteRT lives here alone."""
+"""Opens the published TFLite files (extras `yamnet` and `vision`); only here is LiteRT used."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from earmark.models.catalogue import MODELS
 
 
 def open_network(name: str, path: Path, *, edits: Mapping[int, int] | None = None) -> Any:
-    """A LiteRT interpreter of the file at `path`, on one thread; not to be shared between threads.
+    """A LiteRT interpreter of the file at `path`, on one thread; do not share it between threads.
 
-    `ModelMismatch` unless it is the file that the catalogue calls `name`. With `edits`, 32-bit
-    numbers to put at places of that file, a part of the network is run alone.
+    `ModelMismatch` unless it is the file `name` of the catalogue. `edits` are 32-bit numbers by
+    byte offset that are written into the file first, to run only a part of the network.
     """
     model = MODELS.named(name)
     try:
@@ -42,15 +42,15 @@ def open_network(name: str, path: Path, *, edits: Mapping[int, int] | None = Non
 Network = TypeVar("Network")
 
 _idle: dict[tuple[Any, ...], list[Any]] = {}
-"""Networks that nobody uses now, by what opened them and the file they are of."""
+"""Networks that are not in use, by the function that opened them and their file."""
 
 
 @contextmanager
 def borrow(open_file: Callable[[Path], Network], path: Path) -> Iterator[Network]:
-    """What `open_file` makes of the file at `path`, for nobody else until the block ends.
+    """The network that `open_file` opens at `path`, for exclusive use within the block.
 
-    Opening one takes 20 ms, which thousands of short recordings would feel; so it is kept for the
-    next, as long as the file is the same.
+    Opening takes 20 ms, which matters for thousands of short recordings, so a network is reused as
+    long as the file is unchanged.
     """
     state = path.stat()
     idle = _idle.setdefault((open_file, path, state.st_size, state.st_mtime_ns), [])
@@ -69,10 +69,10 @@ _stderr_lock = threading.Lock()
 
 @contextmanager
 def _hide_info_lines() -> Iterator[None]:
-    """What LiteRT writes to the error stream in the block, but for its INFO lines.
+    """Suppress the INFO lines that LiteRT writes to the error stream in the block.
 
-    It writes there by itself, past Python, and has no setting for it. There is one error stream, so
-    one thread at a time: two would each put back what the other had put there.
+    It writes to the file descriptor directly and has no setting for it. The lock is needed because
+    there is one error stream: two threads would each restore the redirection of the other.
     """
     with _stderr_lock, tempfile.TemporaryFile() as caught:
         before = os.dup(2)
@@ -90,6 +90,6 @@ def _hide_info_lines() -> Iterator[None]:
 
 @cache
 def class_names(path: Path) -> tuple[str, ...]:
-    """The classes a published file names, in the order of its outputs: a list zipped to its end."""
+    """The class names in a published file, in the order of its outputs: a ZIP at its end."""
     with zipfile.ZipFile(path) as archive:
         return tuple(archive.read(archive.namelist()[0]).decode().splitlines())

@@ -1,4 +1,4 @@
-"""The model store: a folder of checkpoints; a file there is whole, or it is not there."""
+"""The model store: a folder of checkpoints, without partial files."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ State = Literal["here", "absent", "damaged"]
 """`damaged`: a file of that name whose size is not the published one."""
 
 Progress = Callable[[int, int | None], None]
-"""Called with the bytes so far, and in all where that is known."""
+"""Called with the bytes so far, and the bytes in all, None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredModel:
-    """A checkpoint that has just been put into the store."""
+    """A checkpoint that was just added to the store."""
 
     name: str
     path: Path
     origin: str
-    """Where it came from, for a person."""
+    """Where it came from, for messages."""
     size_bytes: int
     sha256: str
     is_verified: bool
-    """Whether the hash is the one in the catalogue; False where the catalogue knows none."""
+    """Whether the hash equals the catalogue's; False if the catalogue has none."""
     seconds: float
     tried: tuple[str, ...] = ()
-    """Why earlier sources were passed over, a line each."""
+    """Why earlier origins failed, one line each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +52,11 @@ class ModelStore:
         return cls() if folder is None else cls(Path(folder).expanduser())
 
     def path(self, name: str) -> Path:
-        """Where the checkpoint called `name` lies or would lie."""
+        """The path of the checkpoint `name`, whether or not it exists."""
         return self.folder / MODELS.named(name).file
 
     def state(self, name: str) -> State:
-        """Whether it is here, judged by its size alone: hashing it takes as long as reading it."""
+        """Whether it is here, judged by its size only, since hashing reads the whole file."""
         model = MODELS.named(name)
         path = self.folder / model.file
         if not path.is_file():
@@ -64,10 +64,10 @@ class ModelStore:
         return "here" if model.size_bytes in (None, path.stat().st_size) else "damaged"
 
     def find(self, name: str) -> Path:
-        """The file of a checkpoint that is here.
+        """The file of the checkpoint `name`.
 
-        Of a PyTorch model, the copy exported to ONNX beside it where there is no checkpoint or no
-        PyTorch. `ModelMissing` where it is absent or of the wrong size says how to get it.
+        For a PyTorch model without a checkpoint or without PyTorch, the exported ONNX file beside
+        it. `ModelMissing` if it is absent or has the wrong size; the message says how to get it.
         """
         state, path, model = self.state(name), self.path(name), MODELS.named(name)
         exported = path.with_suffix(".onnx")
@@ -83,7 +83,7 @@ class ModelStore:
         )
 
     def add(self, name: str, file: Path, *, progress: Progress | None = None) -> StoredModel:
-        """Copy `file` into the store as `name`; `ModelMismatch` unless it is the published one."""
+        """Copy `file` into the store as `name`; `ModelMismatch` unless size and hash are right."""
         model = MODELS.named(name)
         try:
             stream = file.open("rb")
@@ -99,10 +99,10 @@ class ModelStore:
         origins: Sequence[Origin] | None = None,
         progress: Progress | None = None,
     ) -> StoredModel:
-        """Fetch the checkpoint called `name` from the first of `origins` that has it whole.
+        """Download the checkpoint `name` from the first of `origins` that works.
 
-        They are those of the catalogue by default. `ModelMissing` has the reason of each where none
-        has it, and nothing is left behind.
+        The default is the origins of the catalogue. If all fail, `ModelMissing` has the reason of
+        each, and no partial file is left.
         """
         model, began = MODELS.named(name), time.monotonic()
         tried: list[str] = []
@@ -122,7 +122,7 @@ class ModelStore:
     def _write(
         self, model: Model, chunks: Iterable[bytes], origin: str, progress: Progress | None
     ) -> StoredModel:
-        """Write `chunks` to their place, if they are what they should be."""
+        """Write `chunks` to the file of `model`; `ModelMismatch` if size or hash are wrong."""
         began, digest, size = time.monotonic(), hashlib.sha256(), 0
         path, start = self.folder / model.file, b""
         with replacing(path) as scratch:
@@ -144,10 +144,10 @@ class ModelStore:
 
 
 def find_checkpoint(name: str, place: Path) -> Path:
-    """The weights of the PyTorch model `name` at `place`, which may be the folder that holds them.
+    """The weights of the PyTorch model `name` at `place`, a file or a folder that contains it.
 
-    A folder may hold an exported model instead; it goes first where PyTorch is not installed.
-    `ModelMismatch` where there is none.
+    A folder may contain an exported model, which is preferred if PyTorch is not installed.
+    `ModelMismatch` if there is neither.
     """
     known = MODELS.named(name)
     if place.is_file():

@@ -1,4 +1,4 @@
-"""Opens ONNX models; ONNX Runtime lives here alone."""
+"""Opens ONNX models; only here is ONNX Runtime used."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from earmark.errors import ModelMismatch
 
 
 def open_session(model: Path | bytes, *, threads: int | None = 1) -> Any:
-    """An ONNX Runtime session of a file or of the bytes in it; `ModelMismatch` if it is no model.
+    """An ONNX Runtime session of a file or of its bytes; `ModelMismatch` if it is not a model.
 
-    It runs on the CPU, on so many `threads`; None leaves that to the library.
+    It runs on the CPU with `threads` threads; None for the library's default.
     """
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # read once, when it is imported
     import onnxruntime
@@ -31,4 +31,4 @@ def open_session(model: Path | bytes, *, threads: int | None = 1) -> Any:
 
 
 shared_session = lru_cache(maxsize=8)(open_session)
-"""The same, kept: of the same bytes there is one session a process."""
+"""`open_session` with a cache: one session per process for the same bytes."""

@@ -1,6 +1,6 @@
 """Implementations by name: one registry per seam, open to other packages by entry points.
 
-A package adds a rule of its own by declaring it, and nothing else:
+A package adds a rule by declaring it:
 
     [project.entry-points."earmark.rules"]
     every-third = "my_package.rules:EveryThird"
@@ -19,11 +19,11 @@ from earmark.errors import PluginError
 Item = TypeVar("Item")
 
 _INCLUDED = object()
-"""Stands for an item of another seam."""
+"""Marks an item of another seam's registry."""
 
 
 class Registry(dict[str, Item]):
-    """What one seam can be filled with, by name; loaded when it is first looked up.
+    """The implementations of one seam by name; each is loaded on first use.
 
     >>> colours = Registry("earmark.colours", {"red": 1, "green": 2}, kind="colour")
     >>> colours.named("green"), list(colours)
@@ -38,14 +38,14 @@ class Registry(dict[str, Item]):
         kind: str,
         includes: Mapping[str, Item] | None = None,
     ) -> None:
-        """Begin with what earmark itself brings; a name of ours stays ours.
+        """Register the built-in items and entry points; a built-in item wins over an entry point.
 
         Args:
-            group: The entry points other packages declare theirs under.
-            builtin: The item itself, or `module:attribute` to import it from when it is needed, and
-                after a further colon what to call it with.
-            kind: What an item is called in a message.
-            includes: Another seam, all of which can fill this one too.
+            group: The entry point group for other packages.
+            builtin: The item itself, or `module:attribute` to import it on first use; an argument
+                may follow after another colon.
+            kind: The word for an item in messages.
+            includes: The items of another seam, which are valid here too.
         """
         points = sorted(_entry_points().select(group=group), key=lambda point: point.name)
         named: dict[str, Any] = {point.name: point for point in points}
@@ -70,7 +70,7 @@ class Registry(dict[str, Item]):
         return found
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The item called `name`, loaded; `default` where there is none."""
+        """The item called `name`, loaded; `default` if there is none."""
         return self[name] if name in self else default  # noqa: SIM401 - this is `get`
 
     def values(self) -> list[Item]:  # type: ignore[override]
@@ -82,7 +82,7 @@ class Registry(dict[str, Item]):
         return [(name, self[name]) for name in self]
 
     def named(self, name: str) -> Item:
-        """The item called `name`; a `ValueError` lists those there are, where there is none."""
+        """The item called `name`; for an unknown name, a `ValueError` that lists the known ones."""
         if name not in self:
             raise ValueError(
                 f"there is no {self.kind} {name!r}; the {self.kind}s are {', '.join(self)}"
@@ -101,4 +101,4 @@ class Registry(dict[str, Item]):
 
 
 _entry_points: Callable[[], Any] = cache(entry_points)
-"""What all installed packages declare; looked up once."""
+"""The entry points of all installed packages, read once."""

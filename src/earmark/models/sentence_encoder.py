@@ -1,4 +1,4 @@
-"""The meaning of short texts as vectors: MiniLM in 8 bits (extra `search`)."""
+"""Sentence embeddings of short texts: MiniLM in 8 bits (extra `search`)."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from earmark.models.onnx_session import open_session
 from earmark.timeline import FloatArray
 
 WIDTH = 384
-"""Values of one vector."""
+"""Values of one embedding."""
 
 MAX_TOKENS = 128
-"""Of one text; what is beyond is not read."""
+"""Tokens of one text; the rest is cut off."""
 
 BATCH = 32
-"""Texts in one pass of the network; they are sorted by length, so that little of it is padding."""
+"""Texts per batch; they are sorted by length, so that there is little padding."""
 
 
 @dataclass(slots=True, eq=False)
 class SentenceEncoder:
-    """Turns texts into vectors of length 1 whose product is how much they mean the same.
+    """Turns texts into unit vectors whose dot product is their similarity of meaning.
 
     May be called from several threads.
     """
@@ -39,23 +39,23 @@ class SentenceEncoder:
     _parts: tuple[Any, Any] | None = field(default=None, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """How it travels to a worker, which opens the network itself."""
+        """Pickle only the store; a worker opens the network itself."""
         return SentenceEncoder, (self.store,)
 
     @classmethod
     def if_available(cls, store: ModelStore | None = None) -> SentenceEncoder | None:
-        """The encoder if its files and library are on this machine; else None."""
+        """The encoder if its files and library are installed; else None."""
         store = store or ModelStore()
         is_here = all(store.state(name) == "here" for name in MINILM)
         return cls(store) if is_here and find_spec("tokenizers") is not None else None
 
     def check(self) -> None:
-        """Raises `ModelMissing` or `MissingExtra` if no text could be read."""
+        """Raise `ModelMissing` or `MissingExtra` if the encoder cannot be used."""
         with self._lock:
             self._open()
 
     def __call__(self, texts: Sequence[str]) -> FloatArray:
-        """One row per text, `(texts, WIDTH)`, float32; an empty text means nothing and is all 0."""
+        """One row per text, `(texts, WIDTH)`, float32; all 0 for an empty text."""
         vectors = np.zeros((len(texts), WIDTH), dtype=np.float32)
         with self._lock:
             session, tokenizer = self._open()
@@ -75,7 +75,7 @@ class SentenceEncoder:
 
 
 def _embed(session: Any, rows: Sequence[Sequence[int]]) -> FloatArray:
-    """The mean of the vectors of each text's tokens, made 1 long."""
+    """The mean of each text's token vectors, normalised to length 1."""
     ids = np.zeros((len(rows), max(map(len, rows))), dtype=np.int64)
     for place, row in enumerate(rows):
         ids[place, : len(row)] = row
