@@ -1,4 +1,4 @@
-"""Actions people marked in recordings, whichever file they were marked in.
+"""Annotated actions of recordings, independent of the file format.
 
 Readers (see `readers`) turn a file into an `AnnotationFile`; `combine_files` checks the rows and
 groups them by recording. Nothing here depends on a file format, an experiment or a model.
@@ -18,7 +18,7 @@ from earmark.reporting.text_format import counted
 from earmark.timeline import Span
 
 END_TOLERANCE = 1.0
-"""Seconds an action may reach past the end before it is an error; EPIC-SOUNDS reaches 0.3 s."""
+"""Seconds an action may extend past the end before it is an error; EPIC-SOUNDS has 0.3 s."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -26,36 +26,36 @@ class Action(Span):
     """An annotated span."""
 
     label: str = ""
-    """What happens, in the annotator's words; empty where the file says nothing."""
+    """What happens, in the annotator's words; empty if the file has no label."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnnotationRow:
-    """One row of an annotation file, before anything about it is believed."""
+    """One row of an annotation file, not yet checked."""
 
     recording: str
     start: float
     end: float
     label: str
     place: str
-    """Where it stands, for messages: `file.csv line 12`."""
+    """Its position, for messages: `file.csv line 12`."""
     key: str = ""
-    """The row's own id, unique in its file; empty where the format has none."""
+    """The row's id, unique in its file; empty if the format has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnnotationFile:
-    """What one file holds."""
+    """The content of one annotation file."""
 
     rows: tuple[AnnotationRow, ...]
     durations: Mapping[str, float] = field(default_factory=dict)
-    """Seconds of the recordings whose length the file itself knows."""
+    """Seconds of the recordings whose length is in the file."""
     recordings: tuple[str, ...] = ()
-    """Recordings the file is about even if it marks nothing in them."""
+    """Recordings the file is about, also those without annotations."""
     unreadable: int = 0
-    """Rows whose times the format allows to be unreadable (EgoSound, ELAN); left out, counted."""
+    """Rows with unreadable times, where the format allows them (EgoSound, ELAN); left out."""
     notes: tuple[str, ...] = ()
-    """What a reader of the results should know about how the file was read."""
+    """Remarks on how the file was read, for the report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Annotations:
     """Actions by recording, in order of time, with each recording's length."""
 
     recordings: dict[str, list[Action]]
-    """Every recording, also those without an action; actions may overlap one another."""
+    """Every recording, also those without actions; actions may overlap."""
     durations: dict[str, float]
     """Seconds of each recording."""
     duration_source: dict[str, str] = field(default_factory=dict)
@@ -71,16 +71,16 @@ class Annotations:
     excluded: dict[str, int] = field(default_factory=dict)
     """Rows left out, counted by reason."""
     remarks: tuple[str, ...] = ()
-    """One line for each thing that was noted while reading."""
+    """Remarks of the readers, one line each."""
 
     @property
     def actions(self) -> int:
-        """Actions in all recordings."""
+        """The number of actions in all recordings."""
         return sum(len(actions) for actions in self.recordings.values())
 
     @property
     def hours(self) -> float:
-        """Length of all recordings, in hours."""
+        """The total length of all recordings in hours."""
         return sum(self.durations[name] for name in self.recordings) / 3600
 
     @property
@@ -90,7 +90,7 @@ class Annotations:
 
     @property
     def overlapping(self) -> int:
-        """Actions that begin before an earlier one of the same recording has ended."""
+        """The number of actions that start before an earlier one of the recording has ended."""
         return sum(
             action.start < latest
             for actions in self.recordings.values()
@@ -99,12 +99,12 @@ class Annotations:
 
     @property
     def duplicates(self) -> int:
-        """Actions that say exactly what another one of the same recording says."""
+        """The number of actions that equal another one of the same recording."""
         return sum(len(actions) - len(set(actions)) for actions in self.recordings.values())
 
     @property
     def fingerprint(self) -> str:
-        """A short hash of every action and length, to tell one set of annotations from another."""
+        """A short hash of all actions and lengths, to identify the annotations."""
         digest = hashlib.sha256()
         for name in sorted(self.recordings):
             digest.update(f"{name} {self.durations[name]!r}\n".encode())
@@ -113,7 +113,7 @@ class Annotations:
         return digest.hexdigest()[:16]
 
     def only(self, names: Iterable[str]) -> Annotations:
-        """The recordings called `names`, in that order; `AnnotationError` for one that is not."""
+        """The recordings `names`, in that order; `AnnotationError` for an unknown name."""
         wanted = list(dict.fromkeys(names))
         unknown = [name for name in wanted if name not in self.recordings]
         if unknown:
@@ -127,11 +127,11 @@ class Annotations:
         )
 
     def without(self, names: Collection[str]) -> Annotations:
-        """All recordings but `names`."""
+        """All recordings except `names`."""
         return self.only(name for name in self.recordings if name not in names)
 
     def notes(self) -> list[str]:
-        """One line for everything a reader of the results should know about the rows."""
+        """Remarks on the rows for the report, one line each."""
         lines = [f"{counted(n, 'row')} left out: {why}" for why, n in self.excluded.items()]
         lines += self.remarks
         guessed = sum(source == "last event" for source in self.duration_source.values())
@@ -147,7 +147,7 @@ class Annotations:
 
 
 def list_few(names: Iterable[str], *, most: int = 3) -> str:
-    """The first `most` of `names` and how many more there are, for one line of text."""
+    """The first `most` of `names` as text, and the number of the others."""
     everything = list(names)
     shown = ", ".join(everything[:most])
     return shown + (f" and {len(everything) - most} more" if len(everything) > most else "")
@@ -159,11 +159,12 @@ def combine_files(
     durations: Mapping[str, float] | None = None,
     duration_source: str = "table",
 ) -> Annotations:
-    """Every file's rows, checked and laid out by recording.
+    """The rows of all files, checked and grouped by recording.
 
-    `durations` wins over what the files say of themselves; a recording neither knows ends with its
-    last event, and `duration_source` says so. Actions that reach at most `END_TOLERANCE` seconds
-    past the end are cut there; rows that last nothing are left out and counted.
+    `durations` override the lengths in the files; a recording without any length ends with its
+    last event, and its `duration_source` is `last event`. Actions that extend at most
+    `END_TOLERANCE` seconds past the end are cut there; rows of zero length are left out and
+    counted.
     """
     files = list(files)
     lengths, sources = _lengths(files, durations or {}, duration_source)
@@ -193,7 +194,7 @@ def combine_files(
 def _lengths(
     files: list[AnnotationFile], given: Mapping[str, float], source: str
 ) -> tuple[dict[str, float], dict[str, str]]:
-    """The length of every recording, and where it is known from."""
+    """The length of every recording, and its source."""
     last: dict[str, float] = {}
     own: dict[str, float] = {}
     for file in files:
@@ -211,7 +212,7 @@ def _lengths(
 
 
 def _action(entry: AnnotationRow, duration: float) -> Action:
-    """The action of a row in a recording of `duration` seconds, or an error that names the row."""
+    """The action of a row in a recording of `duration` seconds; errors name the row."""
     where = f"{entry.place} ({entry.recording})"
     if not (math.isfinite(entry.start) and math.isfinite(entry.end)):
         raise AnnotationError(f"{where}: the times {entry.start} and {entry.end} are not finite")

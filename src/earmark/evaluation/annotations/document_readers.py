@@ -1,4 +1,4 @@
-"""Annotations kept as documents: GoalStep, EgoSound and earmark's own JSON, ELAN XML."""
+"""Readers of annotation documents: GoalStep, EgoSound and earmark's own JSON, ELAN XML."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DASH = re.compile(r"\s*(?:-|\u2013|\u2014|\bto\b)\s*")
 
 
 def detect(path: Path, head: str) -> str:
-    """The JSON format that `head`, the beginning of a file, looks like; an error where none."""
+    """The JSON format of a file that begins with `head`; `AnnotationError` if unknown."""
     if '"video_uid"' in head or '"segments"' in head:
         return "goalstep"
     if '"verdict"' in head and '"label"' in head:
@@ -35,7 +35,7 @@ def read_goalstep(path: Path, *, depths: tuple[int, ...] = (0,)) -> AnnotationFi
     """An Ego4D GoalStep file: its steps (depth 0), its substeps (1), or both.
 
     Times are those of the video file, and a video lasts until its `end_time`. A step without
-    substeps adds nothing to these.
+    substeps contributes no substep.
     """
     document = _parse(path.read_text(encoding="utf-8-sig"), path.name)
     videos = document.get("videos") if isinstance(document, dict) else document
@@ -59,7 +59,7 @@ def read_goalstep(path: Path, *, depths: tuple[int, ...] = (0,)) -> AnnotationFi
 
 
 def _segments(parent: Any, where: str, depth: int) -> Iterator[tuple[int, Any]]:
-    """Every segment below `parent` with its depth, parents first; none is no segment."""
+    """Every segment below `parent` with its depth, parents first."""
     segments = parent.get("segments") if isinstance(parent, dict) else None
     if not isinstance(segments or [], list):
         raise AnnotationError(f"{where}: segments is no list")
@@ -70,10 +70,10 @@ def _segments(parent: Any, where: str, depth: int) -> Iterator[tuple[int, Any]]:
 
 
 def read_egosound(path: Path) -> AnnotationFile:
-    """EgoSound questions, each standing for the moment it asks about.
+    """EgoSound questions, each as an action at the moment it asks about.
 
-    A timestamp is `00:10 - 00:11`; a single `00:40` is that second. Several questions about one
-    moment are several actions, as in the paper; a question whose timestamp cannot be read is left
+    A timestamp is `00:10 - 00:11`; a single `00:40` lasts one second. Several questions about one
+    moment are several actions, as in the paper; a question with an unreadable timestamp is left
     out and counted.
     """
     rows, unreadable = [], 0
@@ -92,10 +92,10 @@ def read_egosound(path: Path) -> AnnotationFile:
 
 
 def read_corrections(path: Path) -> AnnotationFile:
-    """What people corrected in a run, as `earmark export --format corrections` writes it.
+    """The corrections of a run, as `earmark export --format corrections` writes them.
 
-    What is right, reworded or missed is an action; what is wrong is none, and its recording is
-    still one that was looked at.
+    The verdicts right, reworded and missed are actions; wrong is not, but its recording is
+    included.
     """
     rows: list[AnnotationRow] = []
     durations: dict[str, float] = {}
@@ -140,14 +140,14 @@ def _items(path: Path) -> list[Any]:
 
 
 def read_elan(path: Path, *, tiers: Collection[str] = ()) -> AnnotationFile:
-    """ELAN annotations that are tied to the time line, named after the file.
+    """Time-aligned ELAN annotations; the recording is named after the file.
 
-    Annotations that only refer to another one have no time of their own and are passed over; those
-    between time slots that were never set are left out and counted.
+    Annotations that only refer to another one have no times and are skipped; those with unset time
+    slots are left out and counted.
 
     Args:
         path: an `.eaf` file.
-        tiers: the tiers to read, by name; all of them if none is named, and then a note says so.
+        tiers: names of the tiers to read; all if empty, and then a note says so.
     """
     try:
         document = ElementTree.parse(path).getroot()  # noqa: S314 - the user's own file
@@ -180,7 +180,7 @@ def read_elan(path: Path, *, tiers: Collection[str] = ()) -> AnnotationFile:
 
 
 def _elan_row(mark: ElementTree.Element, slots: Mapping[str, float], path: Path) -> AnnotationRow:
-    """The row of one annotation; nan for a time slot that was never set."""
+    """The row of one annotation; nan for an unset time slot."""
     key = mark.get("ANNOTATION_ID", "")
     start, end = (slots.get(mark.get(f"TIME_SLOT_REF{n}", ""), math.nan) for n in (1, 2))
     label = (mark.findtext("ANNOTATION_VALUE") or "").strip()
@@ -188,7 +188,7 @@ def _elan_row(mark: ElementTree.Element, slots: Mapping[str, float], path: Path)
 
 
 def _parse(text: str, place: str) -> Any:
-    """`text` as JSON, or an error that names the place."""
+    """`text` parsed as JSON; errors name the place."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -196,14 +196,14 @@ def _parse(text: str, place: str) -> Any:
 
 
 def _field(item: Any, name: str, where: str) -> Any:
-    """A field that must be there."""
+    """A required field; `AnnotationError` if it is missing."""
     if not isinstance(item, dict) or item.get(name) is None:
         raise AnnotationError(f"{where} has no {name}")
     return item[name]
 
 
 def _number(item: Any, name: str, where: str) -> float:
-    """A field that must be a finite number."""
+    """A required field as a finite number; `AnnotationError` otherwise."""
     found = _field(item, name, where)
     try:
         number = float(found)

@@ -1,4 +1,4 @@
-"""Which media belong to which annotations: they are matched by the name of the recording."""
+"""Matches media with annotations by the name of the recording."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from earmark.media.source import name_of
 def find_media(
     paths: Sequence[str | Path], *, wanted: Collection[str] | None = None
 ) -> dict[str, Source]:
-    """Recordings by name: the file's name without its suffix, the first chapter's of several.
+    """Recordings by name: the stem of the file, or of the first chapter.
 
-    `AnnotationError` where two of those `wanted` have one name; of all, if not said.
+    `AnnotationError` if two of `wanted` have the same name; None checks all.
     """
     found: dict[str, Source] = {}
     given = {str(path) for path in paths}
@@ -24,7 +24,7 @@ def find_media(
         if "://" not in source.uris[0] and not Path(source.uris[0]).is_file():
             if source.uris[0] in given:
                 raise AnnotationError(f"there are no media at {source.path}")
-            continue  # below a folder: a link that leads nowhere, or a folder that is shut
+            continue  # found in a folder: a broken link, or a folder that cannot be read
         name = Path(name_of(source.uris[0])).stem
         if name in found and (wanted is None or name in wanted):
             raise AnnotationError(
@@ -41,7 +41,11 @@ def reconcile(
     allow_missing: bool = False,
     what: str = "media",
 ) -> list[str]:
-    """The recordings both sides have, in the order of `annotated`; `what` is on the other side."""
+    """The recordings in both `annotated` and `available`, in the order of `annotated`.
+
+    `AnnotationError` if there are none, or if one is missing and `allow_missing` is not set;
+    `what` is the word for the available side in messages.
+    """
     here = set(available)
     common = [name for name in annotated if name in here]
     unheard = [name for name in annotated if name not in here]

@@ -1,4 +1,4 @@
-"""Reads annotation files: one reader per format, found by name or by looking inside."""
+"""Reads annotation files: one reader per format, chosen by name or detected from the content."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ READERS: Registry[Reader] = Registry(
 )
 """Every format by name. `epic` reads EPIC-KITCHENS-100, EPIC-SOUNDS and the train-split file.
 
-Those of other packages are read when they are named: only our own are found by looking inside.
+Formats of other packages must be named; only the built-in ones are detected from the content.
 """
 
 SUFFIXES = {".csv", ".txt", ".tsv", ".json", ".jsonl", ".eaf"}
-"""Files looked at when a folder is given."""
+"""Suffixes of the files that are read from a folder."""
 
 
 def read_annotations(
@@ -72,11 +72,11 @@ def read_annotations(
     durations: Mapping[str, float] | None = None,
     duration_source: str = "table",
 ) -> Annotations:
-    """The actions marked in `paths`: files, or folders searched for annotation files.
+    """The actions annotated in `paths`: files, or folders searched for annotation files.
 
-    Without a `format`, a name of `READERS`, each file is looked into: GoalStep files are read as
-    their steps, ELAN files with all their tiers; `elan:TIER,TIER` names some. `durations`, seconds
-    by recording, win over what the files say; `duration_source` is kept beside them.
+    `format` is a name of `READERS`; None detects it for each file: GoalStep files give steps, ELAN
+    files all tiers; `elan:TIER,TIER` chooses some. `durations`, seconds by recording, override
+    those in the files; `duration_source` says where they come from.
     """
     files = _files([paths] if isinstance(paths, Path) else list(paths))
     read = [read_file(file, format=format) for file in files]
@@ -88,7 +88,7 @@ def read_annotations(
 
 
 def read_action_length(text: str | Path) -> float | Survival:
-    """What `action_length` of a plan is, written as seconds or as a file or folder of marks."""
+    """The `action_length` of a plan, from a number of seconds or from annotation files."""
     try:
         return float(str(text))
     except ValueError:
@@ -116,7 +116,7 @@ def read_file(path: Path, *, format: str | None = None) -> AnnotationFile:  # no
 
 
 def detect(path: Path) -> str:
-    """The format of `path`, from its suffix and first lines; `AnnotationError` where none is."""
+    """The format of `path`, from its suffix and first lines; `AnnotationError` if unknown."""
     with path.open(encoding="utf-8-sig") as file:
         head = file.read(4096)
     suffix = path.suffix.lower()
@@ -128,7 +128,7 @@ def detect(path: Path) -> str:
 
 
 def _files(paths: list[Path]) -> list[Path]:
-    """The annotation files in `paths`, each once, folders searched in order of name."""
+    """The annotation files in `paths`, each once; folders are searched in order of name."""
     files: dict[Path, Path] = {}
     for path in paths:
         if not path.is_dir():
@@ -145,7 +145,7 @@ def _files(paths: list[Path]) -> list[Path]:
 
 
 def _refuse_repeated_stems(files: list[Path], read: list[AnnotationFile]) -> None:
-    """Raise if two files that name their recording by their own name have the same name."""
+    """Raise if two files whose recording is named after the file have the same stem."""
     owner: dict[str, Path] = {}
     for file, one in zip(files, read, strict=True):
         for name in one.recordings:

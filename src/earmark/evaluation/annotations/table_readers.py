@@ -1,7 +1,7 @@
-"""Annotations kept one row per line: data sets' own and generic CSV, DCASE frames, Audacity labels.
+"""Readers of annotations with one row per line: CSV, DCASE frames, Audacity labels.
 
-A CSV may be cut by commas, semicolons or tabs; with the latter two a decimal comma is a point. Its
-columns may come in any order and case, with more beside them.
+A CSV may be delimited by commas, semicolons or tabs; with the latter two, decimal commas are
+allowed. Columns may be in any order and case; additional columns are ignored.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FRAME = 0.1
 """Seconds of one row of a STARSS or DCASE file; the label resolution of those data sets."""
 
 _MAX_FRAME_DIGITS = 9
-"""Of the number of a frame: three years of them."""
+"""Digits of a frame number at most: enough for three years."""
 
 COLUMNS = {
     "epic": ("video_id", "start_timestamp", "stop_timestamp"),
@@ -36,13 +36,13 @@ COLUMNS = {
         "end_seconds_from_video_start",
     ),
 }
-"""By what columns each table is known: that of the recording, of the start and of the end first."""
+"""The columns that identify each format: those of recording, start and end first."""
 
 _CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d{1,2}(?:\.\d+)?)")
 
 
 def parse_time(text: str) -> float:
-    """A time written as `12.5`, `01:12.5` or `00:01:12.5`, in seconds; nan if it is none."""
+    """A time such as `12.5`, `01:12.5` or `00:01:12.5` in seconds; nan if it is not a time."""
     clock = _CLOCK.fullmatch(text.strip())
     if clock:
         hours, minutes, rest = clock.groups()
@@ -54,7 +54,7 @@ def parse_time(text: str) -> float:
 
 
 def detect(path: Path, head: str) -> str:
-    """The format that `head`, the beginning of a file, looks like; an error where none."""
+    """The format of a file that begins with `head`; `AnnotationError` if unknown."""
     lines = [line for line in head.splitlines() if line.strip()]
     if not lines:
         raise AnnotationError(
@@ -78,20 +78,20 @@ def detect(path: Path, head: str) -> str:
 def read_table(
     path: Path, *, columns: Sequence[str] = COLUMNS["csv"], note: str = ""
 ) -> AnnotationFile:
-    """A CSV with columns for recording, start, end and, if it likes, label and id."""
+    """A CSV with columns for recording, start, end and optionally label and id."""
     name, start, end, *_ = columns
     rows = []
     for row in csv_rows(path, (start, end), name=name):
         place = row[PLACE]
         times = _time(row[start], place), _time(row[end], place)
         key = row.get("narration_id") or row.get("annotation_id") or row.get("id") or ""
-        # Names and labels that come again and again are kept once.
+        # Repeated names and labels share one string.
         rows.append(AnnotationRow(intern(row[name]), *times, intern(_label(row)), place, key))
     return AnnotationFile(tuple(rows), notes=(note,) if note else ())
 
 
 def read_captaincook4d(path: Path) -> AnnotationFile:
-    """CaptainCook4D steps; those that were not carried out have no time, and are passed over."""
+    """CaptainCook4D steps; those that were not carried out have no times and are skipped."""
     file = read_table(path, columns=COLUMNS["captaincook4d"])
     done = tuple(row for row in file.rows if row.end >= 0)
     skipped = len(file.rows) - len(done)
@@ -108,7 +108,7 @@ def read_factory10k(path: Path) -> AnnotationFile:
 
 
 def _label(row: dict[str, str]) -> str:
-    """The label, the narration, the sound class, or verb and noun, whichever the file has."""
+    """The first of label, narration, sound class, activity, verb and noun, and description."""
     verb_and_noun = f"{row.get('verb', '')} {row.get('noun', '')}".strip()
     known = (row.get(column) for column in ("label", "narration", "class", "activity"))
     return next(filter(None, known), verb_and_noun or row.get("description", ""))
@@ -117,8 +117,8 @@ def _label(row: dict[str, str]) -> str:
 def read_frames(path: Path) -> AnnotationFile:
     """STARSS and DCASE frames: `frame, class, source, azimuth, elevation[, distance]`.
 
-    A frame is 100 ms. Frames of one class and source that follow one another are one event. The
-    recording is named after the file; the file does not say how long it is.
+    A frame is 100 ms. Consecutive frames of one class and source are one event. The recording is
+    named after the file, which does not contain its length.
     """
     frames: dict[tuple[str, str], set[int]] = {}
     for number, line in _lines(path):
@@ -140,9 +140,9 @@ def read_frames(path: Path) -> AnnotationFile:
 
 
 def read_audacity(path: Path) -> AnnotationFile:
-    """Audacity labels: `start TAB end TAB label`, one recording a file, named after the file.
+    """Audacity labels: `start TAB end TAB label`, one recording per file, named after the file.
 
-    Lines that begin with a backslash hold a frequency range and are passed over.
+    Lines that begin with a backslash contain a frequency range and are skipped.
     """
     rows = []
     for number, line in _lines(path):
@@ -157,22 +157,22 @@ def read_audacity(path: Path) -> AnnotationFile:
 
 
 def _label_times(line: str) -> tuple[float, float] | None:
-    """Start and end of an Audacity line (a decimal comma is a point), or None."""
+    """Start and end of an Audacity line, decimal commas allowed; None if it has none."""
     cells = [cell.replace(",", ".") for cell in line.split("\t")[:2]]
     times = [parse_time(cell) for cell in cells]
     return (times[0], times[1]) if len(times) == 2 and not any(map(math.isnan, times)) else None
 
 
 def _lines(path: Path) -> list[tuple[int, str]]:
-    """The lines of a file that hold something, with their numbers."""
+    """The lines of a file that are not empty, with their numbers."""
     text = path.read_text(encoding="utf-8-sig")
     return [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
 
 
 def read_durations(path: Path) -> dict[str, float]:
-    """Seconds by recording, from a CSV with a `duration` column and one that names the recording.
+    """Seconds by recording, from a CSV with the columns `duration` and `recording`.
 
-    The name stands under `recording` or `video_id` (EPIC's `EPIC_100_video_info.csv`).
+    `video_id` may stand for `recording`, as in EPIC's `EPIC_100_video_info.csv`.
     """
     durations: dict[str, float] = {}
     with read_errors(path):
@@ -191,7 +191,7 @@ def read_durations(path: Path) -> dict[str, float]:
 
 @contextmanager
 def read_errors(path: Path) -> Iterator[None]:
-    """Say in one line what is wrong with a file that cannot be read."""
+    """Turn errors of reading the file at `path` into an `AnnotationError` of one line."""
     try:
         yield
     except OSError as error:
@@ -205,13 +205,13 @@ def read_errors(path: Path) -> Iterator[None]:
 
 
 PLACE = " place"
-"""Where a row stands, kept under a name that no column has: `file.csv line 12`."""
+"""The key of a row's position, `file.csv line 12`; no column has this name."""
 
 
 def csv_rows(path: Path, times: Sequence[str], *, name: str = "") -> Iterator[dict[str, str]]:
     """Every row of a CSV by column, cells stripped, with its `PLACE`.
 
-    The columns of `times` and the column `name` must be there once, and no row lack one.
+    The columns of `times` and the column `name` must exist once, and no row may lack one.
     """
     needed = (name, *times) if name else times
     with path.open(encoding="utf-8-sig", newline="") as file:
@@ -241,18 +241,18 @@ def csv_rows(path: Path, times: Sequence[str], *, name: str = "") -> Iterator[di
 
 
 def _delimiter(header: str) -> str:
-    """The mark that cuts the cells of a CSV whose first line is `header`."""
+    """The delimiter of a CSV whose first line is `header`."""
     return max(",;\t", key=header.count)
 
 
 def _columns(cells: Sequence[str]) -> list[str]:
-    """The names of the columns, in small letters; those without a name are known by their place."""
+    """The names of the columns in lower case; unnamed columns are numbered."""
     names = [cell.strip().lower() for cell in cells]
     return [name or f" {place}" for place, name in enumerate(names)]
 
 
 def _time(text: str, place: str) -> float:
-    """`text` in seconds, or an error that names the row."""
+    """`text` in seconds; errors name the row."""
     time = parse_time(text)
     if math.isnan(time):
         raise AnnotationError(f"{place}: {text!r} is no time; write seconds or hh:mm:ss.sss")

@@ -1,1 +1,1 @@
-"""Pure functions from references and picks to counts, and what counts are worth."""
+"""Pure functions from references and picks to counts, and tests of significance."""

@@ -1,4 +1,4 @@
-"""Matching found boundaries and events with annotated ones: counts, and F1 from the counts."""
+"""Matches boundaries and events with annotated ones: counts, and F1 from the counts."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ ONSET_COLLAR = 0.5
 """Seconds an event's onset may be away; the paper's, wider than DCASE's 0.2 s."""
 
 ROUNDING = 1e-9
-"""Seconds that the arithmetic of times is forgiven: exactly one tolerance apart is a match."""
+"""Seconds of rounding error allowed, so that exactly one tolerance apart is a match."""
 
 
 @dataclass(frozen=True, slots=True)
 class MatchCounts(Addable):
-    """Matches between what is annotated and what was found; adds up over recordings.
+    """Matches between annotated and detected items; can be added over recordings.
 
     >>> (MatchCounts(3, 4, 6) + MatchCounts(1, 2, 0)).recall
     0.6666666666666666
@@ -32,18 +32,18 @@ class MatchCounts(Addable):
     hits: int = 0
     """Pairs matched."""
     reference: int = 0
-    """Annotated."""
+    """Annotated items."""
     found: int = 0
-    """Found, rightly or wrongly."""
+    """Detected items, right or wrong."""
 
     precision = Ratio("hits", "found")
-    """Share of the found that match."""
+    """Share of the detected items that match."""
     recall = Ratio("hits", "reference")
-    """Share of the annotated that were found."""
+    """Share of the annotated items that were detected."""
 
     @property
     def f1(self) -> float:
-        """Harmonic mean of precision and recall; nan if there is neither reference nor find."""
+        """Harmonic mean of precision and recall; nan if both sides are empty."""
         return share(2 * self.hits, self.reference + self.found)
 
 
@@ -53,7 +53,7 @@ def boundaries(spans: Sequence[Span]) -> list[float]:
 
 
 def even_segments(count: int, duration: float) -> list[Span]:
-    """As many segments of equal length, with a gap between any two, so that each has two ends.
+    """`count` segments of equal length, with gaps of that length between them.
 
     >>> [(span.start, span.end) for span in even_segments(3, 60.0)]
     [(0.0, 10.0), (20.0, 30.0), (40.0, 50.0)]
@@ -65,9 +65,9 @@ def even_segments(count: int, duration: float) -> list[Span]:
 def match_boundaries(
     reference: Sequence[float], found: Sequence[float], *, tolerance: float
 ) -> MatchCounts:
-    """Boundaries matched nearest pair first, each used once, at most `tolerance` seconds apart.
+    """Match boundaries at most `tolerance` seconds apart, nearest pair first, each used once.
 
-    F1 rises with the number of boundaries found, so compare only at equal counts:
+    F1 rises with the number of boundaries, so compare systems only at equal counts, as
     `compare_boundaries` does.
     """
     truth, guesses = np.sort(reference), np.sort(found)
@@ -93,9 +93,9 @@ def compare_boundaries(
     *,
     tolerances: Sequence[float] = TOLERANCES,
 ) -> dict[str, dict[float, MatchCounts]]:
-    """Boundary hits of several systems at each tolerance.
+    """Boundary matches of several systems at each tolerance.
 
-    All of them emit as many segments: one could win by emitting more.
+    All systems must have the same number of segments, since more segments raise F1.
     """
     segments = {name: len(spans) for name, spans in systems.items()}
     if len(set(segments.values())) > 1:
@@ -111,10 +111,10 @@ def compare_boundaries(
 def match_events(
     reference: Sequence[Action], found: Sequence[Action], *, collar: float = ONSET_COLLAR
 ) -> MatchCounts:
-    """Sound events of the same label whose onsets lie at most `collar` seconds apart.
+    """Match sound events of the same label whose onsets are at most `collar` seconds apart.
 
-    As many as can be matched at once, each used once. All collars being equal, taking both sides
-    in order of onset and dropping whichever is too early is the largest matching there is.
+    The matching is the largest possible, each event used once. Since all collars are equal, going
+    through both sides in order of onset and dropping the earlier unmatched one finds it.
     """
     return sum(match_by_class(reference, found, collar=collar).values(), MatchCounts())
 
@@ -122,7 +122,7 @@ def match_events(
 def match_by_class(
     reference: Sequence[Action], found: Sequence[Action], *, collar: float = ONSET_COLLAR
 ) -> dict[str, MatchCounts]:
-    """`match_events` for each label by itself, for a mean over classes."""
+    """`match_events` for each label separately, for a mean over classes."""
     counts = {}
     for label in sorted({event.label for event in (*reference, *found)}):
         marked, guesses = (

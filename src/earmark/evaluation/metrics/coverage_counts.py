@@ -1,4 +1,4 @@
-"""What a choice of windows is worth: counts that add up over recordings, and their ratios.
+"""Coverage of a choice of windows: counts that can be added over recordings, and their ratios.
 
 Every function is pure and takes the reference (the annotated actions) first. Counts are added
 before a ratio is taken. A ratio over nothing is `nan`; `or_dash` writes it as a dash, never as 0.
@@ -22,12 +22,12 @@ from earmark.timeline import FloatArray, IndexArray, Span, merge
 
 
 def share(part: float, whole: float) -> float:
-    """`part / whole`; nan when there is no whole."""
+    """`part / whole`; nan if `whole` is 0."""
     return part / whole if whole else math.nan
 
 
 def or_dash(value: float, spec: str = ".1f") -> str:
-    """`value` as text; a dash where it is nan.
+    """`value` as text; a dash for nan.
 
     >>> or_dash(48.8), or_dash(float("nan"))
     ('48.8', '—')
@@ -37,7 +37,7 @@ def or_dash(value: float, spec: str = ".1f") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Addable:
-    """What was counted on one recording, to be added to another's field by field."""
+    """Counts of one recording, which can be added field by field to those of another."""
 
     def __add__(self, other: Self) -> Self:
         names = [field.name for field in fields(self)]
@@ -45,7 +45,7 @@ class Addable:
 
 
 class Ratio:
-    """One count of a recording, or of several added up, over another; nan where that is 0."""
+    """A property: one field divided by another; nan if that is 0."""
 
     def __init__(self, part: str, whole: str) -> None:
         self.part, self.whole = part, whole
@@ -56,7 +56,7 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class CoverageCounts(Addable):
-    """What some calls came to; add recordings up, then ask for shares.
+    """Coverage counts; add those of several recordings before taking ratios.
 
     >>> both = CoverageCounts(100, 25, 40, 20, 15) + CoverageCounts(50, 12, 0, 0, 0)
     >>> round(both.cost, 3), both.coverage
@@ -69,28 +69,28 @@ class CoverageCounts(Addable):
     """Windows picked."""
     actions: int = 0
     covered: float = 0
-    """Actions that some picked window overlaps; a fraction where it is a mean over choices."""
+    """Actions that overlap a picked window; may be a fraction as a mean over several choices."""
     strict: float = 0
-    """Actions that hold the representative instant of some picked window."""
+    """Actions that contain the instant of a picked window."""
 
     cost = Ratio("calls", "windows")
     """Share of the windows that were called."""
     coverage = Ratio("covered", "actions")
-    """Share of the actions that were touched."""
+    """Share of the actions that overlap a picked window."""
     strict_coverage = Ratio("strict", "actions")
-    """Share of the actions whose inside a representative instant fell on."""
+    """Share of the actions that contain the instant of a picked window."""
 
 
 def window_range(
     reference: Sequence[Action], windows: int, length: float
 ) -> tuple[IndexArray, IndexArray]:
-    """The first window each action touches, and the one after its last, as positions.
+    """The index of the first window that each action overlaps, and of the one after its last.
 
     Overlap is half-open on both sides. With 4 s windows, and `windows` of them:
 
         action [4, 8.5)  ->  1, 3        action [3.9, 4)  ->  0, 1
 
-    What lies past the grid, or lasts no time at all, touches nothing: both positions are the same.
+    An action past the grid or of zero length overlaps nothing: both indices are the same.
     """
     edges = np.arange(windows + 1) * length
     starts = np.array([action.start for action in reference], dtype=float)
@@ -127,9 +127,9 @@ def is_covered(
 
 
 def count_touched(reference: Sequence[Action], spans: Sequence[Span | Pick]) -> int:
-    """Actions that one of `spans` overlaps; these are apart, and in order.
+    """The number of actions that overlap one of `spans`, which are disjoint and in order.
 
-    So only the first to end after an action's start can be the one; past the last there is none.
+    It is enough to test the first span that ends after the start of an action.
     """
     starts = np.array([*(span.start for span in spans), np.inf])
     ends = np.array([span.end for span in spans])
@@ -138,7 +138,7 @@ def count_touched(reference: Sequence[Action], spans: Sequence[Span | Pick]) -> 
 
 
 def holds_instant(reference: Sequence[Action], instants: FloatArray) -> FloatArray:
-    """1.0 for each action that one of `instants` falls inside, else 0.0."""
+    """1.0 for each action that contains one of `instants`, else 0.0."""
     ordered = np.sort(np.asarray(instants, dtype=float))
     starts = np.array([action.start for action in reference], dtype=float)
     ends = np.array([action.end for action in reference], dtype=float)
@@ -148,7 +148,7 @@ def holds_instant(reference: Sequence[Action], instants: FloatArray) -> FloatArr
 def count_covered(
     reference: Sequence[Action], picks: Sequence[Pick], *, windows: int, length: float
 ) -> CoverageCounts:
-    """What `picks` on a grid of `windows` windows of `length` seconds come to."""
+    """The coverage counts of `picks` on a grid of `windows` windows of `length` seconds."""
     chosen = np.array([pick.window for pick in picks], dtype=np.intp)
     instants = np.array([pick.instant for pick in picks], dtype=float)
     reached = is_covered(reference, chosen, windows=windows, length=length).sum()
@@ -158,7 +158,7 @@ def count_covered(
 
 @dataclass(frozen=True, slots=True)
 class OccupancyCounts(Addable):
-    """How full a recording's windows are; adds up over recordings."""
+    """Occupancy of a recording's windows; can be added over recordings."""
 
     windows: int = 0
     """Windows of the grid, the last one padded."""
@@ -170,13 +170,13 @@ class OccupancyCounts(Addable):
     occupancy = Ratio("occupied", "windows")
     """Share of windows that touch an action."""
     actions_per_window = Ratio("overlaps", "windows")
-    """Actions that touch a window, on average over all windows."""
+    """Mean number of actions that overlap a window."""
 
 
 def count_occupied(
     reference: Sequence[Action], duration: float, *, window: float
 ) -> OccupancyCounts:
-    """How full `duration` seconds are, in windows of `window` seconds."""
+    """Occupancy counts of a recording of `duration` seconds in windows of `window` seconds."""
     windows = Grid(window).count(duration)
     overlaps = count_overlaps(reference, windows, window=window)
     return OccupancyCounts(windows, int((overlaps > 0).sum()), int(overlaps.sum()))
@@ -184,46 +184,46 @@ def count_occupied(
 
 @dataclass(frozen=True, slots=True)
 class EpisodeCounts(Addable):
-    """What the episodes of a gate come to, in seconds and in calls; adds up over recordings."""
+    """Time and calls of a gate's episodes; can be added over recordings."""
 
     seconds: float = 0.0
     """Length of the recordings."""
     kept: float = 0.0
     """Seconds inside an episode."""
     episodes: int = 0
-    """Episodes, those that touch joined into one."""
+    """Number of episodes after merging those that touch."""
     windows: int = 0
     """Windows of the grid: what a full scan would cost, in calls."""
     calls: int = 0
-    """Windows of the grid an episode touches: the calls it really costs."""
+    """Windows of the grid that an episode overlaps: the real number of calls."""
     charged: float = 0.0
-    """Calls a duration account would charge: seconds kept over seconds of a window."""
+    """Calls by duration: seconds kept divided by seconds of a window."""
     actions: int = 0
     reached: int = 0
     """Actions that overlap an episode."""
 
     retained = Ratio("kept", "seconds")
-    """Share of the time that is kept."""
+    """Share of the time inside an episode."""
 
     @property
     def reduction(self) -> float:
-        """Share of the time that is thrown away; nan for no time."""
+        """Share of the time that is discarded; nan for no time."""
         return 1 - self.retained
 
     recall = Ratio("reached", "actions")
-    """Share of the actions an episode touches."""
+    """Share of the actions that overlap an episode."""
     cost = Ratio("calls", "windows")
     """Share of the windows that must be called."""
     undercount = Ratio("calls", "charged")
-    """Calls really needed for one call a duration account would charge."""
+    """Real calls per call by duration."""
 
 
 def count_kept(
     reference: Sequence[Action], episodes: Sequence[Span], duration: float, *, window: float
 ) -> EpisodeCounts:
-    """What `episodes` of a recording of `duration` seconds keep, reach and cost.
+    """Time, recall and calls of the `episodes` of a recording of `duration` seconds.
 
-    Episodes are cut at the end of the recording; those that touch one another count as one.
+    Episodes are cut at the end of the recording; those that touch count as one.
     """
     cut = [Span(span.start, min(span.end, duration)) for span in episodes if span.start < duration]
     joined = merge(span for span in cut if span.duration > 0)
@@ -233,11 +233,11 @@ def count_kept(
 
 
 def calls_saved(cost: float, coverage: float, baseline: Sequence[tuple[float, float]]) -> float:
-    """Share of calls saved against a baseline that reaches the same coverage.
+    """Share of calls saved against a baseline with the same coverage.
 
-    `baseline` is its curve as (cost, coverage) points, read as straight lines between them. Where
-    several costs reach the coverage the cheapest counts. nan where the baseline cannot be read:
-    coverage below its cheapest point or above its best, or no cost at all.
+    `baseline` is a curve of (cost, coverage) points, interpolated linearly. If several costs reach
+    the coverage, the lowest counts. nan if the baseline has no such point: coverage below its
+    cheapest point or above its best, or a cost of 0.
     """
     points = sorted(point for point in baseline if not any(map(math.isnan, point)))
     needed = [low for low, reached in points[:1] if reached == coverage]
@@ -252,10 +252,10 @@ def calls_saved(cost: float, coverage: float, baseline: Sequence[tuple[float, fl
 
 @dataclass(frozen=True, slots=True)
 class ForecastCounts(Addable):
-    """Forecast against outcome; adds up over recordings."""
+    """Forecast against outcome; can be added over recordings."""
 
     recordings: int = 0
-    """Recordings with actions, and some foreseen."""
+    """Recordings with actions and with expected actions."""
     expected: float = 0.0
     """Actions expected to be covered."""
     covered: float = 0.0
@@ -270,17 +270,17 @@ class ForecastCounts(Addable):
 
     @property
     def bias(self) -> float:
-        """Forecast minus coverage over all recordings together; positive promises too much."""
+        """Forecast minus coverage over all recordings together; positive if too optimistic."""
         return self.forecast - share(self.covered, self.actions)
 
     error = Ratio("absolute", "recordings")
-    """Mean over recordings of the absolute error of the forecast."""
+    """Mean absolute error of the forecast over recordings."""
 
 
 def forecast_error(counts: CoverageCounts, *, expected: float, foreseen: float) -> ForecastCounts:
-    """How far `expected / foreseen` actions were from the coverage of one recording.
+    """The error of the forecast `expected / foreseen` against the coverage of one recording.
 
-    A recording without actions, or in which none was foreseen, counts for nothing.
+    All counts are 0 for a recording without actions or without expected actions.
     """
     if not counts.actions or not foreseen > 0:
         return ForecastCounts()

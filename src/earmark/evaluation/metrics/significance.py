@@ -1,4 +1,4 @@
-"""How far a difference can be trusted: paired tests, intervals over recordings, correlation."""
+"""Statistical tests: paired comparisons, intervals over recordings, correlation."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from earmark.timeline import FloatArray
 Values = Sequence[float] | FloatArray
 
 EXACT_PAIRS = 100
-"""Pairs up to which the signed-rank test is exact; beyond, the normal curve is as good."""
+"""Pairs up to which the signed-rank test is exact; beyond, the normal approximation is as good."""
 
 TIE = 1e-12
-"""Differences smaller than this are ties: the noise of adding floats."""
+"""Differences smaller than this are ties: rounding errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Paired:
 
     @property
     def record(self) -> str:
-        """Recordings won, lost and tied, as tables print them."""
+        """Recordings won, lost and tied, as `wins/losses/ties`."""
         return f"{self.wins}/{self.losses}/{self.ties}"
 
 
@@ -62,18 +62,18 @@ def compare_paired(
 
 
 def _wilcoxon(gains: FloatArray) -> float:
-    """The p-value of the signed-rank test; ties of the pair are dropped, as in the paper's W/L/T.
+    """The p-value of the signed-rank test; zero gains are dropped, as in the paper's W/L/T.
 
-    Exact up to `EXACT_PAIRS` pairs, also where gains tie in size (SciPy's exact test forbids it):
-    all signs are equally likely, so count the ways to reach each sum of ranks. Gains are rounded
-    to ten places first, so that equal ones reached by different sums share a rank.
+    Exact up to `EXACT_PAIRS` pairs, also if gains tie in size (which SciPy's exact test does not
+    allow): all signs are equally likely, so the distribution of rank sums is enumerated. Gains are
+    rounded to ten places first, so that rounding errors do not separate ties.
     """
     differing = np.round(gains[gains != 0], 10)
     if len(differing) == 0:
         return 1.0
     if len(differing) > EXACT_PAIRS:
         return float(stats.wilcoxon(differing, method="asymptotic").pvalue)
-    # Doubled: halves become whole.
+    # Doubled, so that half ranks become whole numbers.
     ranks = np.rint(2 * stats.rankdata(np.abs(differing))).astype(int)
     chances = np.ones(1)
     for rank in ranks.tolist():
@@ -87,8 +87,7 @@ def bootstrap_ratio(
 ) -> tuple[float, float]:
     """Percentile interval of `sum(parts) / sum(wholes)`, recordings drawn with replacement.
 
-    A recording whose whole is 0 has nothing to say and is not drawn; nan for fewer than two others,
-    which say nothing of how far recordings differ.
+    A recording whose whole is 0 is left out; nan if fewer than two remain.
     """
     part, whole = np.asarray(parts, dtype=float), np.asarray(wholes, dtype=float)
     part, whole = part[whole > 0], whole[whole > 0]
@@ -103,7 +102,7 @@ def bootstrap_ratio(
 
 @lru_cache(maxsize=4)
 def _draws(count: int, draws: int, seed: int) -> FloatArray:
-    """How often each of `count` recordings is drawn, one row per draw; not to be written to."""
+    """How often each of `count` recordings is drawn, one row per draw; read-only."""
     rng = np.random.default_rng(seed)
     drawn = rng.multinomial(count, np.full(count, 1 / count), size=draws).astype(np.float32)
     drawn.setflags(write=False)
@@ -133,7 +132,7 @@ def welch(first: Values, second: Values) -> Difference:
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """How two quantities go together over recordings; nan where one of them does not vary."""
+    """Correlation of two quantities over recordings; nan if one of them is constant."""
 
     recordings: int
     pearson: float
