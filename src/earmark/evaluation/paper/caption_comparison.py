@@ -1,9 +1,9 @@
-"""Whether captions name what is done: one set of moments, asked about in several ways.
+"""Naming accuracy of captions: one set of moments, captioned in several variants.
 
     stimuli (annotated actions) ──▶ variants (full frame, hands, sounds, tokens) ──▶ ask ──▶ named?
 
-Every variant is asked about the same moments, so two of them are held against each other pair by
-pair, by McNemar's exact test.
+Every variant captions the same moments, so two variants are compared in pairs by McNemar's exact
+test.
 """
 
 from __future__ import annotations
@@ -40,27 +40,27 @@ from earmark.media import Frame, Recording
 from earmark.timeline import Span
 
 TOKENS = 1024
-"""Visual tokens of a call unless a variant says otherwise."""
+"""Visual tokens of a call unless a variant sets another number."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaptionVariant:
-    """One way of asking."""
+    """One way to ask for a caption."""
 
     name: str
     tokens: int = TOKENS
     crops_hands: bool = False
-    """Show what the hands reach instead of the full frame."""
+    """Show a crop around the hands instead of the full frame."""
     mentions_sounds: bool = False
-    """Say in the prompt what is heard."""
+    """Name the sounds in the prompt."""
     is_deployed: bool = False
-    """Show the frame a run would choose instead of the one in the middle of the action."""
+    """Show the frame that a run would choose instead of the middle of the action."""
 
 
 def list_variants(
     *, tokens: Sequence[int] = (), hands: bool = False, sounds: bool = False, base: int = TOKENS
 ) -> list[CaptionVariant]:
-    """The full frame first, then every variant asked for: one thing changes at a time."""
+    """The full frame, then every requested variant; each differs from it in one setting."""
     made = [CaptionVariant("full frame", base)]
     made += [CaptionVariant("hand crop", base, crops_hands=True)] if hands else []
     made += [CaptionVariant("sounds told", base, mentions_sounds=True)] if sounds else []
@@ -69,17 +69,17 @@ def list_variants(
 
 
 Crop = Callable[[Frame], Frame | None]
-"""Cuts a frame to its hands; None where it finds none."""
+"""Crops a frame to its hands; None if it finds none."""
 
 Tags = Callable[[Recording, Sequence[Span]], list[tuple[str, ...]]]
-"""What is heard in each span, in words."""
+"""Names of the sounds in each span."""
 
 VariantProgress = Callable[[str, int, int], None]
-"""Called with the variant at work, how many of its stimuli are done and how many there are."""
+"""Called with the name of the variant, the number of finished stimuli, and of all stimuli."""
 
 
 def tag_sounds(recording: Recording, spans: Sequence[Span]) -> list[tuple[str, ...]]:
-    """What is heard, by the AudioSet head that is here: the paper's BEATs first, YAMNet last."""
+    """Sound names by the first installed AudioSet model: the paper's BEATs first, YAMNet last."""
     namer = sound_namer(True, None)
     assert namer is not None, "it is wanted"
     return namer.encoder.tags(recording, spans)
@@ -87,7 +87,7 @@ def tag_sounds(recording: Recording, spans: Sequence[Span]) -> list[tuple[str, .
 
 @dataclass(frozen=True, slots=True)
 class CaptionTools:
-    """What asking takes: whom, how, and where answers are kept."""
+    """What captioning needs: the captioner, its settings, and the log of captions."""
 
     captioner: Captioner
     prompt: Prompt = field(default_factory=Prompt)
@@ -96,66 +96,66 @@ class CaptionTools:
     tags: Tags = tag_sounds
     answer_tokens: int = 256
     blur: FaceBlur | None = None
-    """What is blurred in what is sent; nothing if None."""
+    """Blurs faces in the frames that are sent; None for no blur."""
     log: CaptionLog = field(default_factory=CaptionLog)
-    """What is answered there already is not asked again."""
+    """Requests with a caption in the log are not asked again."""
     progress: VariantProgress = lambda *_: None
     instants: Mapping[Stimulus, float] = field(default_factory=dict)
-    """When a run would look at each stimulus, for variants of the deployed frame."""
+    """The time a run would show of each stimulus, for variants of the deployed frame."""
     has_hands: bool = False
-    """Whether hands can be found."""
+    """Whether the hand crop was requested."""
     has_sounds: bool = False
-    """Whether sounds can be named."""
+    """Whether sounds in the prompt were requested."""
 
     def moment(self, stimulus: Stimulus, variant: CaptionVariant) -> float:
-        """When the picture that `variant` shows of `stimulus` was taken."""
+        """The time of the frame that `variant` shows of `stimulus`."""
         own = self.instants.get(stimulus) if variant.is_deployed else None
         return stimulus.time if own is None else own
 
 
 @dataclass(frozen=True, slots=True)
 class VariantScore:
-    """How one variant did."""
+    """The result of one variant."""
 
     variant: CaptionVariant
     captions: Mapping[Stimulus, Caption]
     noun_named: Mapping[Stimulus, bool]
-    """Whether its caption says the noun of each stimulus."""
+    """Whether the caption of each stimulus names its noun."""
     verb_named: Mapping[Stimulus, bool]
     noun_p: float
-    """McNemar against the first variant on what both answered; nan for the first itself."""
+    """McNemar's p against the first variant on stimuli with both captions; nan for the first."""
     verb_p: float
     failures: tuple[str, ...]
-    """Why calls have no answer, a line each; they count neither for nor against."""
+    """Reasons of failed calls, one line each; they count neither as named nor as unnamed."""
 
     @property
     def nouns(self) -> NamingCounts:
-        """How often the noun is said."""
+        """How often the noun is named."""
         return NamingCounts.of(self.noun_named.values())
 
     @property
     def verbs(self) -> NamingCounts:
-        """How often the verb is said."""
+        """How often the verb is named."""
         return NamingCounts.of(self.verb_named.values())
 
     @property
     def failed(self) -> int:
-        """Calls without an answer."""
+        """The number of failed calls."""
         return len(self.failures)
 
     @property
     def uncropped(self) -> int:
-        """Frames shown whole because no hand was found."""
+        """The number of frames shown in full because no hand was found."""
         return sum(caption.is_whole for caption in self.captions.values())
 
     @property
     def prompt_tokens(self) -> float:
-        """Mean of a call; nan where the server does not say."""
+        """Mean prompt tokens of a call; nan if the server does not report them."""
         said = [caption.prompt_tokens for caption in self.captions.values()]
         return mean(tokens for tokens in said if tokens is not None)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; null where nothing was answered or there is no comparison."""
+        """The score as JSON values; null for nan."""
         names = ("variant", "tokens", "hand_crop", "sounds_told", "deployed_frame")
         values = {
             **dict(zip(names, astuple(self.variant), strict=True)),
@@ -182,18 +182,18 @@ def compare(
     nouns: Vocabulary,
     verbs: Vocabulary,
 ) -> list[VariantScore]:
-    """Ask about every stimulus in every way; one score per variant, held against the first.
+    """Caption every stimulus in every variant; one score per variant, compared with the first.
 
-    All that can be missing is looked for before the first call.
+    Everything needed is checked before the first call.
 
     Raises:
         AnnotationError: a stimulus has no recording, or lies outside it.
-        CallError: the model cannot be asked. A single failed call is counted, not raised.
-        ModelMissing: a variant needs a network whose weights are not here.
+        CallError: the model cannot be reached. A single failed call is counted, not raised.
+        ModelMissing: a variant needs a network whose weights are missing.
     """
     check_inside(stimuli, recordings)
     if any(variant.crops_hands for variant in variants):
-        tools.crop(Frame(0.0, np.zeros((64, 64, 3), np.uint8)))  # its weights, or what is amiss
+        tools.crop(Frame(0.0, np.zeros((64, 64, 3), np.uint8)))  # raises without its weights
     tools.captioner.check()
     heard: dict[Stimulus, tuple[str, ...]] = {}
     if any(variant.mentions_sounds for variant in variants):
@@ -215,7 +215,7 @@ def compare(
 def _tag_stimuli(
     stimuli: Sequence[Stimulus], recordings: Mapping[str, Recording], tools: CaptionTools
 ) -> dict[Stimulus, tuple[str, ...]]:
-    """What is heard around each stimulus; every recording is listened to once."""
+    """The sound names around each stimulus; every recording is decoded once."""
     heard: dict[Stimulus, tuple[str, ...]] = {}
     for name in dict.fromkeys(each.recording for each in stimuli):
         own = [each for each in stimuli if each.recording == name]
@@ -228,7 +228,7 @@ def _tag_stimuli(
 
 @dataclass(slots=True)
 class _VariantRun:
-    """One variant asked about all stimuli."""
+    """One variant on all stimuli."""
 
     variant: CaptionVariant
     tools: CaptionTools
@@ -237,12 +237,12 @@ class _VariantRun:
     captions: dict[Stimulus, Caption] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
     _about: dict[str, list[Stimulus]] = field(default_factory=dict)
-    """By identity: actions around the same moment may be one question."""
+    """By request identity: actions around the same moment may share a request."""
     _whole: set[str] = field(default_factory=set)
     _count: int = 0
 
     def ask(self, stimuli: Sequence[Stimulus]) -> None:
-        """Ask about each that has no answer yet; frames are decoded as calls come free."""
+        """Ask about each stimulus without a caption; frames are decoded just before their call."""
         self._count = len(stimuli)
         waiting: dict[str, Request] = {}
         for each in stimuli:
@@ -262,16 +262,16 @@ class _VariantRun:
             self.failures += [f"stopped: {tally.stopped}"] * left
 
     def begin(self, request: Request) -> None:
-        """Nothing to note: what is not answered is asked again next time."""
+        """Do nothing: unanswered requests are asked again in the next run."""
 
     withdraw = lost = begin
 
     def together(self) -> AbstractContextManager[None]:
-        """Nothing is gained by it here."""
+        """Do nothing: the log has no transactions."""
         return nullcontext()
 
     def answered(self, request: Request, answer: Answer) -> None:
-        """Keep what the model said, for all stimuli it is about."""
+        """Log the caption for all stimuli of the request."""
         caption = Caption(
             variant=self.variant.name,
             stimulus=self._about[request.identity][0],
@@ -286,7 +286,7 @@ class _VariantRun:
         self._report()
 
     def failed(self, failure: Failure) -> None:
-        """Count the stimuli that stay without a caption."""
+        """Record the reason for all stimuli of the request."""
         self.failures += [failure.reason] * len(self._about[failure.request.identity])
         self._report()
 
@@ -299,7 +299,7 @@ class _VariantRun:
             self.captions[each] = replace(caption, variant=self.variant.name, stimulus=each)
 
     def _shown(self, waiting: Sequence[Request]) -> Iterator[Request | Failure]:
-        """The requests with their frames; one whose frame cannot be decoded has failed."""
+        """The requests with their frames; a `Failure` if a frame cannot be decoded."""
         for request in waiting:
             stimulus = self._about[request.identity][0]
             try:
@@ -314,7 +314,7 @@ class _VariantRun:
             yield request.showing([frame])
 
     def _request(self, each: Stimulus) -> Request:
-        """A variant that shows another picture is another question: its name is in the identity."""
+        """The request for a stimulus; a cropped frame has the variant's name in its identity."""
         key, tags = self.recordings[each.recording].key, self.heard.get(each, ())
         times = (self.tools.moment(each, self.variant),)
         return Request(
@@ -334,7 +334,7 @@ class _VariantRun:
 def show(
     recording: Recording, at: float, variant: CaptionVariant, crop: Crop
 ) -> tuple[Frame, bool]:
-    """What `variant` shows of the moment `at`, and whether that is whole for want of a hand."""
+    """The frame that `variant` shows at `at`, and whether no hand was found to crop to."""
     (frame,) = recording.frames([at])
     if not variant.crops_hands:
         return frame, False
@@ -343,6 +343,6 @@ def show(
 
 
 def compare_named(first: Mapping[Stimulus, bool], second: Mapping[Stimulus, bool]) -> float:
-    """McNemar's exact p on the stimuli both answered."""
+    """McNemar's exact p on the stimuli that both have captions for."""
     pairs = [(first[each], second[each]) for each in first.keys() & second.keys()]
     return mcnemar(pairs.count((True, False)), pairs.count((False, True)))

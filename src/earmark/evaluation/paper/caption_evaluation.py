@@ -1,4 +1,4 @@
-"""`evaluate_captions`: whether captions name what is done, from files to scores and a page."""
+"""`evaluate_captions`: naming accuracy of captions, from files to scores and a page."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from earmark.reporting.text_format import counted
 from earmark.selection.notebook import escape
 
 ACROSS = 320
-"""Pixels across of the largest picture on the page."""
+"""Width in pixels of the largest picture on the page."""
 
 TITLE = "Do captions name what is done?"
 
@@ -56,7 +56,7 @@ STYLE = """
 
 @dataclass(frozen=True, slots=True)
 class CaptionEvaluationPlan:
-    """Every choice of an evaluation of captions but whom to ask."""
+    """Every setting of an evaluation of captions except the captioner."""
 
     actions: Path
     """A CSV with recording, start, end, noun and verb, or EPIC-KITCHENS' own."""
@@ -66,16 +66,16 @@ class CaptionEvaluationPlan:
     verbs: Path
     """A CSV of verb classes."""
     stimuli: int = 200
-    """Actions to ask about, drawn at random."""
+    """Number of actions to caption, drawn at random."""
     seed: int = 0
     base: int = TOKENS
     """Visual tokens of the full frame."""
     tokens: tuple[int, ...] = ()
-    """Other allowances to sweep."""
+    """Other numbers of visual tokens to test."""
     hands: bool = False
-    """Also show only what hands reach."""
+    """Also test the hand crop."""
     sounds: bool = False
-    """Also say what is heard."""
+    """Also test sounds in the prompt."""
 
     def __post_init__(self) -> None:
         smallest = min((self.base, *self.tokens))
@@ -84,7 +84,7 @@ class CaptionEvaluationPlan:
 
     @property
     def variants(self) -> list[CaptionVariant]:
-        """The ways of asking, the full frame first."""
+        """The variants, the full frame first."""
         return list_variants(
             tokens=self.tokens, hands=self.hands, sounds=self.sounds, base=self.base
         )
@@ -92,7 +92,7 @@ class CaptionEvaluationPlan:
 
 @dataclass(frozen=True, slots=True)
 class CaptionEvaluation:
-    """How every variant did, and all that is needed to show it."""
+    """The score of every variant, and what the page needs to show it."""
 
     scores: tuple[VariantScore, ...]
     recordings: dict[str, Recording] = field(repr=False)
@@ -102,15 +102,15 @@ class CaptionEvaluation:
 
     @property
     def failures(self) -> Counter[str]:
-        """How often calls failed, by reason."""
+        """The number of failed calls by reason."""
         return Counter(reason for score in self.scores for reason in score.failures)
 
     def to_json(self) -> list[dict[str, Any]]:
-        """One row of plain values per variant."""
+        """One row of JSON values per variant."""
         return [score.to_json() for score in self.scores]
 
     def write_page(self, path: Path) -> None:
-        """Write an HTML page of every moment, as it was shown and captioned."""
+        """Write an HTML page of every stimulus with its frames and captions."""
         text = captions_page(self.scores, show=self._shown, notes=self.notes)
         with replacing(path) as scratch:
             scratch.write_text(text, encoding="utf-8")
@@ -121,7 +121,7 @@ class CaptionEvaluation:
 
 
 def evaluate_captions(plan: CaptionEvaluationPlan, tools: CaptionTools) -> CaptionEvaluation:
-    """Ask about annotated actions in several ways, and score how often captions name them."""
+    """Caption annotated actions in several variants, and score how often they are named."""
     nouns, verbs = Vocabulary.from_epic(plan.nouns), Vocabulary.from_epic(plan.verbs)
     marked = captions.read_stimuli(plan.actions, nouns=nouns, verbs=verbs)
     media = find_media(plan.media, wanted={each.recording for each in marked})
@@ -141,7 +141,7 @@ def evaluate_captions(plan: CaptionEvaluationPlan, tools: CaptionTools) -> Capti
 
 
 def captions_table(scores: Sequence[VariantScore]) -> Table:
-    """One row per variant; p is McNemar's, against the first."""
+    """A table with one row per variant; p is McNemar's, against the first."""
     rows: list[Cells] = []
     for score in scores:
         noun = (100 * score.nouns.accuracy, p_value(score.noun_p))
@@ -162,7 +162,7 @@ def captions_page(
     show: Callable[[Stimulus, CaptionVariant], Frame],
     notes: Sequence[str] = (),
 ) -> str:
-    """The page as HTML; pictures are made small and lie inside it."""
+    """The page as one HTML file with small embedded pictures."""
 
     def describe(score: VariantScore, each: Stimulus) -> str:
         caption = score.captions[each]

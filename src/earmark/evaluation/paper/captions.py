@@ -1,7 +1,7 @@
-"""The moments captions are judged on, what is said of them, and whether that names what is done.
+"""Stimuli for captions, the log of captions, and whether a caption names the action.
 
-A moment is an annotated action with a noun and a verb. A line of a log is whole or it is the last
-one: whatever stops a comparison, the same command goes on with what has no answer yet.
+A stimulus is an annotated action with a noun and a verb. Only the last line of a log can be
+incomplete, so that the same command resumes a stopped comparison.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ _PARTICLES = frozenset(
 )
 
 AROUND = 4.0
-"""Seconds of the window a stimulus stands for: the paper's call, centred on the action."""
+"""Seconds of a stimulus's window: the paper's call, centred on the action."""
 
 SLACK = 1.0
-"""Seconds an action may be marked beyond the end of its recording."""
+"""Seconds an action may extend past the end of its recording."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamingCounts(Addable):
-    """Captions that name their class; adds up."""
+    """Captions that name their class; can be added."""
 
     named: int = 0
-    """Captions that say the class."""
+    """Captions that name the class."""
     asked: int = 0
 
     accuracy = Ratio("named", "asked")
@@ -49,13 +49,13 @@ class NamingCounts(Addable):
 
     @classmethod
     def of(cls, named: Collection[bool]) -> NamingCounts:
-        """Counted, one per caption."""
+        """The counts of `named`, one value per caption."""
         return cls(sum(named), len(named))
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """Classes, each with the ways of saying it.
+    """Classes, each with the phrases for it.
 
     >>> nouns = Vocabulary({"spoon": ("spoon", "spoon:wooden", "ladle")})
     >>> nouns.mentions("Two wooden spoons lie there.", "spoon"), nouns.mentions("A fork.", "spoon")
@@ -63,7 +63,7 @@ class Vocabulary:
     """
 
     phrases: dict[str, tuple[str, ...]]
-    """Words by class. `spoon:wooden` and `put-down` are compounds: the first word carries them."""
+    """Phrases by class; `spoon:wooden` and `put-down` are compounds."""
 
     @classmethod
     def from_epic(cls, path: Path) -> Vocabulary:
@@ -81,10 +81,10 @@ class Vocabulary:
         return cls(phrases)
 
     def mentions(self, caption: str, label: str) -> bool:
-        """Whether `caption` says the class `label` in one of its ways.
+        """Whether `caption` contains one of the phrases of the class `label`.
 
         Words match in any common inflection. A compound (`spoon:wooden`) needs all of its words
-        but particles, in any order; a class said nowhere in the vocabulary is its own one way.
+        except particles, in any order; the label itself is always one of the phrases.
         """
         said = {form for word in _WORD.findall(caption.lower()) for form in _stems(word)}
         for phrase in (label, *self.phrases.get(label, ())):
@@ -96,7 +96,7 @@ class Vocabulary:
 
 
 def _stems(word: str) -> set[str]:
-    """`word` and what is left of it without a common English ending.
+    """`word` and its stems without common English endings.
 
     chopped, chopping, chops -> chop; slicing, sliced -> slice; knives -> knife; dries -> dry
     """
@@ -124,7 +124,7 @@ _IRREGULAR: dict[str, set[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Stimulus:
-    """A moment to be asked about, and what a good answer names."""
+    """A moment to caption, and the noun and verb that a caption should name."""
 
     recording: str
     span: Span
@@ -133,12 +133,12 @@ class Stimulus:
 
     @property
     def time(self) -> float:
-        """The moment shown: the middle of the action, as in the paper."""
+        """The time of the frame: the middle of the action, as in the paper."""
         return self.span.middle
 
     @property
     def window(self) -> Span:
-        """The stretch the question is about."""
+        """The window that the request is about."""
         start = max(0.0, self.time - AROUND / 2)
         return Span(start, start + AROUND)
 
@@ -146,8 +146,8 @@ class Stimulus:
 def read_stimuli(path: Path, *, nouns: Vocabulary, verbs: Vocabulary) -> list[Stimulus]:
     """The actions of an EPIC-KITCHENS table, or of one with recording, start, end, noun and verb.
 
-    Actions whose noun or verb is left blank are left out: no caption could name them. An
-    `AnnotationError` names the row that lacks a column or a time.
+    Actions without a noun or verb are left out: no caption could name them. An `AnnotationError`
+    names the row that lacks a column or a time.
     """
     stimuli = []
     with read_errors(path):
@@ -171,7 +171,7 @@ def read_stimuli(path: Path, *, nouns: Vocabulary, verbs: Vocabulary) -> list[St
 
 
 def check_inside(stimuli: Sequence[Stimulus], recordings: Mapping[str, Recording]) -> None:
-    """Raise `AnnotationError` for actions that their recording is missing or too short for."""
+    """Raise `AnnotationError` if the recording of an action is missing or too short."""
     lost = sorted({each.recording for each in stimuli} - set(recordings))
     if lost:
         raise AnnotationError(f"no media for {list_few(lost)}; the names must agree")
@@ -185,13 +185,13 @@ def check_inside(stimuli: Sequence[Stimulus], recordings: Mapping[str, Recording
 
 
 def draw_stimuli(stimuli: Sequence[Stimulus], count: int, *, seed: int = 0) -> list[Stimulus]:
-    """`count` of them at random, in order of recording and time; all where there are no more."""
+    """`count` random stimuli, in order of recording and time; all if there are not more."""
     chosen = random.Random(seed).sample(list(stimuli), min(count, len(stimuli)))  # noqa: S311
     return sorted(chosen, key=lambda each: (each.recording, each.span))
 
 
 def find_class(word: str, vocabulary: Vocabulary) -> str:
-    """The class that `word` is one way of saying; itself where no class says so."""
+    """The class that `word` is a phrase of; `word` itself if there is none."""
     if word in vocabulary.phrases:
         return word
     return next((label for label, phrases in vocabulary.phrases.items() if word in phrases), word)
@@ -199,22 +199,22 @@ def find_class(word: str, vocabulary: Vocabulary) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Caption:
-    """What was said of one stimulus, asked in one way."""
+    """The caption of one stimulus in one variant."""
 
     variant: str
     stimulus: Stimulus
     text: str
     prompt_tokens: int | None = None
-    """None where the server does not say."""
+    """None if the server does not report them."""
     sounds: tuple[str, ...] = ()
-    """What the prompt said is heard."""
+    """The sounds named in the prompt."""
     is_whole: bool = False
-    """Whether the whole frame was shown where its hands should have been: none were found."""
+    """Whether the full frame was shown because no hand was found to crop to."""
     identity: str = ""
-    """Of the request: the same question has the same one."""
+    """The identity of the request."""
 
     def to_json(self) -> dict[str, Any]:
-        """The caption as plain values."""
+        """The caption as JSON values."""
         values = asdict(self)
         about = values.pop("stimulus")
         whole = values.pop("is_whole")
@@ -231,19 +231,19 @@ class Caption:
 
 @dataclass(slots=True)
 class CaptionLog:
-    """The captions there are, by the identity of their request; in a file where there is one."""
+    """Captions by the identity of their request, saved to `path` if it is set."""
 
     path: Path | None = None
     captions: dict[str, Caption] = field(default_factory=dict)
 
     @classmethod
     def open(cls, path: Path) -> CaptionLog:
-        """Go on with the file at `path`, or begin it; `EarmarkError` for another kind of file."""
+        """Open or create the log at `path`; `EarmarkError` if it is another kind of file."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()
             data = path.read_bytes()
-            whole = data[: data.rfind(b"\n") + 1]  # a line cut off half way is asked for again
+            whole = data[: data.rfind(b"\n") + 1]  # an incomplete last line is asked again
             found = [Caption.from_json(json.loads(line)) for line in whole.splitlines()]
             if whole != data:
                 path.write_bytes(whole)
@@ -256,7 +256,7 @@ class CaptionLog:
         return cls(path, {each.identity: each for each in found})
 
     def add(self, caption: Caption) -> None:
-        """Keep one more."""
+        """Add a caption and append it to the file."""
         self.captions[caption.identity] = caption
         if self.path is not None:
             with self.path.open("a", encoding="utf-8") as file:

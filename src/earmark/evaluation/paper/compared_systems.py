@@ -1,4 +1,4 @@
-"""Every system that can be compared: the paper's in its order, then earmark's own."""
+"""All systems that can be compared: the paper's in its order, then earmark's own."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ READY = "ready"
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """One system: by what it ranks windows, what it reads for that, what it needs and costs."""
+    """One system: how it ranks windows, what it reads, what it needs and what it costs."""
 
     name: str
-    """As `--frontline` or `--rule` takes it."""
+    """The value of `--frontline` or `--rule`."""
     scores: str
-    """What it is, and by what it ranks."""
+    """What it is, and how it ranks."""
     seconds_per_hour: float | None = None
-    """Seconds of processor time for an hour of recording, see experiments/LOG.md; None where there
-    was nothing to measure."""
+    """Seconds of processor time for an hour of recording, see experiments/LOG.md; None if not
+    measured."""
     kind: Literal["frontline", "rule"] = "frontline"
-    """A frontline scores moments, a rule spends scores."""
+    """A frontline scores moments, a rule spends a budget by scores."""
     reads: str = "sound"
     paper: str = ""
-    """As the paper calls this very system; empty for those it has not."""
+    """The paper's name for this system; empty if it is not in the paper."""
     stands_for: str = ""
-    """The paper's system in whose place it stands: its weights are unpublished or unlicensed."""
+    """The paper's system it replaces, whose weights are unpublished or unlicensed."""
     extra: str = ""
     """What to install to use it: `pip install 'earmark[…]'`."""
 
     def state(self, store: ModelStore, folder: Path | None = None) -> str:
-        """`ready`, or the first thing it needs and how to get it.
+        """`ready`, or the first missing requirement and how to get it.
 
-        Checkpoints may lie in `store` or in `folder`; a published model that was exported needs
-        neither its checkpoint nor its extra.
+        Checkpoints may be in `store` or in `folder`; an exported model needs neither its checkpoint
+        nor its extra.
         """
         needed = encoder_files(self.name) if self.kind == "frontline" else {}
         located = weights_options(folder, self.name) if folder else {}
@@ -61,7 +61,7 @@ class System:
 
 
 def _network(name: str, **known: str) -> System:
-    """The frontline that a model of the catalogue is."""
+    """The frontline of a model in the catalogue."""
     model = MODELS[name]
     return System(name, model.title, model.seconds_per_hour, extra=model.extra, **known)  # type: ignore[arg-type]
 
@@ -109,7 +109,7 @@ _KNOWN = (
 
 
 def systems() -> Iterator[System]:
-    """Every system there is: the paper's, earmark's own, and what other packages declare."""
+    """All systems: the paper's, earmark's own, and those of other packages."""
     card = default_gate().card
     gate = f"a `{card.objective}` head over {card.encoder}, {card.heads} heads averaged"
     for system in _KNOWN:

@@ -1,6 +1,6 @@
-"""What looking costs: GPU-hours and money for a full scan, any triage and a visual frontline.
+"""The cost model: GPU-hours and money of a full scan, of triage and of a visual frontline.
 
-Calls are interchangeable, so everything follows from their number:
+All calls cost the same, so everything follows from their number:
 
     full scan   = windows * seconds a call
     triage      = hours / frontline speed  +  share of calls * full scan
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TOKENS = (64, 128, 256, 512, 1024)
-"""Visual tokens of a call that are tried."""
+"""Visual tokens per call in the tables."""
 
 
 @dataclass(frozen=True, slots=True)
 class CostModel:
-    """What was measured once and holds for every run. The defaults are the paper's, on a V100."""
+    """Measured constants of the cost model. The defaults are the paper's, on a V100."""
 
     hours: float = 1000.0
     window: float = 4.0
@@ -42,13 +42,13 @@ class CostModel:
     tokens: int = 1024
     """Visual tokens the call was measured with."""
     overhead: float = 0.0
-    """Of `call`, the GPU-seconds that do not shrink with the tokens."""
+    """The part of `call`, in GPU-seconds, that does not depend on the tokens."""
     audio_speed: float = 178.0
-    """Seconds of sound heard in a GPU-second."""
+    """Seconds of sound that an audio frontline processes per GPU-second."""
     visual_speed: float = 8.6
-    """Seconds of video that a visual frontline goes through in a GPU-second."""
+    """Seconds of video that a visual frontline processes per GPU-second."""
     visual_share: float = 0.5
-    """Share of calls a visual frontline still makes."""
+    """Share of windows called after a visual frontline."""
     gpu_hour: float = 2.0
 
     def __post_init__(self) -> None:
@@ -77,21 +77,21 @@ class CostModel:
         return self.hours / (speed or self.audio_speed) + share * self.full_scan
 
     def token_cost(self, share: float, tokens: int) -> float:
-        """GPU-hours of listening and calling a share with so many tokens; no listening for all.
+        """GPU-hours of calling a share of the windows with `tokens`, listening included below 1.
 
-        A call takes time in proportion to its tokens, above the overhead.
+        Above the overhead, the time of a call is proportional to its tokens.
         """
         frontline = self.hours / self.audio_speed if share < 1 else 0.0
         call = self.overhead + (self.call - self.overhead) * tokens / self.tokens
         return frontline + share * self.windows * call / 3600
 
     def break_even(self, speed: float) -> float:
-        """The share of calls up to which a frontline of that speed pays; below 0 it never does."""
+        """The share of calls up to which a frontline of `speed` pays; negative if it never does."""
         return 1 - self.hours / speed / self.full_scan
 
 
 def cost_table(prices: CostModel, shares: Sequence[float] = BUDGETS) -> Table:
-    """GPU-hours and money of every way to go through the recordings."""
+    """GPU-hours and money of a full scan, of triage at each share, and of a visual frontline."""
     listening, looking = prices.hours / prices.audio_speed, prices.hours / prices.visual_speed
     visual, rows = prices.visual_share, []
     for name, frontline, share in (
@@ -112,7 +112,7 @@ def cost_table(prices: CostModel, shares: Sequence[float] = BUDGETS) -> Table:
 
 
 def break_even_table(prices: CostModel) -> Table:
-    """Up to which share of calls each frontline pays."""
+    """The share of calls up to which each frontline pays."""
     rows: list[Cells] = [
         (name, 100 * prices.hours / speed / prices.full_scan, 100 * prices.break_even(speed))
         for name, speed in (("audio", prices.audio_speed), ("visual", prices.visual_speed))
@@ -122,10 +122,10 @@ def break_even_table(prices: CostModel) -> Table:
 
 
 def plane_table(prices: CostModel, covers: Mapping[float, float], shares: Sequence[float]) -> Table:
-    """Triage and compression on one plane: GPU-hours by calls and tokens.
+    """GPU-hours by calls (triage) and tokens (compression).
 
-    With `covers`, coverage in points by share of calls, each row also says what its calls reach;
-    naming is not modelled.
+    With `covers`, coverage in per cent by share of calls, each row also has its coverage; naming
+    is not modelled.
     """
     rows: list[Cells] = []
     for share in (*(share for share in covers or shares if share < 1), 1.0):
@@ -143,8 +143,8 @@ def composition_table(
 ) -> Table:
     """Actions touched and named, for every pair of calls and tokens, cheapest first.
 
-    `covers` has points of coverage by share of calls, `naming` points of accuracy by visual tokens,
-    taken not to depend on the calls. A star marks what no cheaper pair matches.
+    `covers` is coverage in per cent by share of calls, `naming` accuracy in per cent by visual
+    tokens, assumed not to depend on the calls. A star marks pairs that no cheaper pair matches.
     """
     pairs = [
         (prices.token_cost(share, tokens), reached * accuracy / 100, share, tokens)
@@ -171,12 +171,11 @@ def estimate_cost(
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> ExperimentReport:
-    """What every way to go through the recordings costs, written into the folder `out` if given.
+    """The report of the cost model, also written to the folder `out` if given.
 
-    `results` is the `per_recording.csv` of an evaluation, for the coverage that calls reach, and
-    `naming` a CSV of naming accuracy in per cent by visual tokens; with both, the two ways to save
-    are ranked together. `LedgerError` where `out` holds another run and `fresh` does not say to
-    replace it.
+    `results` is the `per_recording.csv` of an evaluation, for the coverage by share of calls, and
+    `naming` a CSV of naming accuracy in per cent by visual tokens; with both, pairs of calls and
+    tokens are ranked. `LedgerError` if `out` holds another run and `fresh` is not set.
     """
     rows = read_rows(results) if results else []
     covers: dict[float, float] = {}
@@ -211,7 +210,7 @@ def estimate_cost(
 
 
 def read_naming(path: Path) -> dict[int, float]:
-    """Naming accuracy in per cent by visual tokens, from a CSV with these two columns."""
+    """Naming accuracy in per cent by visual tokens, from a CSV with both columns."""
     with read_errors(path), path.open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
     try:
@@ -223,7 +222,7 @@ def read_naming(path: Path) -> dict[int, float]:
 
 
 def _draw_options(prices: CostModel) -> Figure:
-    """GPU-hours of every way, straight lines that cross where a frontline no longer pays."""
+    """GPU-hours of each option by share of calls; lines cross where a frontline stops paying."""
     speeds = {"listening first": prices.audio_speed, "visual frontline": prices.visual_speed}
     series = {"full scan": [(0.0, prices.full_scan), (100.0, prices.full_scan)]}
     for name, speed in speeds.items():
@@ -236,10 +235,10 @@ def _draw_options(prices: CostModel) -> Figure:
 def _draw_plane(
     prices: CostModel, covers: Mapping[float, float], naming: Mapping[int, float]
 ) -> Figure:
-    """What is reached against what it costs, one line per token allowance, calls along it.
+    """Result against cost, one line per number of tokens, with the share of calls along it.
 
-    Reached is actions named where `naming` is known, actions touched where only `covers` is, and
-    windows called where neither is.
+    The result is actions named if `naming` is known, actions touched if only `covers` is, and
+    windows called otherwise.
     """
     up = "actions touched, %" if covers else "windows called, %"
     up = "actions touched and named, %" if covers and naming else up

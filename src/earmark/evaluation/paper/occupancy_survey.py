@@ -1,7 +1,7 @@
-"""How much room a frontline has: occupancy over data sets, and over window lengths.
+"""Occupancy by data set and by window length, which limits what a frontline can gain.
 
-Counting is quick and done anew each time; what takes long, running the rules at every window
-length, is kept a recording at a time and resumed.
+Counting is fast and repeated each time; running the rules at every window length is slow, so its
+rows are saved per recording and resumed.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WINDOWS = (0.5, 1.0, 2.0, 4.0, 8.0)
-"""Seconds of a window that are tried; the paper's."""
+"""Window lengths of the sweep in seconds; the paper's."""
 
 PAPER_WINDOW = 4.0
-"""Seconds of a window in the paper's occupancy table."""
+"""Window length of the paper's occupancy table in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class OccupancyPlan:
-    """Every choice of a survey: which data sets, which windows, and what is known about gains."""
+    """Every setting of a survey: data sets, window lengths, and data for gains."""
 
     sets: tuple[str, ...]
     """Data sets as `read_data_sets` reads them."""
@@ -54,7 +54,7 @@ class OccupancyPlan:
     """Annotated sound events of the first set, for what rules gain at each window length."""
     sound_events_format: str | None = None
     recordings: tuple[str, ...] = ()
-    """With sound events, the recordings to judge; those of the first set if none is named."""
+    """With sound events, the recordings to evaluate; all of the first set if empty."""
 
     def __post_init__(self) -> None:
         for window in (self.window, *self.windows):
@@ -96,7 +96,7 @@ def read_data_sets(
 
 
 def _split_suffix(word: str, sign: str, known: Mapping[str, Any]) -> tuple[str, str | None]:
-    """`word` without a known name after `sign`, and that name; a path may hold the sign itself."""
+    """`word` without a known name after `sign`, and that name; paths may contain the sign."""
     head, found, tail = word.rpartition(sign)
     return (head, tail) if found and tail.partition(":")[0] in known else (word, None)
 
@@ -147,17 +147,17 @@ def measure_occupancy(
     fresh: bool = False,
     progress: Progress | None = None,
 ) -> ExperimentReport:
-    """Measure, and write the report into the folder `out` if there is one; resumes a stopped run.
+    """The report of the survey, also written to the folder `out`, from which a run resumes.
 
-    `LedgerError` where `out` holds another run, and `AnnotationError` for results of recordings
-    that are not in the first set.
+    `LedgerError` if `out` holds another run, and `AnnotationError` for results of recordings that
+    are not in the first set.
     """
     folder = None if out is None else Path(out)
     lengths = read_durations(plan.durations) if plan.durations else None
     sets = read_data_sets(plan.sets, durations=lengths)
     rows = benchmark.read_rows(plan.results) if plan.results else []
     first = next(iter(sets.values()))
-    first.only(row.recording for row in rows)  # says which are not in the first set
+    first.only(row.recording for row in rows)  # raises for those that are not in the first set
     events = None
     if plan.sound_events:
         events = read_annotations(
@@ -193,7 +193,7 @@ def measure_occupancy(
 
 
 def _rows_folder(window: float) -> str:
-    """The folder in which the rows of one window length are kept."""
+    """The folder of the rows of one window length."""
     return f"windows/{window:g}s"
 
 
@@ -203,9 +203,9 @@ def gain_sweep(
     folder: Path | None = None,
     progress: Progress | None = None,
 ) -> Table:
-    """What score-driven rules gain over `uniform` by window length, one of `sources` each.
+    """The gain of score-driven rules over `uniform` by window length, one for each of `sources`.
 
-    With a `folder` the rows of every length are kept in it, and taken from it.
+    With a `folder`, the rows of every length are saved in it and resumed.
     """
     rows: list[Cells] = []
     rules = ("uniform", "rank", "separated", "coverage")

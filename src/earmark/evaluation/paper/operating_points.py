@@ -1,8 +1,8 @@
 """Operating points: how scores become episodes, chosen on development recordings.
 
-For each recall target the rule of the gate's episodes that throws most away on the development
-recordings and still reaches it; applied unchanged to the recordings that are judged. In the rest a
-look of two seconds every so many seconds may still touch an action: chosen and judged likewise.
+For each recall target, the episode rule that discards most on the development recordings and still
+reaches it is applied unchanged to the evaluated recordings. In the discarded time, looks of two
+seconds at a fixed interval may still touch an action; they are chosen and evaluated likewise.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ TARGETS = (0.99, 0.97, 0.95, 0.93, 0.90, 0.87)
 """Recalls on the development recordings; the paper's."""
 
 OFF_SHARES = (1.0, 0.7, 0.4)
-"""Closing thresholds that are tried, as shares of the opening one."""
+"""Closing thresholds to test, as shares of the opening one."""
 
 MEDIANS = (1, 5, 13)
-"""Steps of the median filter that are tried."""
+"""Lengths of the median filter to test, in steps."""
 
 SHAPE_TARGET = 0.93
-"""The target at which closing threshold and median filter are chosen."""
+"""The recall target for the choice of closing threshold and median filter."""
 
 THRESHOLDS = 40
-"""Opening thresholds that are tried: quantiles of the development scores."""
+"""Number of opening thresholds to test: quantiles of the development scores."""
 
 LOOK = 2.0
 """Seconds of one look; the paper's."""
 
 LOOK_INTERVALS = (4.0, 8.0, 16.0, 32.0, 64.0)
-"""Seconds between two looks that are tried."""
+"""Seconds between two looks to test."""
 
 Unit = Literal["time", "calls"]
-"""What a setting is chosen to save: seconds that are kept, or windows that must be called."""
+"""What a setting is chosen to save: seconds kept, or windows called."""
 
 UNITS: tuple[Unit, ...] = get_args(Unit)
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeShape:
-    """What a rule for episodes is besides its opening threshold."""
+    """The parameters of an episode rule except its opening threshold."""
 
     off_share: float = 1.0
     """The closing threshold as a share of the opening one."""
@@ -65,7 +65,7 @@ class EpisodeShape:
 
 @dataclass(frozen=True, slots=True)
 class DownsampleSetting:
-    """The rule for episodes and, if looks are taken, the seconds between them."""
+    """An episode rule, and the seconds between looks; None for no looks."""
 
     rule: Episodes
     every: float | None = None
@@ -99,7 +99,7 @@ def count_setting(
     *,
     window: float,
 ) -> list[EpisodeCounts]:
-    """What a rule keeps, reaches and costs over many recordings, for each gap of `every`."""
+    """Time, recall and calls of a rule over all recordings, for each interval in `every`."""
     totals = [EpisodeCounts() for _ in every]
     for one in many:
         kept = find_episodes(one, rule)
@@ -110,28 +110,28 @@ def count_setting(
 
 
 def saving(counts: EpisodeCounts, unit: Unit) -> float:
-    """The share that is not kept, in time or in calls."""
+    """The share saved, of the time or of the calls."""
     return counts.reduction if unit == "time" else 1 - counts.cost
 
 
 @dataclass(frozen=True, slots=True)
 class OperatingPoint:
-    """One target: the rule, and what it came to on the judged recordings."""
+    """One recall target: its rule, and the counts on the evaluated recordings."""
 
     target: float
     rule: Episodes | None
-    """None where no threshold reaches the target on the development recordings."""
+    """None if no threshold reaches the target on the development recordings."""
     judged: tuple[EpisodeCounts, ...] = ()
     """One per recording."""
 
     @property
     def counts(self) -> EpisodeCounts:
-        """What it came to on all of them."""
+        """The counts of all evaluated recordings together."""
         return sum(self.judged, EpisodeCounts())
 
     @property
     def reduction_interval(self) -> tuple[float, float]:
-        """95 % of the reduction of time over recordings, by bootstrap; nan for fewer than two."""
+        """The 95 % bootstrap interval of the reduction over recordings; nan for fewer than two."""
         low, high = bootstrap_ratio(
             [each.kept for each in self.judged], [each.seconds for each in self.judged]
         )
@@ -140,7 +140,7 @@ class OperatingPoint:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EpisodeTrial:
-    """Recordings to choose episodes on, and others to judge them on, scored by one frontline."""
+    """Scored recordings to choose episode rules on, and others to evaluate them on."""
 
     development: Sequence[AnnotatedScores]
     judged: Sequence[AnnotatedScores]
@@ -148,16 +148,16 @@ class EpisodeTrial:
     """Seconds of one call."""
 
     def candidates(self, count: int = THRESHOLDS) -> list[float]:
-        """Opening thresholds from the lowest score up, each keeping about as much less."""
+        """Opening thresholds from the lowest score up, evenly spaced in quantiles."""
         pooled = np.concatenate([one.track.values for one in self.development])
         levels = np.quantile(pooled, np.linspace(0, 1, count), method="higher")
         found: list[float] = np.unique(levels).tolist()
         return found
 
     def choose_shape(self, unit: Unit = "time") -> EpisodeShape:
-        """The closing threshold and the filter that save most at `SHAPE_TARGET`, or the plain ones.
+        """The closing threshold and filter that save most at `SHAPE_TARGET`, else the defaults.
 
-        Twelve opening thresholds are tried for each pair of them.
+        Each pair is tested with twelve opening thresholds.
         """
         tried = []
         for off_share, median in product(OFF_SHARES, MEDIANS):
@@ -179,9 +179,9 @@ class EpisodeTrial:
         unit: Unit = "time",
         highest: bool = False,
     ) -> dict[float, DownsampleSetting | None]:
-        """For each target, the setting that saves most and still reaches it; None where none does.
+        """For each target, the setting that saves most and still reaches it; None if none does.
 
-        Of equals it is that of the lowest threshold, or of the `highest`.
+        Ties go to the lowest threshold, or with `highest` to the highest.
         """
         tried: list[tuple[float, float, DownsampleSetting]] = []
         for rule in map(shape.rule, self.candidates()):
@@ -198,7 +198,7 @@ class EpisodeTrial:
     def measure_points(
         self, targets: Sequence[float] = TARGETS, *, shape: EpisodeShape | None = None
     ) -> list[OperatingPoint]:
-        """The operating points, chosen to save time; their shape too unless it is given."""
+        """The operating points that save most time; None for `shape` chooses it too."""
         chosen = self.choose_settings(shape or self.choose_shape(), targets, highest=True)
         points = []
         for target, setting in chosen.items():
@@ -211,7 +211,7 @@ class EpisodeTrial:
         return points
 
     def downsample_table(self, unit: Unit = "time", targets: Sequence[float] = TARGETS) -> Table:
-        """The gate alone and with looks, both chosen on some recordings and judged on others."""
+        """The gate alone and with looks, both chosen on the development recordings."""
         shape = self.choose_shape(unit)
         alone, looking = (
             self.choose_settings(shape, targets, every=gaps, unit=unit)

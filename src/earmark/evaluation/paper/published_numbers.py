@@ -1,4 +1,4 @@
-"""What the paper prints, to be set beside what is measured, under the names that rows have."""
+"""The numbers printed in the paper, under the names of the rows that they are compared with."""
 
 from __future__ import annotations
 
@@ -188,10 +188,10 @@ RULE = "separated"
 """The paper's rule."""
 
 THRESHOLD_RULE = 19.8
-"""Stream the paper's hand-tuned threshold rule discards, in per cent."""
+"""Share of the stream that the paper's hand-tuned threshold rule discards, in per cent."""
 
 CROSSING = {0.95: 11.6, 0.90: 0.0, 0.87: -3.8}
-"""Points of the stream that optical flow discards more than the gate, by recall target."""
+"""Reduction of optical flow minus that of the gate, in points, by recall target."""
 
 UNDERCOUNT = {
     "recall, %": 94.3,
@@ -201,44 +201,44 @@ UNDERCOUNT = {
     "calls a duration account charges": 1201,
     "undercount, times": 1.76,
 }
-"""What the deployed gate emits on the primary set, and what a duration account would charge."""
+"""The episodes of the deployed gate on the primary set, and their calls by duration."""
 
 SCARCE = 0.02
-"""Share of the cost of a full scan at which compression by itself has nothing left."""
+"""Share of the cost of a full scan that compression alone cannot go below."""
 
 COMPOSED = f"actions named at {100 * SCARCE:g} % of the cost, calls and tokens together, %"
 KEPT = "all against gate-retained, largest difference, points"
 
 Quantities = tuple[tuple[str, float | str], ...]
-"""Names of rows, and what the paper prints."""
+"""Names of rows, and the paper's values."""
 
 
 def primary_of(names: Iterable[str]) -> list[str]:
-    """Those of the paper's primary set, on which it judges all but the selection; else all."""
+    """The recordings of the paper's primary set, used for all but selection; all if none is."""
     every = list(names)
     return [name for name in RECORDINGS["paper-primary"] if name in every] or every
 
 
 PAIR = "{}: " + RULE + " minus {}, points"
-"""The row of the paper's rule less another, by budget."""
+"""The row of the paper's rule minus another, by budget."""
 PARTICIPANTS = "25 %: gain over uniform, {} participants, points"
-"""The row of those who were, or were not, trained on."""
+"""The row of participants inside or outside the training set."""
 RECORDING = "{}: " + RULE + " at 25 %, %"
 WINDOW = "{:g} s, {}: rank minus uniform, points"
-"""The row of ranking by the seconds of a window, and the budget."""
+"""The row of ranking by window length in seconds and budget."""
 REDUCTION = "{}: reduction of time at a dev recall of 93 %, %"
-"""The row of what a system discards at the deployed operating point."""
+"""The row of a system's reduction at the deployed operating point."""
 EMITTED = "gate at 93 %: {}"
-"""The row of what the gate emits there."""
+"""The row of a count of the gate's episodes there."""
 FLOW = "flow minus gate, reduction at {:g} %, points"
 OPENING = "gate: opens at, for {:g} %"
-"""The row of the threshold for a development recall."""
+"""The row of the opening threshold for a development recall."""
 ENCODER = "{}: {}, %"
 """The row of the head over one encoder."""
 
 
 def paired_quantities(printed: Paired) -> Quantities:
-    """A paired table."""
+    """The rows of a paired table."""
     return tuple(
         (PAIR.format(percent(budget), rule), pair.gain)
         for budget, against in printed.items()

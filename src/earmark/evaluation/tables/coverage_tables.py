@@ -1,4 +1,4 @@
-"""The tables of an evaluation and the report that holds them, all derived from its rows."""
+"""The tables of an evaluation and its report, derived from its rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from earmark.reporting.text_format import counted
 
 
 def coverage_table(results: BenchmarkResults) -> Table:
-    """Coverage by rule and budget, in points, averaged over recordings."""
+    """Coverage by rule and budget in per cent, averaged over recordings."""
     note = f"Points of coverage (overlap), mean over {counted(results.with_actions, 'recording')}."
     means = {system: results.means(system) for system in results.systems}
     return _by_budget("Coverage by budget and rule", results, means, note)
@@ -38,7 +38,7 @@ def coverage_table(results: BenchmarkResults) -> Table:
 def _by_budget(
     title: str, results: BenchmarkResults, found: Mapping[System, Mapping[float, float]], note: str
 ) -> Table:
-    """A row per budget, a column per system."""
+    """A table with a row per budget and a column per system."""
     rows: list[Cells] = [
         (percent(budget), *(values[budget] for values in found.values()))
         for budget in results.budgets
@@ -64,7 +64,7 @@ def pooled_table(results: BenchmarkResults) -> Table:
 
 
 def paired_table(results: BenchmarkResults, subject: System) -> Table:
-    """`subject` against every other system at each budget, recording by recording."""
+    """`subject` against every other system at each budget, paired by recording."""
     rows = []
     for budget in reversed(results.budgets):
         ours = results.points(subject, budget)
@@ -93,7 +93,7 @@ def recording_table(
     budget: float,
     systems: tuple[System, System],
 ) -> Table:
-    """Every recording at one budget: how long, how full, and what two systems come to."""
+    """Every recording at one budget: its length, its occupancy, and two systems' coverage."""
     baseline, subject = systems
     theirs, ours = results.points(baseline, budget), results.points(subject, budget)
     rows: list[Cells] = []
@@ -137,7 +137,7 @@ def occupancies(
 
 
 def gain_table(results: BenchmarkResults, occupancy: Sequence[float], *, baseline: System) -> Table:
-    """How the gain of the rules that listen goes with occupancy, budget by budget.
+    """The correlation of the gain of score-driven rules with occupancy, by budget.
 
     `occupancy` has one value for each recording of `results`.
     """
@@ -157,13 +157,13 @@ def gain_table(results: BenchmarkResults, occupancy: Sequence[float], *, baselin
 
 
 Errors = Mapping[str, ForecastError | None]
-"""How far the forecasts of each frontline may be off, as far as anybody has measured it."""
+"""The forecast error of each frontline; None if it was not measured."""
 
 
 def forecast_table(
     forecasts: Iterable[ForecastRow], durations: Mapping[str, float], errors: Errors
 ) -> Table | None:
-    """What `coverage` promised against what it kept, in points; None where it was not run."""
+    """The forecasts of `coverage` against its coverage in per cent; None if it was not run."""
     total: dict[tuple[str, float], ForecastCounts] = {}
     inside: dict[tuple[str, float], list[bool]] = {}
     for row in forecasts:
@@ -190,7 +190,7 @@ def forecast_table(
 def count_table(
     forecasts: Iterable[ForecastRow], durations: Mapping[str, float], errors: Errors
 ) -> Table | None:
-    """The actions that were expected of recordings against those marked; None without any."""
+    """The expected number of actions against the annotated number; None without forecasts."""
     lines: dict[str, dict[str, ForecastRow]] = {}
     for row in forecasts:
         if row.recordings:  # has actions, and some were foreseen: at every budget the same
@@ -216,7 +216,7 @@ def count_table(
 
 
 def paper_table(results: BenchmarkResults, frontline: str) -> Table | None:
-    """The paper's paired table beside ours; None unless it is the paper's recordings and rules."""
+    """The paper's paired table beside ours; None for other recordings or rules."""
     subject = (frontline, "separated")
     named = {row.recording for row in PRIMARY + REPLICATION}
     if set(results.recordings) != named or subject not in results.systems:
@@ -245,7 +245,7 @@ def report_coverage(
     notes: tuple[str, ...] = (),
     errors: Errors = MappingProxyType({}),
 ) -> ExperimentReport:
-    """The tables and figures of a run; `EarmarkError` where no case could be judged."""
+    """The tables and figures of a run; `EarmarkError` if no case could be evaluated."""
     if not run.rows:
         reasons = list_few(f"{name}: {why}" for (_, name), why in run.failures.items())
         raise EarmarkError(f"nothing could be evaluated: {reasons or 'there are no recordings'}")
@@ -282,7 +282,7 @@ def report_coverage(
 
 
 def _system(results: BenchmarkResults, rule: str, *, instead: int) -> System:
-    """The first frontline with that rule if it was run; else the system at the place `instead`."""
+    """The first frontline with `rule` if it was run; else the system at index `instead`."""
     wanted = results.system(rule)
     return wanted if wanted in results.systems else results.systems[instead]
 

@@ -1,4 +1,4 @@
-"""The figures of an evaluation, drawn with Matplotlib; `png` makes a file of one."""
+"""The figures of an evaluation, drawn with Matplotlib."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ OTHERS = (
 MARKERS = "osD^vP*X<>h"
 
 Point = tuple[str, float, float]
-"""Of the paper: a name, calls in per cent of the windows, and what they come to in per cent."""
+"""A point of the paper: a name, calls in per cent of the windows, and the result in per cent."""
 
 
 def can_draw() -> bool:
-    """Whether Matplotlib is installed; without it outcomes have tables and no figures."""
+    """Whether Matplotlib is installed; without it, reports have tables only."""
     return find_spec("matplotlib") is not None
 
 
 def figure(width: float, height: float) -> Figure:
-    """An empty figure of so many inches that no window system is asked for."""
+    """An empty figure, sizes in inches; needs no window system."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -48,7 +48,7 @@ def figure(width: float, height: float) -> Figure:
 
 
 def png(drawn: Figure | bytes) -> bytes:
-    """The figure as a PNG file, drawn unless it is one."""
+    """The figure as PNG; bytes are returned unchanged."""
     if isinstance(drawn, bytes):
         return drawn
     buffer = io.BytesIO()
@@ -64,13 +64,13 @@ def plane(
     beside: Sequence[Point] = (),
     saved_beside: Sequence[Point] = (),
 ) -> Figure:
-    """The paper's result figure: four panels in calls, all actions taken together.
+    """The paper's result figure: four panels over calls, for all actions together.
 
-    `beside` are the paper's points with their coverage, `saved_beside` with the calls they save.
+    `beside` are the paper's points with their coverage, `saved_beside` with the calls saved.
 
-    (a) the frontlines under one rule, or, with one frontline, score and spread by themselves;
-    (b) every frontline and rule on one plane; (c) the boxed span at scale; (d) the same curves read
-    sideways: calls saved against `baseline` at equal coverage.
+    (a) the frontlines under one rule or, with one frontline, score and spread separately;
+    (b) every frontline and rule; (c) the boxed part of (b), enlarged; (d) the same curves as calls
+    saved against `baseline` at equal coverage.
     """
     drawn = figure(12.5, 10.2)
     (first, second), (third, fourth) = drawn.subplots(2, 2)
@@ -97,7 +97,7 @@ def plane(
 
 
 def _crosses(axes: Axes, points: Sequence[Point]) -> None:
-    """The paper's points as black crosses, each with its name beside it, none over another."""
+    """Draw the paper's points as black crosses with their names, without overlap."""
     if points:
         across, up = zip(*(point[1:] for point in points), strict=True)
         label = "the paper's own, by name"
@@ -136,7 +136,7 @@ def _curves(axes: Axes, results: BenchmarkResults, systems: Sequence[System], ti
 
 
 def _style(results: BenchmarkResults, system: System) -> dict[str, Any]:
-    """Colour, marker and weight of a system's line, the same in every panel."""
+    """Colour, marker and line width of a system, the same in every panel."""
     place, rule = results.systems.index(system), system[1]
     colour = BLIND.get(rule) or ACCENT.get(rule) or OTHERS[place % len(OTHERS)]
     if len(results.frontlines) > 1 and rule not in (*BLIND, ORACLE):
@@ -151,7 +151,7 @@ def _style(results: BenchmarkResults, system: System) -> dict[str, Any]:
 
 
 def _box(results: BenchmarkResults) -> tuple[tuple[float, float], tuple[float, float]]:
-    """The span shown at scale: the budgets from 10 to 35 %, and what the rules reach there."""
+    """The limits of panel (c): budgets from 10 to 35 %, and the coverage of the rules there."""
     inside = [budget for budget in results.budgets if 0.1 <= budget <= 0.35] or results.budgets
     systems = [system for system in results.systems if system[1] != ORACLE] or results.systems
     reached = [100 * results.pooled(s, budget).coverage for s in systems for budget in inside]
@@ -198,7 +198,7 @@ def lines(
     series: Mapping[str, Sequence[tuple[float, float]]], *, title: str, across: str, up: str,
     ticks: Sequence[float] = (), marked: bool = True,
 ) -> Figure:  # fmt: skip
-    """Simple curves, one a name; with `ticks`, these alone on a logarithmic axis."""
+    """Curves by name; with `ticks`, a logarithmic axis with only these ticks."""
     drawn = figure(7.5, 5.4)
     axes = drawn.subplots()
     for place, (name, points) in enumerate(series.items()):

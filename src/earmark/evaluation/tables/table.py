@@ -15,7 +15,7 @@ from earmark.reporting.csv_rows import write_csv
 from earmark.selection.notebook import escape
 
 MAX_LINE_CHARACTERS = 36
-"""Characters of a cell that is kept on one line; a column with a longer one is set as text."""
+"""Characters of a cell on one line; a column with a longer cell is wrapped."""
 
 Cell = str | int | float
 Cells = tuple[Cell, ...]
@@ -23,7 +23,7 @@ Cells = tuple[Cell, ...]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under columns, as Markdown, HTML or plain values."""
+    """A table with a title and a note."""
 
     title: str
     columns: tuple[str, ...]
@@ -70,7 +70,7 @@ class Table:
         )
 
     def _blocks(self) -> list[str]:
-        """A mark for each row that begins a block of rows with the same first cell."""
+        """A CSS class for each row that begins a block of rows with the same first cell."""
         firsts = [row[0] for row in self.rows]
         if len(set(firsts)) == len(firsts):
             return [""] * len(firsts)
@@ -93,7 +93,7 @@ class Table:
         return text.getvalue()
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; nan is null."""
+        """The table as JSON values; nan is null."""
         rows = [
             {column: plain(cell) for column, cell in zip(self.columns, row, strict=True)}
             for row in self.rows
@@ -102,12 +102,12 @@ class Table:
 
 
 def plain(value: Any) -> Any:
-    """`value` for JSON: nan, which JSON does not know, is None."""
+    """`value` for JSON: None for nan and infinity, which JSON does not have."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def percent(budget: float) -> str:
-    """A share of the windows as people write it.
+    """A share as text in per cent.
 
     >>> percent(0.335)
     '33.5 %'
@@ -116,13 +116,13 @@ def percent(budget: float) -> str:
 
 
 def mean(values: Iterable[float]) -> float:
-    """The mean of the values that are known; nan if none is."""
+    """The mean of the values that are not nan; nan if there are none."""
     known = [value for value in values if not math.isnan(value)]
     return sum(known) / len(known) if known else math.nan
 
 
 def interval(low: float, high: float, spec: str = ".1f") -> str:
-    """Two ends as text; one dash where there is no interval.
+    """An interval as text; a dash for nan.
 
     >>> interval(1.0, 2.5), interval(float("nan"), float("nan"))
     ('1.0 to 2.5', '—')
@@ -131,7 +131,7 @@ def interval(low: float, high: float, spec: str = ".1f") -> str:
 
 
 def p_value(p: float) -> str:
-    """A p-value as tables print it.
+    """A p-value as text.
 
     >>> p_value(0.0193), p_value(3e-6)
     ('0.019', '<1e-4')

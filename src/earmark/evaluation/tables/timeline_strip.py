@@ -1,4 +1,4 @@
-"""Sixty seconds of one recording, drawn: frames, sound, score, actions and what survives."""
+"""A drawing of sixty seconds of a recording: frames, sound, score, actions and picks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOUCHED, MISSED, CALLED, SCORED = "#047857", "#d1d5db", "#c2410c", "#1d4ed8"
 """Colours of actions, of calls and of scores."""
 
 SECONDS_PER_LETTER = 0.36
-"""Seconds of the strip that a letter of a label takes."""
+"""Width of a letter of a label, in seconds of the strip."""
 
 LENGTH = 60.0
 """Seconds of a strip; the paper's."""
@@ -33,7 +33,7 @@ FRAMES = 10
 """Frames shown along the top."""
 
 FRAME_WIDTH = 1.17
-"""Width of one of them in the unit that rows are measured in, so that pictures keep their shape."""
+"""Width of one frame in the unit of row heights, so that frames keep their aspect ratio."""
 
 WAVEFORM_RATE = 8_000
 """Samples a second of the drawn waveform."""
@@ -41,7 +41,7 @@ WAVEFORM_RATE = 8_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TimelineStrip:
-    """What is drawn; what there is none of is left out of the drawing."""
+    """The content of the drawing; empty parts are left out."""
 
     title: str
     span: Span
@@ -56,13 +56,13 @@ class TimelineStrip:
     picked_frames: Sequence[Frame] = ()
     """One for each pick in the span, at the pick's instant."""
     episodes: Sequence[Span] = ()
-    """What the gate keeps at its operating point."""
+    """The gate's episodes at its operating point."""
     is_operating_point: bool = False
     """Whether `threshold` opens episodes."""
 
 
 def middle_minute(duration: float) -> Span:
-    """The sixty seconds around the middle: chosen before anything is seen."""
+    """The sixty seconds around the middle, a choice that does not depend on the content."""
     start = max(0.0, duration / 2 - LENGTH / 2)
     return Span(start, min(duration, start + LENGTH))
 
@@ -88,7 +88,7 @@ def make_strip(
 
 
 def busiest_minute(picks: Sequence[Pick], duration: float) -> Span:
-    """The sixty seconds with the most picks, the first of equals; the middle where there is none.
+    """The sixty seconds with the most picks, the first of ties; the middle if there are none.
 
     >>> busiest_minute([], 200.0)
     Span(start=70.0, end=130.0)
@@ -127,7 +127,7 @@ def waveform(recording: Recording, span: Span) -> Track:
 
 
 def draw_strip(strip: TimelineStrip) -> Figure:
-    """The strip, one row for each thing there is, and beneath it what the colours mean."""
+    """The figure of the strip: one row for each part, and a legend below."""
     shapes = [frame.rgb.shape for frame in (*strip.frames, *strip.picked_frames)]
     picture = FRAME_WIDTH * shapes[0][0] / shapes[0][1] if shapes else 0.0
     rows = [
@@ -224,7 +224,7 @@ def _actions_row(axes: Axes, strip: TimelineStrip) -> None:
 
 
 def _shortened(words: str, letters: int) -> str:
-    """`words` in so many letters; nothing where hardly any would be left.
+    """`words` cut to a number of letters; empty if hardly any would be left.
 
     >>> _shortened("pour salt", 9), _shortened("pour salt", 7), _shortened("pour salt", 3)
     ('pour salt', 'pour s…', '')
