@@ -17,7 +17,7 @@ from pathlib import Path
 from earmark.models import litert
 
 litert.open_network("yamnet", Path(sys.argv[1]))
-with litert._without_info_lines():
+with litert._hide_info_lines():
     os.write(2, b"INFO: nothing\\nERROR: something\\n")
 os.write(2, b"INFO: mine\\n")
 """
@@ -39,7 +39,7 @@ import os, threading, time
 from earmark.models import litert
 
 def open_one():
-    with litert._without_info_lines():
+    with litert._hide_info_lines():
         time.sleep(0.01)
 
 threads = [threading.Thread(target=open_one) for _ in range(8)]
