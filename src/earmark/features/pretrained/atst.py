@@ -13,7 +13,7 @@ from earmark.features.pretrained.detector import (
     StrongDetector,
     TransformerSize,
 )
-from earmark.features.pretrained.spectrograms import PowerSpectrum, hann
+from earmark.features.pretrained.spectrograms import PowerSpectrum
 from earmark.features.spectrum import hertz_bands
 
 BANDS = 64
@@ -35,7 +35,7 @@ class AtstFrame(StrongDetector):
     def __init__(self, *, size: TransformerSize = PUBLISHED, classes: int = 447) -> None:
         super().__init__("atst", _FrameTransformer(size), width=size.width, classes=classes)
         bands = hertz_bands(BANDS, size=1024, sample_rate=16_000, low=60, high=7_800, slaney=False)
-        self._mel = PowerSpectrum(hann(1024), bands, hop=160)
+        self._mel = PowerSpectrum(torch.hann_window(1024), bands, hop=160)
 
     def spectrum(self, sound: Tensor) -> Tensor:
         """Log-mel levels brought to about -1..1, `(batch, 64, 1001)`.

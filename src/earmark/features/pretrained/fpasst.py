@@ -14,7 +14,7 @@ from earmark.features.pretrained.detector import (
     StrongDetector,
     TransformerSize,
 )
-from earmark.features.pretrained.spectrograms import PowerSpectrum, hann, kaldi_bands
+from earmark.features.pretrained.spectrograms import PowerSpectrum, kaldi_bands
 
 BANDS = 128
 EMPHASIS = 0.97
@@ -26,7 +26,7 @@ class EmphasisedLogMel(nn.Module):
     def __init__(self, *, periodic: bool) -> None:
         super().__init__()
         bands = kaldi_bands(BANDS, size=512, sample_rate=16_000, low=0.0, high=7_000.0)
-        self._mel = PowerSpectrum(hann(400, periodic=periodic), bands, hop=160)
+        self._mel = PowerSpectrum(torch.hann_window(400, periodic=periodic), bands, hop=160)
 
     def forward(self, sound: Tensor) -> Tensor:
         """Natural-log energies, shifted and scaled to about -1..1."""

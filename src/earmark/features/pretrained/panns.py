@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - the name everybody knows it by
 
 from earmark.features.pretrained.detector import STEPS, Detector
-from earmark.features.pretrained.spectrograms import PowerSpectrum, hann
+from earmark.features.pretrained.spectrograms import PowerSpectrum
 from earmark.features.spectrum import hertz_bands
 
 SAMPLE_RATE = 32_000
@@ -28,7 +28,7 @@ class Cnn14(Detector):
         bands = hertz_bands(
             BANDS, size=1024, sample_rate=SAMPLE_RATE, low=50, high=14_000, slaney=True
         )
-        self._mel = PowerSpectrum(hann(1024), bands, hop=320)
+        self._mel = PowerSpectrum(torch.hann_window(1024), bands, hop=320)
         self.bn0 = nn.BatchNorm2d(BANDS)
         widths = [1, *(channels * 2**place for place in range(HALVINGS + 1))]
         for number, (wide, out) in enumerate(pairwise(widths), start=1):

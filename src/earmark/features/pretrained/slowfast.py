@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - the name everybody knows it by
 
 from earmark.features.pretrained.detector import Detector
-from earmark.features.pretrained.spectrograms import PowerSpectrum, hann
+from earmark.features.pretrained.spectrograms import PowerSpectrum
 from earmark.features.spectrum import hertz_bands
 
 SAMPLE_RATE = 24_000
@@ -37,7 +37,9 @@ class SlowFast(Detector):
         bands = hertz_bands(
             128, size=2048, sample_rate=SAMPLE_RATE, low=0, high=12_000, slaney=False
         )
-        self._mel = PowerSpectrum(hann(240), bands, hop=120, padding="constant", is_magnitude=True)
+        self._mel = PowerSpectrum(
+            torch.hann_window(240), bands, hop=120, padding="constant", is_magnitude=True
+        )
         slow, fast = channels, channels // CHANNEL_RATIO
         self.s1 = _Stem(slow, fast)
         self.s1_fuse = _Fusion(fast)

@@ -1,5 +1,7 @@
 """Spectra as the published models expect them, with the same arithmetic in the same order.
 
+PyTorch's Hann window is used to the last digit: quiet bins beside loud ones depend on it.
+
 sound (batch, samples) ──▶ power (batch, bins, rows) ──▶ bands (batch, bands, rows)
 """
 
@@ -65,7 +67,9 @@ class KaldiSpectrum(PowerSpectrum):
     """
 
     def __init__(self, length: int, weights: FloatArray, *, hop: int, emphasis: float) -> None:
-        super().__init__(hann(length, periodic=False).pow(0.85), weights, hop=hop)  # Povey's
+        super().__init__(
+            torch.hann_window(length, periodic=False).pow(0.85), weights, hop=hop
+        )  # Povey's
         self._emphasis = emphasis
 
     def forward(self, sound: Tensor) -> Tensor:
@@ -74,14 +78,6 @@ class KaldiSpectrum(PowerSpectrum):
         stretches = stretches - stretches.mean(dim=2, keepdim=True)
         before = torch.cat([stretches[..., :1], stretches[..., :-1]], dim=2)
         return self._in_bands((stretches - self._emphasis * before) * self.taper)
-
-
-def hann(length: int, *, periodic: bool = True) -> Tensor:
-    """The Hann window: periodic for analysis, symmetric as in Kaldi.
-
-    PyTorch's to the last digit, since quiet bins beside loud ones depend on it.
-    """
-    return torch.hann_window(length, periodic=periodic)
 
 
 def kaldi_bands(bands: int, *, size: int, sample_rate: int, low: float, high: float) -> FloatArray:
