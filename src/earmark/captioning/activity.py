@@ -1,7 +1,7 @@
-"""What an answer says is being done, in a field of its own; and whether two answers say the same.
+"""The activity an answer names, in a field of its own, and whether two activities are the same.
 
-A server that can is held to the schema; of one that cannot, the words are read: a line
-`activity: …`, or the sentence itself.
+A server that supports schemas is held to one. The plain text of any other is parsed: a line
+`activity: …`, or else the whole sentence.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from earmark.captioning.prompt import Prompt
 from earmark.evidence.word_stems import stems
 
 SCHEMA_TITLE = "caption_and_activity"
-"""Names a schema that holds no more than earmark's own fields: an answer without it can be read."""
+"""Title of the schema with earmark's own fields only: its answers can be read from plain text."""
 
 FIELDS: Mapping[str, Any] = {
     "activity": {
@@ -41,7 +41,7 @@ NO_ACTIVITY = re.compile(
     r"|^\W*(?:nothing|none|n/a|no)\W*$",
     re.IGNORECASE,
 )
-"""Words for that nothing is being done."""
+"""Phrases which say that nothing is being done."""
 
 ACTIVITY_LINE = re.compile(r"^\W*activity\W*[:=]\W*(.*?)\W*$", re.IGNORECASE | re.MULTILINE)
 
@@ -53,16 +53,16 @@ STOP_WORDS = frozenset(
         "one onto out over person she some the their then they to up user wearer while who with"
     )
 )
-"""Words that say nothing about what is being done."""
+"""Words that do not tell one activity from another."""
 
 LEAST_SHARED = 0.5
-"""Of the words of two activities together, to be the same."""
+"""Share of common words (intersection over union) from which two activities are the same."""
 
 
 def with_activity(prompt: Prompt) -> Prompt:
-    """The prompt, asking also what is being done, in fields of their own.
+    """The prompt with the activity fields added to its schema.
 
-    Names are in order of the alphabet, as a run keeps them: a question read back is the same one.
+    Keys are sorted, as a run stores them, so that a question read back is equal to this one.
     """
     schema = dict(prompt.schema or SCHEMA)
     schema["properties"] = {**schema.get("properties", {}), **FIELDS}
@@ -72,7 +72,7 @@ def with_activity(prompt: Prompt) -> Prompt:
 
 
 def read_activity(words: str) -> dict[str, Any]:
-    """The fields of `SCHEMA`, of an answer that does not follow it."""
+    """The fields of `SCHEMA`, from an answer in plain text."""
     line = ACTIVITY_LINE.search(words)
     activity = line[1] if line else words
     active = not NO_ACTIVITY.search(activity)
@@ -81,9 +81,9 @@ def read_activity(words: str) -> dict[str, Any]:
 
 
 def activity_of(data: Any) -> str | None:
-    """What the JSON of an answer says is being done.
+    """The activity in the JSON of an answer.
 
-    Empty where nothing is, None where it does not say.
+    Empty if nothing is being done, None if the answer does not say.
     """
     if not isinstance(data, Mapping):
         return None
@@ -96,7 +96,7 @@ def activity_of(data: Any) -> str | None:
 
 
 def same_activity(first: str, last: str) -> bool:
-    """Whether two activities share most of their words, but for endings and small words.
+    """Whether two activities share half of their words or more, without endings and stop words.
 
     >>> same_activity("chopping the onions", "chops an onion")
     True
@@ -111,6 +111,6 @@ def same_activity(first: str, last: str) -> bool:
 
 @lru_cache(maxsize=1 << 14)
 def content_words(activity: str) -> frozenset[str]:
-    """The words of an activity that say something, each without its ending."""
+    """The stems of an activity's words, without stop words."""
     words = WORD.findall(activity.lower())
     return frozenset(stems(" ".join(word for word in words if word not in STOP_WORDS)))

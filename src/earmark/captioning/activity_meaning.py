@@ -1,4 +1,4 @@
-"""Whether two answers tell of the same activity: by words, and by meaning where it can be told."""
+"""Whether two activities are the same: by their words, and by meaning if the model is installed."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.timeline import FloatArray
 
 LEAST_SIMILARITY = 0.8
-"""Product of two vectors from which on activities in other words are the same."""
+"""Dot product of two unit vectors from which activities in different words are the same."""
 
 
 @dataclass(slots=True)
 class ActivityMeaning:
-    """Compares activities; what it has read once it remembers."""
+    """Compares activities; caches the vector of each."""
 
     encoder: SentenceEncoder
     vectors: dict[str, FloatArray] = field(default_factory=dict, repr=False)
 
     def read(self, activities: Iterable[str | None]) -> None:
-        """Read many at once, which is quicker than one by one."""
+        """Encode many in one batch, which is faster than one by one."""
         new = sorted({each for each in activities if each and each not in self.vectors})
         self.vectors.update(zip(new, self.encoder(new), strict=True))
 
     def __call__(self, first: str, last: str) -> bool:
-        """Whether both are the same: most words shared, or the same meant."""
+        """Whether both are the same: by shared words, or by meaning."""
         if same_activity(first, last):
             return True
         self.read([first, last])
@@ -41,7 +41,7 @@ class ActivityMeaning:
 def compare_activities(
     store: ModelStore, activities: Iterable[str | None]
 ) -> Callable[[str, str], bool]:
-    """What compares `activities`: by meaning too where the sentence model is in `store`."""
+    """A function that compares two `activities`, by meaning too if `store` has the model for it."""
     encoder = SentenceEncoder.if_available(store)
     if encoder is None:
         return same_activity

@@ -1,4 +1,4 @@
-"""What a captioner is, and the one that asks nobody: tags alone."""
+"""The captioner protocol, and the captioner that calls no model: tags alone."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ FrameTagger = Callable[[Sequence[Frame]], tuple[str, ...]]
 class Captioner(Protocol):
     """Answers one request about one window.
 
-    Called from several threads at once, and pickled to be called elsewhere. Returns a whole answer
-    within about `timeout` seconds, or raises: `CallTimeout` when asking again may help (too slow,
-    too busy, cut off), `CallRejected` when it will not, `UnreadableAnswer` when there is an answer
-    but not one that can be used: blank, or not the JSON that was asked for; `MediaError` where it
-    decodes the pictures itself and cannot. It asks once; retries are the caller's. A caption is
-    never blank and has `data` exactly when the request has a schema; `form` says how the frames
-    travelled, and `kind` whether a model looked at all. The request is not written to.
+    It is called from several threads at once, and pickled to run in other processes. It returns a
+    whole answer within about `timeout` seconds, or raises: `CallTimeout` if a retry may help (too
+    slow, too busy, cut off), `CallRejected` if not, `UnreadableAnswer` if the answer cannot be used
+    (blank, or not the JSON that was asked for), `MediaError` if it decodes the pictures itself and
+    cannot. It makes one attempt; the caller retries. A caption is never blank and has `data`
+    exactly when the request has a schema; `form` says how the frames were sent, and `kind` whether
+    a model looked at all. The request is not modified.
     """
 
     @property
     def model(self) -> str:
-        """The name that goes into a request's identity."""
+        """The model's name, part of a request's identity."""
         ...
 
     @property
@@ -50,11 +50,11 @@ class Captioner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TagsCaptioner:
-    """Passes on the tags of the window, and says that is what they are.
+    """Returns the tags of the window as its answer, of the kind `tags`.
 
-    Nothing is asked of anyone, so a schema is not followed and `data` is None. No picture is looked
-    at here unless there is a `look`; its names, and what the request says is seen, follow those of
-    the sounds. A window without named sounds or things has the empty text.
+    No model is called, so a schema is ignored and `data` is None. Frames are looked at only with a
+    `look`. The names it gives, and objects among the request's evidence, follow those of the
+    sounds. The text is empty if there are no names.
     """
 
     model: str = TAGS_MODEL

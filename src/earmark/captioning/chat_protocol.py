@@ -1,6 +1,6 @@
-"""The OpenAI chat call, the one thing all servers have in common: what is sent, what comes back.
+"""The OpenAI chat protocol, which all servers share: request bodies and replies.
 
-A reply is read within bounds: its JSON, the answer in it, and what that took.
+Replies are parsed within bounds of size and depth: the JSON, the answer in it, the tokens used.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from earmark.redaction import map_texts
 from earmark.timeline import Span, format_clock
 
 CLIP_RATE = 25
-"""Frames a second a clip is said to have when its frames travel as a video: their places on this
-grid are how the server learns their times, here to 0.02 s."""
+"""Frames a second declared for a clip whose frames are sent as a video. The server learns their
+times from their places on this grid, exact to 0.02 s."""
 
 MOST_LEVELS = 64
-"""Levels of nesting in an answer, or in a reply: nobody asks for more."""
+"""Levels of nesting in an answer or a reply; no schema in use needs more."""
 
 MOST_BYTES = 4 << 20
-"""Of a reply; answers take kilobytes."""
+"""Size of a reply; answers take kilobytes."""
 
 MOST_CHARACTERS = 100_000
-"""Of an answer that is kept."""
+"""Length of an answer that is stored; the rest is cut off."""
 
 MOST_TOKENS = 10**9
-"""A count above this is none."""
+"""A token count above this is taken for an error of the server."""
 
 BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[{]|[]}]', re.DOTALL)
-"""A string, as far as it goes, or a bracket outside of one."""
+"""A JSON string (also one without its end), or a bracket outside of strings."""
 
 
 def chat_body(request: Request, *, form: Form) -> dict[str, Any]:
-    """The JSON body that asks `request`, frames included."""
+    """The JSON body of the call for `request`, frames included."""
     if not request.pictures:
         raise ValueError("a vision model needs frames to look at; see Request.showing")
     show = video_parts if form == "video" else image_parts
@@ -60,9 +60,9 @@ def chat_body(request: Request, *, form: Form) -> dict[str, Any]:
 
 
 def response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The field that holds an answer to `schema`.
+    """The `response_format` field, which makes the server's answer follow `schema`.
 
-    OpenAI's own servers refuse `strict` where an object may hold more, or fewer, than it names.
+    OpenAI's servers refuse `strict` if an object may hold more names, or fewer, than it lists.
     """
     wanted = {"name": "answer", "strict": _is_strict(schema), "schema": dict(schema)}
     return {"type": "json_schema", "json_schema": wanted}
@@ -82,7 +82,7 @@ def _is_strict(schema: Any) -> bool:
 
 
 def image_parts(pictures: Sequence[Picture]) -> list[dict[str, Any]]:
-    """Each picture as an image."""
+    """Message parts with each picture as an image."""
     urls = [(one.time, f"data:image/jpeg;base64,{_base64(one)}") for one in pictures]
     return timed_parts(
         [(time, {"type": "image_url", "image_url": {"url": url}}) for time, url in urls]
@@ -90,7 +90,7 @@ def image_parts(pictures: Sequence[Picture]) -> list[dict[str, Any]]:
 
 
 def timed_parts(shown: Sequence[tuple[float, dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Parts of a message that show something; the time before each where there are several."""
+    """Message parts in order, each after a line with its time if there are several."""
     parts: list[dict[str, Any]] = []
     for time, part in shown:
         if len(shown) > 1:
@@ -100,13 +100,13 @@ def timed_parts(shown: Sequence[tuple[float, dict[str, Any]]]) -> list[dict[str,
 
 
 def video_parts(pictures: Sequence[Picture]) -> list[dict[str, Any]]:
-    """All pictures as one video of JPEG files, the form vLLM takes without decoding anything."""
+    """All pictures as one video of JPEG files, the form vLLM takes without a video decoder."""
     url = f"data:video/jpeg;base64,{','.join(map(_base64, pictures))}"
     return [{"type": "video_url", "video_url": {"url": url}}]
 
 
 def video_fields(pictures: Sequence[Picture], span: Span) -> dict[str, Any]:
-    """Where the pictures lie in the window, `span`, as vLLM wants to be told.
+    """The times of the pictures in the window `span`, in the fields that vLLM reads.
 
     The clip is the window; picture `n` of it is shown at `n / CLIP_RATE` from its start.
     """
@@ -127,7 +127,7 @@ def _base64(picture: Picture) -> str:
 
 
 def read_json(raw: bytes, *, clean: Callable[[str], str] = str) -> Any:
-    """The value in `raw`, every text of it cleaned; NaN, and numbers too long for one, are None.
+    """The JSON value in `raw`, each string passed through `clean`; NaN and huge integers are None.
 
     Raises:
         ValueError: it is not JSON.
@@ -148,7 +148,7 @@ def _whole_number(digits: str) -> int | None:
 
 
 def _prune_deep(text: str) -> str:
-    """`text` with null in place of what is nested too deep to be read."""
+    """`text` with null in place of whatever is nested `MOST_LEVELS` deep."""
     kept: list[str] = []
     depth = start = 0
     for found in BRACKET.finditer(text):
@@ -165,16 +165,16 @@ def _prune_deep(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens a reply says it took; None where it does not say, or says what cannot be."""
+    """Tokens a reply reports; None where it reports none, or an impossible count."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     note: str = ""
-    """What is odd about it, in a line."""
+    """What is wrong with the report, in a line; empty if nothing is."""
 
     @classmethod
     def of(cls, reply: Mapping[str, Any]) -> Usage:
-        """What `reply` says."""
+        """The usage in `reply`."""
         said = reply.get("usage")
         counts = said if isinstance(said, dict) else {}
         told = [counts.get("prompt_tokens"), counts.get("completion_tokens")]
@@ -198,10 +198,10 @@ def read_reply(
     latency: float = 0.0,
     note: str = "",
 ) -> Answer:
-    """A chat reply as an answer, its text no longer than can be kept.
+    """The answer in a chat reply, cut to `MOST_CHARACTERS`.
 
     Raises:
-        UnreadableAnswer: if it holds no text, or not the JSON that was asked for; with its cost.
+        UnreadableAnswer: there is no text, or not the JSON that was asked for; holds the tokens.
     """
     usage = Usage.of(reply)
     try:
@@ -226,10 +226,10 @@ def read_reply(
 
 
 def first_choice_text(reply: Mapping[str, Any]) -> tuple[str, str, str]:
-    """The words of the first choice, why they end, and a note where they were cut here.
+    """The text of the first choice, its finish reason, and a note if it was cut here.
 
     Raises:
-        UnreadableAnswer: it holds none.
+        UnreadableAnswer: there is no text.
     """
     words: str | None = None
     choice: dict[Any, Any] = {}
@@ -247,7 +247,7 @@ def first_choice_text(reply: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _join_parts(content: Any) -> str | None:
-    """A message as text, whether it is a string or a list of parts; None where it is neither."""
+    """The text of a message, given as a string or a list of parts; None if it is neither."""
     if content is None or isinstance(content, str):
         return content or ""
     if not isinstance(content, list):
@@ -257,10 +257,10 @@ def _join_parts(content: Any) -> str | None:
 
 
 def read_text(text: str, request: Request, *, finish: str = "stop") -> tuple[str, Any]:
-    """A model's words and, where `request` has a schema, the same as JSON.
+    """A model's text and, if `request` has a schema, its JSON.
 
-    A fence of backquotes around the JSON is taken off. Of the schema only the type `object` and
-    the required names are checked.
+    A code fence around the JSON is removed. Only the schema's type `object` and its required names
+    are checked.
     """
     words = text.strip()
     if not words:
@@ -270,7 +270,7 @@ def read_text(text: str, request: Request, *, finish: str = "stop") -> tuple[str
     try:
         data = parse_answer_json(words, request.schema)
     except (ValueError, RecursionError) as error:  # not JSON, or a number of thousands of digits
-        if request.schema.get("title") == SCHEMA_TITLE:  # asked for, and not in this server's power
+        if request.schema.get("title") == SCHEMA_TITLE:  # a server without schemas
             data = read_activity(words)
             return data["caption"], data
         raise UnreadableAnswer(
@@ -281,11 +281,11 @@ def read_text(text: str, request: Request, *, finish: str = "stop") -> tuple[str
 
 
 def parse_answer_json(words: str, schema: Mapping[str, Any]) -> Any:
-    """The JSON in `words`, maybe in a fence of backquotes.
+    """The JSON in `words`, with or without a code fence.
 
     Raises:
         ValueError, RecursionError: It is not JSON.
-        UnreadableAnswer: It is no object, or lacks a name, where the schema asks for them.
+        UnreadableAnswer: It is not the object, or lacks a name, that the schema requires.
     """
     data = json.loads(_strip_fence(words))
     if schema.get("type", "object") == "object" and not isinstance(data, dict):
@@ -300,7 +300,7 @@ def parse_answer_json(words: str, schema: Mapping[str, Any]) -> Any:
 
 
 def _depth(value: Any) -> int:
-    """How many lists and objects lie in one another in a JSON value, itself counted."""
+    """Levels of nested lists and objects in a JSON value, itself included."""
     depth, level = 0, [value]
     while level := [one for one in level if isinstance(one, dict | list)]:
         depth += 1

@@ -1,4 +1,4 @@
-"""Looks around for models to ask: servers on this machine, and libraries to run one in process."""
+"""Finds models to call: servers on this machine, and libraries that run one in this process."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DEFAULT_ADDRESSES = {
     "Jan": "http://127.0.0.1:1337/v1",
     "KoboldCpp": "http://127.0.0.1:5001/v1",
 }
-"""Where servers listen unless told otherwise."""
+"""Where each server listens by default."""
 
 EXTRAS = {
     "local": ("xllamacpp",),
@@ -37,23 +37,23 @@ EXTRAS = {
     "parquet": ("pyarrow",),
     "s3": ("s3fs",),
 }
-"""Optional parts, and the libraries each needs."""
+"""Optional extras, and the libraries each needs."""
 
 State = Literal["ready", "no pictures", "not asked", "silent", "unwell", "installed", "missing"]
 
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """One thing looked for, and what was found."""
+    """One server, model or extra, and its state."""
 
     kind: Literal["server", "extra"]
     name: str
-    """The usual program on that port, or the extra."""
+    """The program that uses that port by default, or the extra."""
     state: State
     address: str = ""
     model: str = ""
     detail: str = ""
-    """How it is known, or what to do, in a line."""
+    """How the state is known, or what to do, in a line."""
 
 
 def doctor(
@@ -63,11 +63,11 @@ def doctor(
     models_asked: int = 4,
     extras: Mapping[str, Sequence[str]] = EXTRAS,
 ) -> list[Discovery]:
-    """What there is to ask, one finding for each model of each server and for each extra.
+    """One finding for each model of each server and for each extra.
 
-    A model counts as ready when it was shown a tiny picture and looked at it. Only the first
-    `models_asked` of a server are asked, since some load a model for each question. A silent
-    port is one finding. Everything is looked at side by side.
+    A model is ready if it looks at a tiny picture. Only the first `models_asked` models of a
+    server are called, since some servers load a model for each call. A port where nothing listens
+    is one finding. Servers are probed in parallel.
     """
     with ThreadPoolExecutor(max(1, len(addresses))) as pool:
         probes = [
@@ -98,7 +98,7 @@ def _probe_server(name: str, url: str, *, timeout: float, models_asked: int) -> 
 
 
 def _probe_model(name: str, endpoint: Endpoint, model: str, *, timeout: float) -> Discovery:
-    """Whether `model` really looks at a picture."""
+    """Whether `model` looks at a picture."""
     url = redact_url(endpoint.url)
     picture = Frame(0.0, np.full((PROBE_PIXELS, PROBE_PIXELS, 3), 128, dtype=np.uint8))
     try:

@@ -1,4 +1,4 @@
-"""Sends many requests at once, within limits, and loses none of what comes back.
+"""Sends many requests concurrently, within limits, and records every outcome.
 
 calling thread    requests ──▶ admitted by the limits ──▶ queue
 worker threads                     begin ◀── one by one ────┘
@@ -25,10 +25,10 @@ from earmark.errors import CallError, CallTimeout, MediaError, UnreadableAnswer
 logger = logging.getLogger(__name__)
 
 QUEUED_AHEAD = 4
-"""Requests queued beside those in flight, so that no worker waits for a frame to be decoded."""
+"""Requests queued beyond those in flight, so that no worker waits for frames to be decoded."""
 
 _Outcome = Answer | Failure | None
-"""None if the run was interrupted before there was one."""
+"""None if the run was interrupted first."""
 
 
 class CallLog(Protocol):
@@ -39,27 +39,27 @@ class CallLog(Protocol):
     """
 
     def together(self) -> AbstractContextManager[None]:
-        """Outcomes recorded within the block may be written together, when it ends."""
+        """Outcomes recorded within the block may be written in one transaction at its end."""
         ...
 
     def begin(self, request: Request) -> None:
-        """`request` is sent when this returns, and not if it raises."""
+        """Called before `request` is sent; if it raises, the request is not sent."""
         ...
 
     def withdraw(self, request: Request) -> None:
-        """An interruption came between two attempts: `request` is not being worked on."""
+        """The run was interrupted between two attempts: `request` is no longer in flight."""
         ...
 
     def lost(self, request: Request) -> None:
-        """An attempt broke off while the server was working: it may be charged for."""
+        """An attempt broke off after the server had `request`: it may be charged for."""
         ...
 
     def answered(self, request: Request, answer: Answer) -> None:
-        """`request` has this answer."""
+        """Record the answer to `request`."""
         ...
 
     def failed(self, failure: Failure) -> None:
-        """The request will have no answer."""
+        """Record a request that gets no answer."""
         ...
 
 
@@ -72,24 +72,26 @@ def dispatch(
     tally: Tally | None = None,
     sleep: Callable[[float], object] | None = None,
 ) -> Tally:
-    """Ask every request once, several at a time, and log each outcome as it arrives.
+    """Send every request once, several at a time, and log each outcome as it arrives.
 
-    Requests are taken from the iterable only as workers come free, so at most `concurrency` and
-    a few of them hold frames. Caps are kept by setting aside the most that calls in flight can
-    take: what the allowance and the length of the text lead to expect, or the most any call took
-    so far. If anything interrupts the run (Ctrl-C, an error of the iterable or of the log) no new
-    request is sent, the answers still in flight are awaited and logged, and then the interruption
-    goes on its way. A second Ctrl-C does not wait: what has arrived is logged, and calls
-    in flight stay begun.
+    Requests are taken from the iterable only as workers come free, so that at most `concurrency`
+    plus a few of them hold frames. To stay within the caps, tokens are reserved for each call in
+    flight: the estimate from its allowance and text, or the most that any call used so far. If the
+    run is interrupted (Ctrl-C, an error in the iterable or the log), no new request is sent, calls
+    in flight are awaited and logged, and the error is raised. A second Ctrl-C does not wait: what
+    has arrived is logged, and calls in flight stay begun.
 
     Args:
-        requests: What to ask, with frames; may be made lazily. A window that cannot be shown comes
-            as its failure, to be counted and logged.
-        captioner: Whom to ask.
-        limits: How many at once, how often, how much.
+        requests: The requests with their frames; may be a lazy iterable. A window that cannot be
+            shown is given as its failure, to be counted and logged.
+        captioner: Answers them.
+        limits: Concurrency, retries and caps.
         log: Where outcomes go.
-        tally: Counts from where it stands, and is up to date whenever the log is written.
-        sleep: Waits so many seconds between attempts; by default one that an interruption ends.
+        tally: Counting continues from it; it is up to date whenever the log is written.
+        sleep: Waits so many seconds between attempts; the default returns early if interrupted.
+
+    Returns:
+        The tally.
     """
     if captioner.at_once:
         limits = replace(limits, concurrency=min(limits.concurrency, captioner.at_once))
@@ -132,7 +134,7 @@ def _answer_in_turn(
 
 @dataclass(slots=True, eq=False)
 class _Dispatcher:
-    """The queue between the calling thread and its workers; all state is under one lock."""
+    """The queue between the calling thread and its workers; one lock guards all state."""
 
     captioner: Captioner
     limits: Limits
@@ -141,19 +143,19 @@ class _Dispatcher:
     sleep: Callable[[float], object] | None
     stopped: threading.Event = field(default_factory=threading.Event)
     rng: random.Random = field(default_factory=random.Random)
-    """Spreads retries."""
+    """Jitter of the backoff."""
     changed: threading.Condition = field(default_factory=threading.Condition)
     queue: deque[Request] = field(default_factory=deque)
     pending: list[Request] = field(default_factory=list)
-    """What the limits have set something aside for: the queue, and the calls in flight."""
+    """Requests with reserved tokens: those in the queue and those in flight."""
     outcomes: deque[tuple[Request, _Outcome]] = field(default_factory=deque)
-    """Outcomes before they are logged; added to without the lock, so that none is late."""
+    """Outcomes not logged yet; appended without the lock, so that none is late."""
     workers: int = 0
     error: BaseException | None = None
     is_closed: bool = False
 
     def run(self, requests: Iterable[Request | Failure]) -> None:
-        """Queue `requests` in the calling thread; returns when all have an outcome, or raises."""
+        """Queue `requests` in the calling thread; return when all have an outcome, or raise."""
         try:
             for request in requests:
                 if isinstance(request, Failure):
@@ -163,7 +165,7 @@ class _Dispatcher:
             self._await_all()
         except BaseException:
             self._stop()
-            self._await_all()  # which another interruption ends
+            self._await_all()  # until a second interruption
             raise
         finally:
             with self.changed:  # what has arrived is logged, and nothing that arrives later
@@ -174,9 +176,9 @@ class _Dispatcher:
             raise self.error
 
     def _admit(self, request: Request) -> bool:
-        """Queue `request` once the limits have room; False if they never will.
+        """Queue `request` as soon as the limits allow it; False if they never will.
 
-        Returns when there is room for another beside it.
+        Returns when the queue has room for another.
         """
         usage = self.usage
         with self.changed:
@@ -188,14 +190,14 @@ class _Dispatcher:
             self.pending.append(request)
             if self.workers < self.limits.concurrency:
                 self.workers += 1
-                # Not a pool: its threads are joined at exit, whoever is in a hurry.
+                # Not a pool: its threads are joined at exit, which a second Ctrl-C must skip.
                 threading.Thread(target=self._work, daemon=True).start()
             self.changed.notify_all()
             self._wait(lambda: len(self.pending) < self.limits.concurrency + QUEUED_AHEAD)
         return True
 
     def _wait(self, condition: Callable[[], bool]) -> None:
-        """Let the workers go on until `condition()`; raises what stopped one of them."""
+        """Wait until `condition()` holds; raise the error of a worker if there is one."""
         self.changed.wait_for(lambda: self.error is not None or condition())
         if self.error is not None:
             raise self.error
@@ -205,9 +207,9 @@ class _Dispatcher:
             self.changed.wait_for(lambda: not self.pending)
 
     def _stop(self, error: BaseException | None = None, *, at: Request | None = None) -> None:
-        """Stop sending, drop the queue, and have the calling thread raise `error`.
+        """Stop sending, empty the queue, and let the calling thread raise `error`.
 
-        `at` is the request that the error came from: its outcome is unknown.
+        `at` is the request that raised it: its outcome is unknown.
         """
         self.stopped.set()
         with self.changed:
@@ -218,7 +220,7 @@ class _Dispatcher:
             self.changed.notify_all()
 
     def _work(self) -> None:
-        """Take requests from the queue and ask them, until there are to be no more."""
+        """Send requests from the queue until the dispatcher is closed."""
         while (request := self._begin_next()) is not None:
             try:
                 outcome = self._ask(request)
@@ -242,7 +244,7 @@ class _Dispatcher:
                     return request
 
     def _ask(self, request: Request) -> _Outcome:
-        """Ask, with retries; None where the run is stopped in between."""
+        """The outcome of `request` after retries; None if the run was stopped in between."""
         attempt = 1
         while not self.stopped.is_set():
             try:
@@ -261,7 +263,7 @@ class _Dispatcher:
         return None
 
     def _count_lost_attempt(self, request: Request) -> str | None:
-        """Count and log an attempt that may be charged for; which limit forbids a retry, if any."""
+        """Count and log an attempt that may be charged; return the limit that forbids a retry."""
         with self.changed:
             self.usage.count(request, None)
             self.log.lost(request)
@@ -269,7 +271,7 @@ class _Dispatcher:
             return self.usage.exceeded_limit(others, request)
 
     def _why_no_retry(self, attempt: int, wait: float, exceeded_limit: str | None) -> str:
-        """Why the request is not retried, in brackets; empty if it is."""
+        """Why there is no retry, in brackets; empty if there is one."""
         if attempt > self.limits.retries:
             return f" (asked {attempt} times)" if attempt > 1 else " (asked once)"
         if wait > self.limits.longest_wait:
@@ -283,9 +285,9 @@ class _Dispatcher:
             self.changed.notify_all()
 
     def _log_outcomes(self) -> None:
-        """Count and log what has arrived; an error of the log stops the run, not this.
+        """Count and log the outcomes so far; an error of the log stops the run, not this loop.
 
-        What arrived while others were being written is written together.
+        Outcomes that arrive during a write go into the next transaction.
         """
         while self.outcomes and not self.is_closed:
             try:
@@ -314,9 +316,9 @@ class _Dispatcher:
 def _failure(request: Request, error: CallError | MediaError, *, attempts: int) -> Failure:
     """The failure of a request whose last attempt raised `error`.
 
-    An answer that cannot be used costs its tokens all the same: where the server did not count
-    them, the most that the request can have taken. An attempt whose pictures could not be decoded
-    was not sent, and does not count.
+    An unusable answer still costs its tokens: if the server did not report them, the most that the
+    request can have used. An attempt whose pictures could not be decoded was not sent, and does
+    not count.
     """
     if isinstance(error, MediaError):
         return Failure(request, str(error), attempts - 1)

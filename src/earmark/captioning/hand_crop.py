@@ -1,11 +1,11 @@
-"""Finds hands in a frame and cuts the frame to what they reach (extra `vision`).
+"""Finds hands in a frame and crops the frame to the region around them (extra `vision`).
 
 A negative result of the paper, kept runnable: a detector finds the hand, not what it holds. The
 palm detector is MediaPipe's, run in LiteRT:
 
-    frame ──▶ 192 x 192, shape kept, rest black ──▶ 2,016 places ──▶ palms ──▶ crop around them
+    frame ──▶ 192 x 192, letterboxed in black ──▶ 2,016 anchors ──▶ palms ──▶ crop around them
 
-Each place of the network's grids says how far off its palm lies, how large and how sure it is.
+For each anchor of its grids the network gives the offset, the size and the confidence of a palm.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from earmark.models import ModelStore
 from earmark.timeline import FloatArray
 
 SIDE = 192
-"""Pixels along each side of what the network sees."""
+"""Pixels along each side of the network's input."""
 
 GRIDS = ((24, 2), (12, 6))
-"""Places along each side of the network's two grids, and how many share one spot."""
+"""Cells along each side of the network's two grids, and anchors in each cell."""
 
 
 @dataclass(slots=True)
@@ -36,14 +36,14 @@ class HandFinder:
     """Finds palms; may be called from several threads."""
 
     least: float = 0.5
-    """Confidence below which nothing is a palm."""
+    """Least confidence of a palm."""
     weights: Path | None = None
     """`palm_detection_full.tflite`; None takes it from the user's model store."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
     _network: Any = field(default=None, repr=False, compare=False)
 
     def __call__(self, frame: Frame) -> list[FloatArray]:
-        """Top, left, bottom and right of the palms in `frame`, in pixels, the surest first."""
+        """Top, left, bottom and right of the palms in `frame`, in pixels, by falling confidence."""
         canvas, scale, left, top = letterbox(frame)
         with self._lock:
             network = self._open()
@@ -66,11 +66,11 @@ class HandFinder:
 
 @dataclass(slots=True)
 class HandCrop:
-    """Cuts a frame to its hands and what is around them."""
+    """Crops a frame to its hands and their surroundings."""
 
     find: HandFinder = field(default_factory=HandFinder)
     around: float = 2.6
-    """How many times as large as the palms the crop is; MediaPipe's own factor for a whole hand."""
+    """Size of the crop relative to the palms; 2.6 is MediaPipe's factor for a whole hand."""
 
     def __call__(self, frame: Frame) -> Frame | None:
         """The crop; None where no hand is found."""
@@ -79,7 +79,7 @@ class HandCrop:
 
 
 def crop(frame: Frame, boxes: Sequence[FloatArray], *, around: float) -> Frame:
-    """`frame` cut to the rectangle of all `boxes`, `around` times as large, as far as it goes."""
+    """`frame` cropped to the box around all `boxes`, scaled by `around`, clipped to the frame."""
     edges = np.stack(boxes)  # (boxes, 4): top, left, bottom, right
     whole = np.concatenate([edges[:, :2].min(axis=0), edges[:, 2:].max(axis=0)])
     top, bottom, left, right = enlarge_box(whole, frame, around)
@@ -87,7 +87,7 @@ def crop(frame: Frame, boxes: Sequence[FloatArray], *, around: float) -> Frame:
 
 
 def letterbox(frame: Frame) -> tuple[FloatArray, float, int, int]:
-    """The frame in a black square as the network wants it; its scale and where it begins there."""
+    """The frame in a black square, its scale, and the left and top pixel where it begins."""
     scale = SIDE / max(frame.width, frame.height)
     width, height = max(1, round(frame.width * scale)), max(1, round(frame.height * scale))
     left, top = (SIDE - width) // 2, (SIDE - height) // 2
@@ -97,13 +97,13 @@ def letterbox(frame: Frame) -> tuple[FloatArray, float, int, int]:
 
 
 def decode(places: FloatArray, scores: FloatArray, least: float) -> list[FloatArray]:
-    """Palms in pixels of the network's square, the surest first, none on top of a surer one.
+    """Palms in pixels of the network's input, by falling confidence, overlaps suppressed.
 
     Args:
-        places: `(2016, 18)`: middle from the place, width and height, then joints that are not
-            used here.
-        scores: `(2016,)`, in logit space.
-        least: Confidence from which a place counts.
+        places: `(2016, 18)`: offset of the centre from the anchor, width and height, then joints
+            that are not used here.
+        scores: `(2016,)`, logits.
+        least: Least confidence of a palm.
     """
     sure = 1 / (1 + np.exp(-np.clip(scores, -50, 50)))
     kept: list[FloatArray] = []
@@ -120,7 +120,7 @@ def decode(places: FloatArray, scores: FloatArray, least: float) -> list[FloatAr
 
 @cache
 def anchors() -> FloatArray:
-    """The middle of each place, `(2016, 2)`, as shares of the square: across and down."""
+    """The centre of each anchor, `(2016, 2)`: x and y as shares of the input's side."""
     spots = []
     for side, shared in GRIDS:
         middles = (np.arange(side) + 0.5) / side

@@ -1,4 +1,4 @@
-"""How hard to ask, how much may be spent, and when to stop."""
+"""Limits on calls: concurrency, retries, caps on tokens and money, and when to stop."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from earmark.captioning.request import Answer, Request
 
 CURRENCY = "(in the currency of your prices)"
-"""What stands behind every amount that is printed: prices carry no currency of their own."""
+"""Printed after every amount, since prices carry no currency."""
 
 FIRST_WAIT = 0.5
-"""Seconds before a second attempt; doubled for each one after it."""
+"""Seconds before the second attempt; doubled before each further one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,19 +27,19 @@ class Limits:
     retries: int = 4
     """Further attempts after a time-out, a 429, a 5xx or a lost connection."""
     max_calls: int | None = None
-    """Windows asked about, answered or not, by all processes of the run together."""
+    """Windows sent, answered or not, by all processes of the run together."""
     max_tokens: int | None = None
-    """Tokens in and out together, by all processes of the run."""
+    """Input and output tokens together, by all processes of the run."""
     max_spend: float | None = None
     """Money, in the currency of the prices."""
     input_price: float = 0.0
-    """Of a million tokens in."""
+    """Per million input tokens."""
     output_price: float = 0.0
-    """Of a million tokens out."""
+    """Per million output tokens."""
     longest_wait: float = 120.0
-    """Seconds between two attempts; a server that asks for more has failed."""
+    """Most seconds between two attempts; if a server asks for more, the call has failed."""
     most_failures: int | None = 32
-    """Failures in a row after which the server is not asked any more."""
+    """Failures in a row after which the run stops."""
 
     def __post_init__(self) -> None:
         if self.concurrency < 1 or self.retries < 0 or not self.timeout > 0:
@@ -53,20 +53,20 @@ class Limits:
             raise ValueError("a cap on money needs prices: what a million tokens cost in and out")
 
     def price(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """What so many tokens cost."""
+        """The cost of so many tokens."""
         return (prompt_tokens * self.input_price + completion_tokens * self.output_price) / 1e6
 
     def cost(self, request: Request, answer: Answer) -> float:
-        """What `answer` cost; the most it can have where the server does not say."""
+        """The cost of `answer`; the most it can be if the server reports no tokens."""
         if answer.prompt_tokens is None or answer.completion_tokens is None:
             return self.price(*request.most_tokens)
         return self.price(answer.prompt_tokens, answer.completion_tokens)
 
     def backoff(self, attempt: int, *, retry_after: float | None, rng: random.Random) -> float:
-        """Seconds to wait after a failed attempt, the first being 1; at least what was asked for.
+        """Seconds to wait after failed attempt number `attempt`, from 1; at least `retry_after`.
 
-        Doubled each time and shortened by up to half at random, so that callers turned away
-        together do not come back together.
+        Exponential with jitter: doubled each time and shortened by up to half at random, so that
+        callers refused together do not come back together.
         """
         doubled = min(self.longest_wait, FIRST_WAIT * 2.0 ** (attempt - 1))
         return max(doubled * rng.uniform(0.5, 1.0), retry_after or 0.0)

@@ -14,14 +14,14 @@ from earmark.errors import CallRejected, MissingExtra
 from earmark.media.child_process import cores
 
 CONTEXT = 4096
-"""Tokens of one conversation, question, frames and answer together."""
+"""Context length in tokens of one call: question, frames and answer together."""
 
 
 class LocalCaptioner:
     """Runs a vision model from a GGUF file and its mmproj file.
 
-    The weights are loaded at the first call. llama.cpp serves them on a port of this machine that
-    only this process has the key to, so that a call can time out and be cancelled like any other.
+    The weights are loaded at the first call. llama.cpp serves them on a local port whose key only
+    this process has, so that a call can time out and be cancelled like any other.
     """
 
     def __init__(
@@ -33,26 +33,26 @@ class LocalCaptioner:
         parallel: int = 1,
         context: int = CONTEXT,
     ) -> None:
-        """Describe the model; nothing is read yet.
+        """Describe the model; no file is read yet.
 
         Args:
             model_path: The language model, a `.gguf` file.
-            mmproj_path: Its picture encoder, a `.gguf` file with `mmproj` in its name as a rule.
-            threads: Of arithmetic; one fewer than this process may use when None.
-            parallel: Calls answered side by side; each has a `context` of its own.
-            context: Tokens of one conversation.
+            mmproj_path: Its image encoder, a `.gguf` file, usually with `mmproj` in its name.
+            threads: Compute threads; None takes one fewer than the cores of this process.
+            parallel: Calls answered in parallel; each has a `context` of its own.
+            context: Context length of one call, in tokens.
         """
         self.model_path = model_path
         self.mmproj_path = mmproj_path
-        self.threads = threads or max(1, cores() - 1)  # one is for decoding
+        self.threads = threads or max(1, cores() - 1)  # one core decodes frames
         self.model = model_path.stem
-        self.at_once = parallel  # more would wait, and their time run out
+        self.at_once = parallel  # further calls would wait and time out
         self.context = context
         self._lock = threading.Lock()
         self._served: tuple[Any, OpenAICaptioner] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """How it travels to a worker, which loads the weights from the same path."""
+        """Pickled by its paths; the worker loads the weights itself."""
         again = partial(
             LocalCaptioner, threads=self.threads, parallel=self.at_once, context=self.context
         )
@@ -69,7 +69,7 @@ class LocalCaptioner:
         return self._captioner()(request, timeout=timeout)
 
     def close(self) -> None:
-        """Let go of the weights; the next call loads them again."""
+        """Free the weights; the next call loads them again."""
         with self._lock:
             self._served = None
 
@@ -112,7 +112,7 @@ class LocalCaptioner:
 
 
 def import_llama() -> Any:
-    """The library, or the way to get it."""
+    """The xllamacpp module; `MissingExtra` says how to install it."""
     try:
         import xllamacpp
     except ImportError as error:

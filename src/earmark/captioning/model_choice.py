@@ -1,4 +1,4 @@
-"""Which model to ask: a choice that can be saved, and the captioner it means."""
+"""The choice of a model in plain values, and the captioner it stands for."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from earmark.captioning.captioner import Captioner
 
 CONTEXT = 4096
-"""Tokens of a conversation with a model that runs here, unless its pictures need more."""
+"""Context length in tokens of a model in this process, unless its pictures need more."""
 
 PROMPT_TOKENS = 1024
-"""Tokens a conversation has room for beside them: a prompt, and an answer of the usual length."""
+"""Tokens of context beside the pictures: a prompt, and an answer of the usual length."""
 
 MODEL_OPTIONS = "--vlm URL, --gguf FILE, --transformers NAME or --replay FILE"
 
@@ -33,26 +33,26 @@ CAPTIONERS: Registry[Callable[..., Any]] = Registry(
     },
     kind="captioner",
 )
-"""Every way to be answered, by name; a captioner of another package is made with `model=`, or with
-nothing. A batch is not among them: its answers come another day."""
+"""All captioners by name; one of another package is made with `model=`, or with no argument. Batch
+files are not among them, since their answers come later."""
 
 
 FILE_FIELDS = ("gguf", "mmproj", "replay")
-"""Choices that are files."""
+"""Fields that are paths."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """The model to ask, in plain values; nothing chosen means `tags`."""
+    """The model to call, in plain values; without any, `tags`."""
 
     server: str | None = None
     """Address of a server that speaks the OpenAI chat API."""
     model: str | None = None
-    """Its name there; where there is only one it need not be said."""
+    """Its name on the server; may be None if the server has only one."""
     gguf: Path | None = None
     """A GGUF file to run in this process."""
     mmproj: Path | None = None
-    """Its picture encoder; None takes the one beside it."""
+    """Its image encoder; None takes the one in the same folder."""
     transformers: str | None = None
     """A Qwen3-VL checkpoint to run in this process: a folder, or a name on the model hub."""
     replay: Path | None = None
@@ -75,11 +75,11 @@ class ModelChoice:
 
         Args:
             concurrency: Calls in flight.
-            tokens: The most that the pictures, or an unusually long answer, of one call take.
-            api_key: For a server that wants one.
+            tokens: The most tokens that the pictures, or a very long answer, of one call take.
+            api_key: For a server that needs one.
 
         Raises:
-            CallError: the server is to say which model it serves, and does not.
+            CallError: no model is named, and the server does not list its models.
             EarmarkError: a file is missing, or there are several to choose from.
         """
         made: Captioner
@@ -103,7 +103,7 @@ class ModelChoice:
         return made
 
     def to_json(self) -> dict[str, str | None]:
-        """The choice as plain values it is made of, without what is secret in an address."""
+        """The fields as plain values, without secrets in addresses."""
         return {
             name: None if value is None else redact_url(str(value))
             for name, value in asdict(self).items()
@@ -120,7 +120,7 @@ def _only_model(url: str, api_key: str | None) -> str:
 
 
 def _mmproj_beside(gguf: Path) -> Path:
-    """The one mmproj file in the folder of the model."""
+    """The only mmproj file in the model's folder."""
     if not gguf.is_file():
         raise EarmarkError(f"there is no model at {gguf}; check the path given with --gguf")
     found = sorted(path for path in gguf.parent.glob("*mmproj*.gguf") if path != gguf)

@@ -1,4 +1,4 @@
-"""OpenAI Batch files: requests out, results back in."""
+"""OpenAI Batch files: writes requests, reads results."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from earmark.media.atomic_file import replacing
 
 MOST_REQUESTS = 50_000
 MOST_BYTES = 200_000_000
-"""What OpenAI takes in one batch file."""
+"""OpenAI's limits on one batch file."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchResults:
-    """What became of the requests of a batch; every one of them is in exactly one of three."""
+    """The outcomes of a batch: each request is in `answers`, `failures` or `missing`."""
 
     answers: Mapping[str, Answer]
     """By identity."""
     failures: Mapping[str, str]
     """Reasons, by identity."""
     missing: Sequence[str]
-    """Identities that were asked and are in no result."""
+    """Identities of requests without a result."""
     unknown: Sequence[str]
-    """Identities in the results that were not asked."""
+    """Identities in the results that belong to no request."""
 
 
 def write_batch(
@@ -41,10 +41,10 @@ def write_batch(
     most_requests: int = MOST_REQUESTS,
     most_bytes: int = MOST_BYTES,
 ) -> list[Path]:
-    """Files that ask `requests`, each within the limits of one batch.
+    """Write `requests` to batch files, each within the limits; return their paths.
 
-    The first is `path`; `name.jsonl` goes on in `name-2.jsonl`, `name-3.jsonl`. Requests are taken
-    one at a time, so that only one holds its frames. Each file appears when it is whole.
+    The first is `path`; `name.jsonl` continues in `name-2.jsonl`, `name-3.jsonl`. Requests are
+    taken one at a time, so that only one holds its frames. Each file appears when it is complete.
     """
     paths: list[Path] = []
     lines = map(batch_line, requests)
@@ -63,9 +63,9 @@ def write_batch(
 
 
 def batch_line(request: Request) -> str:
-    """One request of a batch file, found again by its identity."""
+    """One line of a batch file; `custom_id` is the request's identity."""
     asked = chat_body(request, form="images")
-    asked[NEWER_LENGTH_LIMIT] = asked.pop("max_tokens")  # known to all that take batches
+    asked[NEWER_LENGTH_LIMIT] = asked.pop("max_tokens")  # every batch API knows it
     entry = {
         "custom_id": request.identity,
         "method": "POST",
@@ -76,9 +76,9 @@ def batch_line(request: Request) -> str:
 
 
 def read_batch(paths: Iterable[Path], requests: Iterable[Request]) -> BatchResults:
-    """What the result and error files of a batch say about `requests`, frames not needed.
+    """The outcomes of `requests` in the result and error files of a batch; frames not needed.
 
-    A request answered in any file is answered, whatever another file says of it.
+    An answer in any file counts, whatever another file says.
     """
     asked = {request.identity: request for request in requests}
     answers: dict[str, Answer] = {}

@@ -1,7 +1,7 @@
-"""Captions from any server that speaks the OpenAI chat API, and whether it looks at all.
+"""Captions from any server with the OpenAI chat API, and a probe whether it looks at pictures.
 
-A server that takes pictures counts more tokens with one than without. One that refuses says so; one
-that drops the picture in silence counts the same, and is found out.
+A server that takes pictures counts more prompt tokens with a picture than without. One that drops
+the picture silently counts the same number, and so is detected.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ PROBE_PIXELS = 64
 
 
 class OpenAICaptioner:
-    """Asks a server such as vLLM, SGLang, llama.cpp, Ollama, LM Studio or a hosted one.
+    """Calls a server such as vLLM, SGLang, llama.cpp, Ollama, LM Studio or a hosted one.
 
-    One frame is sent as an image. Of several, `form="auto"` asks once with a tiny clip whether the
-    server takes frames as a video and falls back to images where it does not; the answers say
-    which it was and why. Two tiny calls are spent on finding out.
+    One frame is sent as an image. With several, `form="auto"` probes once with a tiny clip whether
+    the server takes frames as a video, and sends images if not; the answers say which and why. The
+    probe takes two tiny calls.
     """
 
     def __init__(
@@ -54,17 +54,17 @@ class OpenAICaptioner:
         self.form = form
         self._api_key = api_key
         self.model = model
-        self.at_once: int | None = None  # for the limits to say: servers differ
+        self.at_once: int | None = None  # servers differ, so the limits decide
         self._lock = threading.Lock()
         self._takes_video: ProbeResult | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """How it travels to a worker: as it was made, without connections."""
+        """Pickled by its arguments, without connections."""
         again = partial(OpenAICaptioner, api_key=self._api_key, form=self.form)
         return again, (self.endpoint.url, self.model)
 
     def check(self) -> None:
-        """Raises if the server is away or does not serve the model."""
+        """Raises if the server cannot be reached or does not serve the model."""
         self.endpoint.check_model(self.model)
 
     def __call__(self, request: Request, *, timeout: float) -> Answer:
@@ -93,7 +93,7 @@ class OpenAICaptioner:
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """Whether it looks, and how that is known."""
+    """Whether a probe passed, and how that is known."""
 
     passed: bool
     reason: str
@@ -114,7 +114,7 @@ def probe_pictures(
 def probe_video(
     endpoint: Endpoint, model: str, frames: Sequence[Frame], *, timeout: float
 ) -> ProbeResult:
-    """Whether `model` looks at frames sent as one video; asked with two of `frames`, made tiny."""
+    """Whether `model` looks at frames sent as one video; probed with two of `frames`, made tiny."""
     tiny = [Picture.of(frame.resized(PROBE_PIXELS, PROBE_PIXELS)) for frame in frames[:2]]
     fields = video_fields(tiny, Span(tiny[0].time, tiny[-1].time))
     return _probe(
@@ -123,7 +123,7 @@ def probe_video(
 
 
 def _probe_body(model: str, parts: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
-    """A question of a few tokens that shows `parts`."""
+    """A chat body of a few tokens that shows `parts`."""
     content = [*parts, {"type": "text", "text": "What is this?"}]
     return {"model": model, "messages": [{"role": "user", "content": content}], "max_tokens": 1}
 
@@ -131,7 +131,7 @@ def _probe_body(model: str, parts: Sequence[dict[str, Any]] = ()) -> dict[str, A
 def _probe(
     endpoint: Endpoint, plain_body: dict[str, Any], shown_body: dict[str, Any], timeout: float
 ) -> ProbeResult:
-    """Raises what the server raises when it is shown nothing: then nothing is known."""
+    """Compare the prompt tokens of both bodies; raises if the call without a picture fails."""
 
     def tokens(chat_body: dict[str, Any]) -> int | None:
         return Usage.of(endpoint.chat(chat_body, timeout=timeout)).prompt_tokens
@@ -140,7 +140,7 @@ def _probe(
     try:
         try:
             shown = tokens(shown_body)
-        except CallTimeout:  # some refuse with the status of a passing fault, which passes at once
+        except CallTimeout:  # some refuse with a temporary status: try once more
             shown = tokens(shown_body)
     except CallError as error:
         return ProbeResult(False, str(error))

@@ -1,4 +1,4 @@
-"""One OpenAI-compatible address: what is sent there, and what its errors mean."""
+"""One OpenAI-compatible server: sends requests, and explains its errors."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ if TYPE_CHECKING:
     from earmark.media.http_client import HttpClient
 
 NO_KEY = "none"
-"""Sent where no key is given: servers on one's own machine ask for none, some insist on one."""
+"""Sent if no key is given: some local servers insist on a key, whatever it is."""
 
 RETRY_STATUSES = frozenset({408, 425, 429})
-"""Statuses below 500 that ask for patience."""
+"""Statuses below 500 after which a retry may help."""
 
 PICTURE = re.compile(r"image|picture|vision|multi-?modal|mmproj", re.IGNORECASE)
 REFUSAL = re.compile(r"\bnot\b|n't\b|\bonly\b|unsupported|missing|at most 0", re.IGNORECASE)
-"""Words that together mean a model takes no pictures, as servers put it."""
+"""If both match, the error message says that the model takes no pictures."""
 
 UNPARSED_ANSWER = "produced output that does not match the expected"
-"""What llama.cpp says, with status 500, of an answer that was cut off or that it cannot read: asked
-again, the model would answer the same."""
+"""In llama.cpp's message, with status 500, for an answer that was cut off or that it cannot parse:
+a retry would give the same answer."""
 
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
-"""Names of this machine."""
+"""Host names of this machine."""
 
 MOST_REDIRECTS = 5
-"""To other pages of the same server."""
+"""Redirects followed within the same server."""
 
 NEWER_LENGTH_LIMIT = "max_completion_tokens"
-"""What OpenAI's newer models call `max_tokens`; they refuse the old name and say the new one."""
+"""The name of `max_tokens` for OpenAI's newer models; they refuse the old one and say so."""
 
 
 class Endpoint:
-    """Asks one server, once a time, and says in one line what went wrong."""
+    """Makes single calls to one server; errors say in one line what went wrong."""
 
     def __init__(
         self, url: str, *, api_key: str | None = None, now: Callable[[], float] = time.time
@@ -61,7 +61,7 @@ class Endpoint:
         path = parts.path.rstrip("/") or "/v1"
         self.url = parts._replace(path=path, fragment="").geturl()
         self.address = redact_url(self.url).partition("?")[0]
-        """The same without what may be secret in it, for messages."""
+        """The URL without secrets, for messages."""
         self._api_key = api_key or NO_KEY
         self._filter = SecretFilter(url, api_key or "")
         self._now = now
@@ -71,7 +71,7 @@ class Endpoint:
     def _client(self) -> HttpClient:
         from earmark.media.http_client import HttpClient
 
-        # A proxy that the environment names leads out of this machine, and never back to it.
+        # A proxy from the environment cannot reach servers on this machine.
         is_loopback = urlsplit(self.url).hostname in LOOPBACK_HOSTS
         headers = {"Authorization": f"Bearer {self._api_key}"}
         return HttpClient(uses_proxies=not is_loopback, headers=headers)
@@ -85,7 +85,7 @@ class Endpoint:
         return [str(model["id"]) for model in listed if isinstance(model, dict) and "id" in model]
 
     def check_model(self, name: str) -> None:
-        """Raises if the server can be asked what it serves and `name` is not among it."""
+        """Raises if the server lists its models and `name` is not among them."""
         try:
             served = self.models()
         except _NoSuchPage:
@@ -96,10 +96,9 @@ class Endpoint:
     def chat(
         self, body: Mapping[str, Any], *, timeout: float, identity: str = ""
     ) -> dict[str, Any]:
-        """The server's reply to one chat request, as it came.
+        """The server's reply to one chat request, unchanged.
 
-        `identity` goes with it as `X-Request-Id`, so that a server's log and the ledger can be
-        laid side by side.
+        `identity` is sent as `X-Request-Id`, to match the server's log with the ledger.
         """
         headers = {"X-Request-Id": identity} if identity else {}
         names = {"max_tokens": NEWER_LENGTH_LIMIT} if self._uses_newer_limit else {}
@@ -110,7 +109,7 @@ class Endpoint:
             )
         except _NoSuchPage as error:
             raise self._explain_missing(str(body["model"]), error) from error
-        except CallRejected as error:  # of calls made side by side each is told
+        except CallRejected as error:  # parallel calls each get this error once
             if NEWER_LENGTH_LIMIT not in str(error) or "max_tokens" not in named:
                 raise
         self._uses_newer_limit = True
@@ -119,13 +118,13 @@ class Endpoint:
     def transcribe(
         self, wav: bytes, fields: Mapping[str, Any], *, timeout: float
     ) -> dict[str, Any]:
-        """The server's transcript of a WAV file, as it came."""
+        """The server's transcript of a WAV file, unchanged."""
         files = {"file": ("speech.wav", wav, "audio/wav")}
         page = "/audio/transcriptions"
         return self._ask("POST", page, timeout=timeout, data=dict(fields), files=files)
 
     def _ask(self, method: str, page: str, *, timeout: float, **content: Any) -> dict[str, Any]:
-        """What the server says to `content`, as JSON, within `timeout` seconds in all."""
+        """The server's JSON reply, within `timeout` seconds in all."""
         import httpx
 
         base = httpx.URL(self.url)
@@ -148,7 +147,7 @@ class Endpoint:
         return self._read(raw)
 
     def _send(self, request: httpx.Request, end: float) -> tuple[httpx.Response, bytes]:
-        """The response to `request`, gone after on this server until `end`, and its body."""
+        """The response to `request` and its body; redirects are followed until the time `end`."""
         from earmark.media.http_client import BodyTooLarge
 
         for _ in range(MOST_REDIRECTS):
@@ -166,7 +165,7 @@ class Endpoint:
         raise CallRejected(f"{self.address} redirects again and again; check the address")
 
     def _check_origin(self, url: httpx.URL, other: httpx.URL) -> None:
-        """Pictures and keys are for the server they were meant for."""
+        """Raises if `other` is another server: pictures and keys must not go there."""
         if (url.scheme, url.netloc) != (other.scheme, other.netloc):
             host = self._filter(f"{other.scheme}://{other.netloc.decode('ascii', 'replace')}")
             raise CallRejected(
@@ -212,7 +211,7 @@ class Endpoint:
         return CallRejected(f"{self.address} rejects the request ({status}): {words}{cure}")
 
     def _explain_fault(self, response: httpx.Response, words: str) -> CallError:
-        """What a server says that is busy or in trouble; some of it does not pass."""
+        """The error for a busy or failing server; a few such failures are permanent."""
         if UNPARSED_ANSWER in words:
             return UnreadableAnswer(
                 f"{self.address} cannot read its model's answer, which was probably cut off; allow "
@@ -241,7 +240,7 @@ class _NoSuchPage(CallRejected):
 
 
 def _watch_sending(request: httpx.Request) -> threading.Event:
-    """Is set once the whole of `request`, or of what it is redirected to, has been sent."""
+    """An event that is set once all of `request`, or of its redirect, has been sent."""
     was_sent = threading.Event()
 
     async def trace(name: str, _: Mapping[str, Any]) -> None:
@@ -271,7 +270,7 @@ def retry_after(value: str | None, *, now: float) -> float | None:
 
 
 def _error_message(raw: bytes, clean: Callable[[str], str]) -> tuple[str, Any]:
-    """What the server said, in one line of at most 200 characters, and its code for it."""
+    """The server's error message, one line of at most 200 characters, and its error code."""
     try:
         said = read_json(raw, clean=clean)
         text = json.dumps(said, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""The question put to a model, from a template file.
+"""The prompt sent to a model, from a template file.
 
 A template is plain text with these names in it:
 
@@ -6,7 +6,7 @@ A template is plain text with these names in it:
     $times        the moments shown, joined by commas
     $tags         the sounds heard, joined by commas
 
-A line that mentions `$tags` is left out where there are none; `$$` is a dollar sign.
+A line that mentions `$tags` is left out if there are none; `$$` is a dollar sign.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ DEFAULT_TEMPLATE = (
     "Say in one plain sentence what the wearer is doing: the action, the object, and the tool or "
     "place where it matters. Say only what can be seen or heard. If nothing is being done, say so."
 )
-"""What is asked unless somebody says otherwise."""
+"""The default prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A template, and the schema of the answers it wants."""
+    """A template, and the schema of its answers."""
 
     template: str = DEFAULT_TEMPLATE
     schema: Mapping[str, Any] | None = None
@@ -55,10 +55,10 @@ class Prompt:
 
     @classmethod
     def load(cls, path: Path | None = None, *, schema: Path | None = None) -> Prompt:
-        """The prompt in the file `path`, earmark's own if None; `schema` is a JSON file.
+        """The prompt in the file `path`, the default if None; `schema` is a JSON file.
 
         Raises:
-            EarmarkError: if a file cannot be read, or the template or the schema makes no sense.
+            EarmarkError: a file cannot be read, or the template or the schema is not valid.
         """
         wanted = None if schema is None else _read_schema(schema)
         if path is None:
@@ -76,7 +76,7 @@ class Prompt:
         tags: Sequence[str] = (),
         speech: Sequence[str] = (),
     ) -> str:
-        """The question about one window; `speech` in it is quoted at the end."""
+        """The prompt for one window; its `speech` is quoted at the end."""
         every = self.template.splitlines()
         lines = [one for one in every if tags or "tags" not in Template(one).get_identifiers()]
         text = Template("\n".join(lines)).substitute(

@@ -1,4 +1,4 @@
-"""The question put about a picked window: what is shown, and what is said."""
+"""The question about a picked window: the frames shown, and the prompt."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """How each picked window is shown and asked about."""
+    """Which frames of a picked window are sent, and with which prompt."""
 
     prompt: Prompt = field(default_factory=Prompt)
     frames: int = 1
-    """1 shows the instant of the window, the paper's input; more are spread over the window."""
+    """1 sends the frame at the instant of the window, as in the paper; more are spread over it."""
     tokens: int = 1024
-    """Visual tokens of one call, in the model's own unit."""
+    """Visual tokens of one call, as the model counts them."""
     answer_tokens: int = 256
     temperature: float | None = 0.0
-    """A number, which may be written; None, written `server`, for the server's own."""
+    """A number, or its text; None, or the text `server`, takes the server's default."""
     blur: FaceBlur | None = None
-    """What is blurred in what is shown, an object or its name; nothing if None."""
+    """Blurs faces in the frames: an object or its name; None blurs nothing."""
     is_looked_at: bool = field(default=False, compare=False)
-    """Whether small models look at the frames first; the plan knows which are at hand."""
+    """Whether small models look at the frames first; the plan knows those installed."""
 
     def __post_init__(self) -> None:
         blur: str | FaceBlur | None = self.blur
@@ -57,14 +57,14 @@ class Question:
             )
 
     def with_activity(self) -> Question:
-        """The question that also asks, in a field of its own, what is being done."""
+        """The question with a schema that also asks for the activity, in a field of its own."""
         return replace(self, prompt=with_activity(self.prompt))
 
     def times(self, pick: Pick) -> tuple[float, ...]:
-        """The moments of `pick` to show, in order.
+        """The times of the frames of `pick` to show, in order.
 
-        Even spacing sees most distinct actions. Two frames moved half the way to the instant of
-        the pick see a few more; three and four do not.
+        Even spacing shows the most distinct actions. With two frames, moving both half the way to
+        the instant of the pick shows a few more; with three or four it does not.
 
             slices    |-------|-------|
             even          ^       ^
@@ -82,13 +82,13 @@ class Question:
 
     @classmethod
     def from_json(cls, plain: dict[str, Any]) -> Question:
-        """What `to_json` wrote."""
+        """The question that `to_json` wrote."""
         prompt = Prompt(plain["prompt"], plain["schema"])
         numbers = (plain["frames"], plain["tokens"], plain["answer_tokens"], plain["temperature"])
         return cls(prompt, *numbers, plain.get("blur"))
 
     def to_json(self) -> dict[str, Any]:
-        """The choices as plain values."""
+        """The fields as plain values."""
         return {
             "prompt": self.prompt.template,
             "schema": dict(self.prompt.schema) if self.prompt.schema else None,

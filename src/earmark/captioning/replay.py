@@ -18,17 +18,17 @@ ANSWER_FIELDS = frozenset(field.name for field in fields(Answer))
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Gives the answers of a JSONL file, each line an object with a `text` and whose it is.
+    """Gives the answers of a JSONL file, each line an object with a `text` and its request.
 
-    A line is found by its `identity` (the same question about the same moments) or, where it has
-    none, by its `recording`, `start` and `end` (whatever was asked about the window). Other fields
-    of `Answer` are taken over where they are given.
+    A line is found by its `identity` (the same question about the same times) or, if it has none,
+    by its `recording`, `start` and `end` (any question about the window). Other fields of `Answer`
+    are used if present.
     """
 
     by_identity: Mapping[str, Answer]
     by_window: Mapping[WindowKey, Answer]
     model: str = "replay"
-    """The model the requests are made for; the one that answered is in each answer."""
+    """The model named in the requests; each answer names the one that gave it."""
     at_once: int | None = 1
 
     @classmethod
@@ -59,12 +59,12 @@ class Replay:
         return cls(by_identity, by_window, model)
 
     def check(self) -> None:
-        """Raises if the file held nothing."""
+        """Raises if the file has no answers."""
         if not self.by_identity and not self.by_window:
             raise EarmarkError("the replay file holds no answers")
 
     def __call__(self, request: Request, *, timeout: float) -> Answer:  # noqa: ARG002
-        """The kept answer to `request`; `CallRejected` where there is none."""
+        """The stored answer to `request`; raises `CallRejected` if there is none."""
         span = request.span
         key = _window_key(request.recording, span.start, span.end)
         answer = self.by_identity.get(request.identity) or self.by_window.get(key)
@@ -80,10 +80,10 @@ class Replay:
 
 
 def read_jsonl(path: Path) -> list[tuple[int, dict[str, Any]]]:
-    """The objects in a file of one JSON object a line, with their line numbers from 1."""
+    """The objects of a JSONL file, each with its line number from 1."""
     try:
         with path.open(encoding="utf-8") as file:
-            lines = list(file)  # not `splitlines`: a caption may hold a separator that ends no line
+            lines = list(file)  # not `splitlines`, which also splits at Unicode separators
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise EarmarkError(f"cannot read {path}: {why}") from error

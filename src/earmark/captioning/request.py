@@ -1,4 +1,4 @@
-"""What is asked of a model about one window, and what comes back."""
+"""The request to a model about one window, and its answer."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from earmark.selection.pick import Pick
 
 Form = Literal["images", "video", "none"]
-"""How the frames travelled: one by one, as one video, or not at all."""
+"""How the frames were sent: one by one, as one video, or not at all."""
 
 Kind = Literal["caption", "tags"]
-"""What an answer is: a model's words on the picture, or words for what is heard."""
+"""What an answer is: a model's caption of the frames, or names of sounds."""
 
 CHARACTERS_A_TOKEN = 3
-"""Of prompt text, on the low side: English runs at about four."""
+"""Characters of prompt text per token, on the low side: English has about four."""
 
 OVERHEAD = 64
 """Tokens a chat template adds around a question, on the high side."""
 
 
 TAGS_MODEL = "tags"
-"""The model of what nobody is paid for: made again once there are models to look at frames."""
+"""Model name of tags, which cost nothing: made again once models that look at frames exist."""
 
 
 PATCH = 32
@@ -45,30 +45,30 @@ JPEG_QUALITY = 90
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A frame as it travels."""
+    """A frame as it is sent."""
 
     time: float
     jpeg: bytes = field(repr=False)
 
     @classmethod
     def of(cls, frame: Frame) -> Picture:
-        """The frame, encoded."""
+        """The frame as JPEG."""
         return cls(frame.time, frame.jpeg(JPEG_QUALITY))
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One window, to be asked about once.
+    """One call about one window.
 
-    Made without frames, so that its identity is known before any is decoded; `showing` adds them.
+    Made without frames, so that its identity is known before decoding; `showing` adds them.
     """
 
     recording: str
-    """Key of the recording, the same wherever its file lies."""
+    """Key of the recording, independent of the file's path."""
     span: Span
     """The window asked about."""
     times: tuple[float, ...]
-    """The moments to show, in increasing order."""
+    """The times of the frames to show, in increasing order."""
     prompt: str
     """The question, with the window's times and tags already in it."""
     model: str
@@ -77,33 +77,33 @@ class Request:
     patch: int = PATCH
     """Pixels along one side of a visual token."""
     tags: tuple[str, ...] = ()
-    """What is heard in the window, likeliest first; empty where sounds have no names."""
+    """Sounds heard in the window, likeliest first; empty if none is named."""
     schema: Mapping[str, Any] | None = None
     """JSON schema of the answer; None asks for plain text."""
     answer_tokens: int = 256
     """The longest answer."""
     temperature: float | None = 0.0
-    """None leaves it to the server, or the checkpoint; some hosted models take no other choice."""
+    """None takes the default of the server or checkpoint, the only choice of some hosted models."""
     version: str = VERSION
     blur: FaceBlur | None = None
-    """What is blurred in the frames before anybody sees them; nothing if None."""
+    """Blurs faces in the frames before they are sent or stored; None blurs nothing."""
     is_looked_at: bool = field(default=False, compare=False)
-    """Whether small models look at the frames first, and add what they find to the prompt."""
+    """Whether small models look at the frames first and add what they find to the prompt."""
     evidence: tuple[EvidenceEntry, ...] = field(default=(), compare=False, repr=False)
-    """What they found. It is no part of the identity of what is paid for: to have fetched such a
-    model asks for no answer again."""
+    """What they found. It is not part of the identity of a paid call: installing such a model
+    does not repeat any call."""
     frames: tuple[Frame, ...] = field(default=(), compare=False, repr=False)
-    """What is seen at `times`, blurred, no larger than the allowance."""
+    """The frames at `times`, blurred and resized to the token allowance."""
     faces_blurred: int = field(default=0, compare=False)
     """In all frames together."""
     pictures: tuple[Picture, ...] = field(default=(), compare=False, repr=False)
-    """The same, ready to be sent: encoded while others are waited for, not while they wait."""
+    """The frames as JPEG, encoded here so that no worker has to do it before its call."""
 
     @classmethod
     def about(
         cls, recording: str, pick: Pick, question: Question, sounds: WindowSounds, model: str
     ) -> Request:
-        """What `model` is asked about `pick`, without its frames."""
+        """The request to `model` about `pick`, without frames."""
         span, times, prompt = pick.span, question.times(pick), question.prompt
         return cls(
             recording=recording,
@@ -122,7 +122,7 @@ class Request:
 
     @property
     def identity(self) -> str:
-        """The same for the same question about the same moments, on any machine; 32 hex digits."""
+        """32 hex digits, the same for the same question about the same times, on any machine."""
         parts: dict[str, Any] = {
             "recording": self.recording,
             "window": [round(self.span.start, 6), round(self.span.end, 6)],
@@ -143,24 +143,24 @@ class Request:
 
     @property
     def most_tokens(self) -> tuple[int, int]:
-        """At most so many go in, by the allowance and the length of the text, and so many out."""
+        """The most input tokens, by the allowance and the length of the text, and output tokens."""
         letters = len(self.prompt) + (MAX_QUOTED if self.is_looked_at else 0)
         return self.tokens + letters // CHARACTERS_A_TOKEN + OVERHEAD, self.answer_tokens
 
     @property
     def text(self) -> str:
-        """The prompt as it is sent, with what was found in the frames."""
+        """The prompt as sent, with the evidence found in the frames."""
         found = quote((entry.kind, entry.text) for entry in self.evidence)
         return f"{self.prompt}\n{found}" if found else self.prompt
 
     def showing(self, frames: Sequence[Frame]) -> Request:
-        """The same request with its frames, made small enough for the allowance.
+        """The request with its frames, resized to the token allowance.
 
-        Here and nowhere else a frame becomes what may leave the machine, or be kept: whatever is
-        to be blurred is blurred before it is made smaller.
+        Only here do frames become what may leave the machine or be stored; they are blurred, if
+        asked for, before they are resized.
 
         Raises:
-            ModelMissing: something is to be blurred, and what finds it is not here.
+            ModelMissing: faces are to be blurred, and the model that finds them is not installed.
         """
         if len(frames) != len(self.times):
             raise ValueError(f"{len(self.times)} moments need as many frames, not {len(frames)}")
@@ -172,7 +172,7 @@ class Request:
         for frame in frames:
             size = fit(frame.width, frame.height, **room)
             small.append(frame if size == (frame.width, frame.height) else frame.resized(*size))
-        sent = () if self.model == TAGS_MODEL else map(Picture.of, small)  # which nobody is sent
+        sent = () if self.model == TAGS_MODEL else map(Picture.of, small)  # tags send nothing
         return replace(self, frames=tuple(small), pictures=tuple(sent), faces_blurred=faces)
 
 
@@ -193,24 +193,24 @@ class Answer:
     """What came back for one request."""
 
     text: str
-    """As the model wrote it, stripped; empty only for tags where no sound has a name."""
+    """As the model wrote it, stripped; empty only for tags without a named sound."""
     model: str
-    """As the server named it."""
+    """The model's name as the server gives it."""
     kind: Kind = "caption"
     data: Any = None
-    """The answer as JSON where a schema was asked; else None."""
+    """The answer as JSON if the request has a schema; else None."""
     prompt_tokens: int | None = None
-    """None where the server does not say."""
+    """None if the server does not report it."""
     completion_tokens: int | None = None
     latency: float = 0.0
-    """Seconds from asking to the whole answer; queueing and retries not counted."""
+    """Seconds from sending to the whole answer, without queueing and retries."""
     form: Form = "images"
     finish: str = "stop"
-    """Why the model stopped; `length` means the answer is cut at the longest allowed."""
+    """Why the model stopped; `length` means the answer was cut at the token limit."""
     attempts: int = 1
-    """Times it was asked until it was answered, this one included."""
+    """Attempts, the successful one included."""
     note: str = ""
-    """What was swapped and why, in a line; empty when all went as asked."""
+    """What was done differently and why, in a line; empty if nothing was."""
     evidence: tuple[EvidenceEntry, ...] = ()
     """What small models found in the frames, beside the answer."""
 

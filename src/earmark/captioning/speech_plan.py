@@ -1,4 +1,4 @@
-"""Whether what is said is written down, and who does that."""
+"""Whether speech is transcribed, and by which model."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SpeechPlan:
-    """Whether what is said is written down, and by whom."""
+    """Whether speech is transcribed, and by which model."""
 
     speech: bool = False
-    """Off unless asked for: people beside the wearer have not agreed."""
+    """Off by default: people near the wearer have not consented."""
     transcriber: str | None = None
     """Address of a server that transcribes; None for the embedded Whisper."""
     transcriber_model: str = "whisper-1"
     """The model's name on that server."""
     language: str = ""
-    """The code of the language spoken; empty finds out."""
+    """Code of the language spoken; empty detects it."""
     voices: bool = True
-    """False keeps no transcript, and deletes what an earlier run kept."""
+    """False stores no transcript, and deletes those of earlier runs."""
 
     def open_listener(
         self, store: ModelStore | None = None, *, api_key: str | None = None
     ) -> SpeechListener:
-        """Who writes down speech, ready.
+        """The transcriber with its voice detector, checked.
 
         Raises:
-            ModelMissing: a model is not here.
+            ModelMissing: a model is not installed.
         """
         from earmark.evidence.speech_listener import SpeechListener
         from earmark.evidence.voice_activity import VoiceActivity
@@ -54,6 +54,6 @@ class SpeechPlan:
         return SpeechListener(made, activity)
 
     def to_json(self) -> dict[str, Any]:
-        """The choices as plain values, without what is secret in an address."""
+        """The fields as plain values, without secrets in addresses."""
         server = None if self.transcriber is None else redact_url(self.transcriber)
         return asdict(self) | {"transcriber": server}

@@ -1,4 +1,4 @@
-"""Speech written down by an OpenAI-compatible server: `/v1/audio/transcriptions`."""
+"""Speech transcribed by an OpenAI-compatible server: `/v1/audio/transcriptions`."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from earmark.features.encoder import SAMPLE_RATE
 from earmark.timeline import FloatArray
 
 DEFAULT_CONFIDENCE = 0.5
-"""Confidence of a word of which the server says none."""
+"""Confidence of a word if the server gives none."""
 
 TIMEOUT = 120.0
-"""Seconds half a minute of speech may take."""
+"""Seconds that a call with half a minute of speech may take."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerTranscriber:
-    """Sends pieces of speech to a server and reads the words with their times."""
+    """Sends pieces of speech to a server; returns words with times."""
 
     url: str
     model: str
     language: str = ""
-    """Its code; empty leaves it to the server."""
+    """Language code; empty lets the server detect it."""
     api_key: str | None = field(default=None, repr=False)
 
     @property
     def name(self) -> str:
-        """The model's, as the server knows it."""
+        """The model's name on the server."""
         return self.model
 
     def check(self) -> None:
-        """Raises if the address is none."""
+        """Raises if the address is not valid."""
         self._endpoint()
 
     def __call__(self, samples: FloatArray, *, languages: Collection[str] = ()) -> Transcript:
-        """What is said in `samples`; servers find out the language themselves, piece by piece."""
+        """The words in `samples`; `languages` is ignored, since servers detect the language."""
         del languages
         fields = {"model": self.model, "response_format": "verbose_json"}
         fields |= {"language": self.language} if self.language else {}
@@ -59,7 +59,7 @@ class ServerTranscriber:
 
 
 def encode_wav(samples: FloatArray) -> bytes:
-    """The samples as a WAV file of 16 bits."""
+    """The samples as a 16-bit mono WAV file."""
     scratch = io.BytesIO()
     with wave.open(scratch, "wb") as file:
         file.setnchannels(1)
@@ -70,7 +70,7 @@ def encode_wav(samples: FloatArray) -> bytes:
 
 
 def _read_words(reply: Mapping[str, Any], *, seconds: float) -> Iterator[Word]:
-    """The words of a reply; spread over their segment, or over all, where they have no times."""
+    """The words of a reply; without times, spread evenly over their segment or the whole piece."""
     segments = [each for each in reply.get("segments") or () if isinstance(each, dict)]
     for each in reply.get("words") or ():
         text, start, end = str(each.get("word", "")).strip(), each.get("start"), each.get("end")
@@ -93,7 +93,7 @@ def _is_time(value: object) -> bool:
 
 
 def _confidence(segments: list[dict[str, Any]], time: float) -> float:
-    """How sure the server is of the segment at `time`."""
+    """The server's mean probability for the segment at `time`."""
     for each in segments:
         mean = each.get("avg_logprob")
         is_here = _is_time(each.get("start")) and each["start"] <= time

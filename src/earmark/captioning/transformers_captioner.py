@@ -18,35 +18,35 @@ LIBRARIES = ("torch", "transformers", "PIL")
 
 
 class TransformersCaptioner:
-    """Runs a Qwen3-VL checkpoint, with its own chat template, tokenizer and picture preparation.
+    """Runs a Qwen3-VL checkpoint, with its own chat template, tokenizer and image processor.
 
-    Frames are sent as images. The weights are loaded at the first call, and one request is answered
-    at a time. A schema is asked for in words only: nothing here forces the answer into it.
+    Frames are given as images. The weights are loaded at the first call, and one request is
+    answered at a time. The prompt states the schema, but decoding does not enforce it.
     """
 
     def __init__(self, source: str | Path, *, device: str | None = None) -> None:
-        """Describe the model; nothing is read yet.
+        """Describe the model; no file is read yet.
 
         Args:
             source: A folder with a checkpoint, or its name on the model hub.
-            device: As PyTorch names it; the first GPU when None, else the CPU.
+            device: PyTorch's name; None takes the first GPU, or the CPU if there is none.
         """
         self.source = str(source)
         self.device = device
         self.model = Path(source).name if Path(source).exists() else self.source
-        self.at_once = 1  # others wait for their turn, which is not part of their time
+        self.at_once = 1  # a lock serialises calls; waiting for it is not part of the timeout
         self._lock = threading.Lock()
         self._loaded: _Checkpoint | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """How it travels to a worker, which loads the weights itself."""
+        """Pickled by its arguments; the worker loads the weights itself."""
         path = Path(self.source)
         source = str(path.absolute()) if path.exists() else self.source
         return partial(TransformersCaptioner, device=self.device), (source,)
 
     def check(self) -> None:
         """Raises if the libraries or the folder are missing."""
-        # None of them is loaded yet, which takes seconds.
+        # Looked up only: importing them takes seconds.
         if any(importlib.util.find_spec(library) is None for library in LIBRARIES):
             raise MissingExtra(
                 "running Qwen3-VL in process needs PyTorch and transformers: "
@@ -88,7 +88,7 @@ class TransformersCaptioner:
 
 
 class _Checkpoint:
-    """The loaded model and what prepares its input."""
+    """The loaded model, its tokenizer and its image processor."""
 
     def __init__(self, source: str, device: str | None) -> None:
         import torch
@@ -108,7 +108,7 @@ class _Checkpoint:
         self.picture_id = int(self.weights.config.image_token_id)
 
     def inputs(self, request: Request) -> dict[str, Any]:
-        """Tokens and pixels; each picture's place in the text is widened to its tokens."""
+        """Tokens and pixels; the placeholder of each picture is repeated for each of its tokens."""
         shown = timed_parts([(frame.time, {"type": "image"}) for frame in request.frames])
         content = [*shown, {"type": "text", "text": request.text}]
         text = self.tokenizer.apply_chat_template(
@@ -136,10 +136,10 @@ class _Checkpoint:
         return "".join(expanded) + pieces[-1]
 
     def generate(self, inputs: dict[str, Any], request: Request, *, seconds: float) -> list[int]:
-        """The tokens of the answer, as far as it got in `seconds`."""
+        """The tokens of the answer, as many as were generated in `seconds`."""
         import torch
 
-        sampling: dict[str, Any] = {}  # the checkpoint's own
+        sampling: dict[str, Any] = {}  # the checkpoint's default
         if request.temperature == 0:
             sampling = {"do_sample": False}
         elif request.temperature is not None:
@@ -152,7 +152,7 @@ class _Checkpoint:
         return tokens
 
     def finish(self, generated: Sequence[int], request: Request) -> str:
-        """Why the model stopped: `stop`, `length`, or `time` for want of it."""
+        """Why the model stopped: `stop`, `length`, or `time` if time ran out."""
         ends = self.weights.generation_config.eos_token_id
         ends = ends if isinstance(ends, list) else [ends]
         if generated and (generated[-1] in ends or generated[-1] == self.tokenizer.eos_token_id):
@@ -160,5 +160,5 @@ class _Checkpoint:
         return "length" if len(generated) >= request.answer_tokens else "time"
 
     def text(self, generated: Sequence[int]) -> str:
-        """The answer in words."""
+        """The answer's text."""
         return str(self.tokenizer.decode(generated, skip_special_tokens=True))

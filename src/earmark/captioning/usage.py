@@ -1,4 +1,4 @@
-"""What calls have come to so far, and whether the limits have room for more."""
+"""Counts of calls, tokens and money so far, and whether the limits allow more."""
 
 from __future__ import annotations
 
@@ -11,60 +11,60 @@ from earmark.captioning.request import Answer, Request
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A request that was asked and not answered."""
+    """A request without an answer."""
 
     request: Request
     reason: str
     """One line for a person."""
     attempts: int
-    """Times it was sent; 0 where its pictures could not be decoded."""
+    """Times it was sent; 0 if its pictures could not be decoded."""
     prompt_tokens: int = 0
-    """What it cost all the same, as far as the server said."""
+    """What it cost nevertheless, as far as the server reported."""
     completion_tokens: int = 0
     is_guessed: bool = False
-    """Whether the server did not say, and the most it can have cost is counted."""
+    """Whether the server reported no tokens, so that the most possible is counted."""
 
     @property
     def tokens(self) -> tuple[int, int]:
-        """In and out."""
+        """Input and output tokens."""
         return self.prompt_tokens, self.completion_tokens
 
 
 @dataclass(slots=True)
 class Tally:
-    """What has been asked so far, and what came of it."""
+    """Counts of calls and their outcomes."""
 
     calls: int = 0
-    """Requests settled: answered, failed, and those that had no pictures to show."""
+    """Requests with an outcome: answered, failed, and those without pictures to show."""
     answered: int = 0
     failed: int = 0
     attempts: int = 0
-    """Times a server was asked, retries included."""
+    """Times a request was sent, retries included."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     guessed: int = 0
-    """Attempts whose server counts no tokens: the most they can have taken is counted."""
+    """Attempts without a report of tokens: the most possible is counted for each."""
     spend: float = 0.0
     failures_in_a_row: int = 0
     last_reason: str = ""
     stopped: str | None = None
-    """Which limit ended the run before its requests did, in a line; None if none did."""
+    """The limit that ended the run early, in a line; None if none did."""
     written: int = 0
-    """Requests that went into batch files: their answers come later."""
+    """Requests written to batch files, whose answers come later."""
     files: tuple[str, ...] = ()
     """The batch files."""
     calls_before: int = 0
-    """What earlier processes of the same run have taken: the caps count it, nothing else does."""
+    """Calls of earlier processes of the same run; only the caps count these three."""
     tokens_before: int = 0
     spend_before: float = 0.0
 
     @property
     def tokens(self) -> int:
-        """In and out together."""
+        """Input and output tokens together."""
         return self.prompt_tokens + self.completion_tokens
 
     def fail(self, failure: Failure) -> None:
-        """Count a request without an answer; if never sent, the server did not fail."""
+        """Count a request without an answer; one never sent is no failure in a row."""
         self.calls += 1
         self.failed += 1
         self.failures_in_a_row += failure.attempts > 0
@@ -73,17 +73,17 @@ class Tally:
 
 @dataclass(slots=True)
 class UsageCounter:
-    """What has been spent, and whether there is room for more."""
+    """Adds up what is spent, and checks the limits before each call."""
 
     limits: Limits
     tally: Tally
     most_prompt: int = 0
-    """Tokens in, by any call so far; what one took another may take."""
+    """Largest input of a call so far, in tokens; the next may be as large."""
     most_completion: int = 0
-    """And out."""
+    """Largest output, likewise."""
 
     def exceeded_limit(self, pending: Sequence[Request], request: Request) -> str | None:
-        """Why `request` may not be sent beside those `pending`, in a line; None if it may."""
+        """The limit that forbids `request` beside those `pending`, in a line; None if none does."""
         limits, tally = self.limits, self.tally
         if limits.most_failures is not None and tally.failures_in_a_row >= limits.most_failures:
             return f"{tally.failures_in_a_row} calls in a row failed, the last: {tally.last_reason}"
@@ -111,14 +111,14 @@ class UsageCounter:
         return None
 
     def _reserve(self, request: Request) -> tuple[int, int]:
-        """Tokens to set aside for `request`: its own estimate, or the most any call took so far."""
+        """Tokens to reserve for `request`: its own estimate, or the most of any call so far."""
         prompt, completion = request.most_tokens
         return max(prompt, self.most_prompt), max(completion, self.most_completion)
 
     def count(self, request: Request, outcome: Answer | Failure | None) -> None:
         """Count an outcome; None is an attempt that broke off.
 
-        Where the server reports no tokens, the tokens set aside for the request are counted.
+        If the server reports no tokens, the tokens reserved for the request are counted.
         """
         tally, prompt, completion = self.tally, None, None
         if outcome is not None:

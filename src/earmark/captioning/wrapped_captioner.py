@@ -1,4 +1,4 @@
-"""Captioners around another: those that look at the frames first, or change what comes back."""
+"""Captioners that wrap another: to look at the frames first, or to change the answer."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WrappedCaptioner:
-    """One captioner around another: all that a subclass does not change is the inner one's."""
+    """A captioner around another; subclasses override what they change."""
 
     captioner: Captioner
 
     @property
     def model(self) -> str:
-        """The inner one's: the wrapping changes no request's identity."""
+        """The inner captioner's: wrapping does not change a request's identity."""
         return self.captioner.model
 
     @property
@@ -35,12 +35,12 @@ class WrappedCaptioner:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceCaptioner(WrappedCaptioner):
-    """Looks at the frames of a request first, tells the captioner, and keeps what was found."""
+    """Adds evidence from small models that look at the frames to the request and the answer."""
 
     look: PictureEvidence
 
     def __call__(self, request: Request, *, timeout: float) -> Answer:
-        """The captioner's answer, with what was found in the frames beside it."""
+        """The inner captioner's answer, with the evidence found in the frames."""
         found = self.look(request.frames, request.span)
         answer = self.captioner(replace(request, evidence=found), timeout=timeout)
         return replace(answer, evidence=found)
