@@ -1,4 +1,4 @@
-"""Batch files as a backend: windows are decoded, and their calls written instead of sent."""
+"""The batch backend: decodes windows and writes their calls to batch files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from earmark.pipeline.run_plan import BackendOptions
 
 
 class BatchBackend(WorkerPool):
-    """Listens here, and instead of calling writes the calls into OpenAI batch files."""
+    """Listens on this machine, and writes calls to OpenAI batch files instead of sending them."""
 
     is_deferred = True
 
@@ -34,9 +34,9 @@ class BatchBackend(WorkerPool):
         limits: Limits,  # noqa: ARG002 - the log knows them
         log: CallRecorder,
     ) -> Tally:
-        """Write the tasks, pictures included, that the caps have room for.
+        """Write as many tasks, pictures included, as the caps allow.
 
-        The answers come with `import_batch`.
+        `import_batch` reads the answers.
         """
         self.close()
         look = captioner.look if isinstance(captioner, EvidenceCaptioner) else None

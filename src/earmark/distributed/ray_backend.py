@@ -1,13 +1,13 @@
-"""The backend of a Ray cluster: its workers listen, decode and ask.
+"""The Ray backend: workers of a cluster listen, decode and call the model.
 
     driver   dispatch ──▶ RayCaptioner ──▶ a worker that has the recording open, or the least busy
     worker                                 decode ──▶ ask ──▶ answer, thumbnail
     driver   ledger   ◀───────────────────────────────────────────┘
 
-What bounds the calls in flight, retries, caps and counts is `dispatch` on the driver, so the bound
-holds over the whole cluster. Ray takes up the listening of a lost worker or node by itself, and a
-worker lost while it asks is replaced and its calls are asked again. Results are kilobytes and
-travel in the task's own reply, not through the object store; at most two a core are under way, so
+`dispatch` on the driver bounds the calls in flight, retries, applies the caps and counts, so the
+limits hold for the whole cluster. Ray restarts listening tasks of a lost worker or node by itself;
+a worker lost during a call is replaced and its calls are made again. Results are kilobytes and come
+in the task's own reply, not through the object store; at most two tasks per core are in flight, so
 neither the driver nor the store grows with the number of items.
 """
 
@@ -51,31 +51,31 @@ from earmark.pipeline.run_plan import BackendOptions
 from earmark.version import VERSION
 
 CONNECT_TIMEOUT = 5.0
-"""Seconds within which the head of a cluster takes a connection."""
+"""Seconds within which the head of a cluster must accept a connection."""
 
 TASKS_A_CORE = 2
-"""Items under way for each core: one at work, one on its way."""
+"""Items in flight for each core: one running, one queued."""
 
 
 class RayBackend:
-    """The workers of a Ray cluster: they listen, decode and ask."""
+    """Runs work on a Ray cluster: its workers listen, decode and call the model."""
 
     shares_memory = False
     is_deferred = False
 
     def __init__(self, options: BackendOptions | None = None) -> None:
-        """Join the cluster at `options.address`, or start a Ray of our own."""
+        """Join the cluster at `options.address`, or start Ray on this machine."""
         options = options or BackendOptions("ray")
         self.cluster = RayCluster(options.address, workers=options.workers)
 
     def close(self) -> None:
-        """Let go of the cluster."""
+        """Disconnect from the cluster."""
         self.cluster.close()
 
     def ask(
         self, tasks: Iterator[Task], captioner: Captioner, limits: Limits, log: CallRecorder
     ) -> Tally:
-        """Send windows to the workers, which decode them and ask; several at a time."""
+        """Send windows to the workers, several at a time; they decode them and call the model."""
         remote = RayCaptioner(self.cluster, captioner, log, concurrency=limits.concurrency)
         with closing(remote):
             requests = (log.add(task).request for task in tasks)
@@ -84,7 +84,7 @@ class RayBackend:
     def map(self, work: Callable[[Item], Value], items: Sequence[Item]) -> Outcomes[Item, Value]:
         """The outcomes of `work` over `items`, as they finish."""
         ray = self.cluster.ray
-        # Ray gives a task that lost its worker out again by itself, so many times.
+        # Ray itself restarts a task whose worker was lost, up to `max_retries` times.
         task = ray.remote(num_cpus=1, max_retries=ATTEMPTS - 1)(_run_on_worker)
         shared, queue = ray.put(work), iter(items)
         in_flight: dict[Any, Item] = {}
@@ -106,7 +106,7 @@ class RayBackend:
         return capacity if self.cluster.workers else TASKS_A_CORE * capacity
 
     def _outcome(self, done: Any, item: Item) -> tuple[Item, Value | EarmarkError]:
-        """What came of a task."""
+        """The outcome of a finished task."""
         try:
             result = self.cluster.ray.get(done)
         except self.cluster.ray.exceptions.RayTaskError as error:
@@ -124,7 +124,7 @@ class RayBackend:
 def _run_on_worker(
     version: str, work: Callable[[Item], Value], item: Item
 ) -> tuple[Item, Value | EarmarkError] | VersionMismatch:
-    """On a worker: the outcome, if it runs what the driver runs."""
+    """On a worker: the outcome, if driver and worker run the same version."""
     if version != VERSION:
         return VersionMismatch(VERSION, platform.node())
     return attempt(work, item)
@@ -132,25 +132,25 @@ def _run_on_worker(
 
 @dataclass(frozen=True, slots=True)
 class WorkerReply:
-    """What a worker sends back about one window."""
+    """A worker's reply for one window."""
 
     frames: PickFrames | None
-    """None where the window could not be decoded."""
+    """None if the window could not be decoded."""
     outcome: Answer | CallError | MediaError
 
 
 class WindowWorker:
-    """On a worker: decodes windows and asks about them, several at a time."""
+    """On a worker: decodes windows and calls the model, several at a time."""
 
     def __init__(self, captioner: Captioner) -> None:
         self._captioner = captioner
         self._decoders: LifoQueue[HeldRecordingDecoder] = LifoQueue()
-        """Those that are free: as many windows are decoded at a time."""
+        """Idle decoders; their number bounds the windows decoded in parallel."""
         for _ in range(THREADS):
             self._decoders.put(HeldRecordingDecoder())
 
     def ask(self, version: str, task: Task, timeout: float) -> WorkerReply | VersionMismatch:
-        """What the captioner says of `task`."""
+        """The captioner's answer to `task`, or its error."""
         if version != VERSION:
             return VersionMismatch(VERSION, platform.node())
         wanted = FrameRequest(task.recording, task.request.times)
@@ -178,16 +178,16 @@ class _RemoteWorker:
     handle: Any
     calls: int = 0
     recording: str = ""
-    """The last one it was sent to look at, so most likely open."""
+    """The recording of its last task, most likely still open."""
 
 
 class RayCaptioner:
-    """A captioner that decodes and asks on the workers of a cluster; requests need no frames."""
+    """A captioner that runs on the workers of a cluster; requests need no frames."""
 
     def __init__(
         self, cluster: RayCluster, captioner: Captioner, log: CallRecorder, *, concurrency: int
     ) -> None:
-        """Ask `captioner` on the workers; `log` knows the tasks in flight, and keeps thumbnails."""
+        """Run `captioner` on the workers; `log` has the tasks in flight and stores thumbnails."""
         self._cluster = cluster
         self._captioner = captioner
         self.model = captioner.model
@@ -207,7 +207,7 @@ class RayCaptioner:
         self._captioner.check()
 
     def __call__(self, request: Request, *, timeout: float) -> Answer:
-        """The answer to `request`, from whichever worker has room."""
+        """The answer to `request`, from the least busy worker."""
         task = self._log.tasks[request.identity]
         reply = self._send(task, timeout)
         if reply.frames is not None:
@@ -217,7 +217,7 @@ class RayCaptioner:
         raise reply.outcome
 
     def close(self) -> None:
-        """Let the workers go."""
+        """Stop the workers."""
         for worker in self._workers:
             self._cluster.ray.kill(worker.handle)
         self._workers.clear()
@@ -241,7 +241,7 @@ class RayCaptioner:
         raise CallTimeout(f"{ATTEMPTS} workers in a row were lost while they asked")
 
     def _choose_worker(self, recording: str) -> _RemoteWorker:
-        """The least busy worker, the one that has the recording open if there are several."""
+        """The least busy worker; among several, the one that has the recording open."""
         with self._lock:
             self._start_workers()
             worker = min(self._workers, key=lambda each: (each.calls, each.recording != recording))
@@ -250,7 +250,7 @@ class RayCaptioner:
             return worker
 
     def _start_workers(self) -> None:
-        """A worker a core, at least one, and no more than there are calls."""
+        """Start workers: one per core, at least one, and no more than concurrent calls."""
         wanted = max(1, min(self._cluster.capacity(), self._concurrency))
         if len(self._workers) >= wanted:
             return
@@ -270,14 +270,14 @@ class RayCaptioner:
 
 @dataclass(frozen=True, slots=True)
 class VersionMismatch:
-    """A worker that runs another earmark, in place of an outcome."""
+    """Sent instead of an outcome by a worker with another version of earmark."""
 
     version: str
     node: str
 
     @property
     def error(self) -> BackendError:
-        """What to say of it."""
+        """The error to raise."""
         return BackendError(
             f"the worker on {self.node} runs earmark {self.version} and this is {VERSION}: "
             "install the same version on every machine of the cluster"
@@ -285,13 +285,13 @@ class VersionMismatch:
 
 
 class RayCluster:
-    """A connection to a cluster, ended with `close` unless it was there before."""
+    """A connection to a cluster; `close` ends it unless it existed before."""
 
     def __init__(self, address: str | None = None, *, workers: int | None = None) -> None:
         """Join the cluster at `address`, `auto` for the one this machine belongs to.
 
-        None starts a Ray of our own on this machine. `workers` bounds the items under way; None
-        allows as many as the cluster has room for.
+        None starts Ray on this machine. `workers` bounds the items in flight; None leaves it to
+        the cores of the cluster.
         """
         self.workers = workers
         self.ray = import_ray()
@@ -300,18 +300,18 @@ class RayCluster:
             _connect(self.ray, address, workers)
 
     def close(self) -> None:
-        """Let go of the cluster, unless it was connected to before."""
+        """Disconnect, unless this process was connected before."""
         if self._is_own:
             self.ray.shutdown()
 
     def capacity(self) -> int:
-        """Items that can be at work now: a core each, `workers` at most."""
+        """Items that can run at once: one per core, `workers` at most."""
         cores = int(self.ray.cluster_resources().get("CPU", 1))
         return max(1, min(cores, self.workers or cores))
 
 
 def import_ray() -> Any:
-    """The library, or the way to get it."""
+    """The ray module; `MissingExtra` says how to install it."""
     try:
         import ray
     except ImportError as error:
@@ -337,7 +337,7 @@ def _connect(ray: Any, address: str | None, workers: int | None) -> None:
 
 
 def _check_port(address: str) -> None:
-    """Make sure somebody listens there: Ray itself would try for minutes."""
+    """Raises if nothing listens at `address`: Ray itself would try for minutes."""
     host, colon, port = address.rpartition("://")[2].rpartition(":")
     if not colon or not port.isdigit():
         return  # `auto`, or a name that only Ray understands

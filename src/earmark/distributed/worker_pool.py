@@ -1,4 +1,4 @@
-"""Worker processes of this machine as a backend: they listen and decode, and this one asks."""
+"""The local backend: worker processes listen and decode, this process calls the model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from earmark.ledger.run_calls import CallRecorder
 
 DEADLINE = 1800.0
-"""Seconds a worker may spend on one item before it is ended; ten hours of sound take 100 on a slow
+"""Seconds a worker may spend on one item before it is killed; ten hours of sound take 100 on a slow
 core."""
 
 DECODING_DEADLINE = 600.0
@@ -35,14 +35,14 @@ core."""
 
 
 class WorkerPool(InProcessBackend):
-    """Processes of this machine listen and decode; this one asks. With one worker, all of it here.
+    """Processes of this machine listen and decode; this one calls. With one worker, all is here.
 
-    The processes that listen are kept from one `map` to the next, and let go before anything is
-    asked: that may take hours, and needs none of them.
+    The listening processes are kept from one `map` to the next, and ended before the calls, which
+    may take hours and do not need them.
     """
 
     def __init__(self, options: BackendOptions, *, deadline: float = DEADLINE) -> None:
-        """Use as many workers as `options` say, or one a core."""
+        """Use `options.workers` processes, or one per core."""
         self.workers = options.workers or cores()
         self.shares_memory = self.workers == 1
         self.open_decoder = DecoderProcess if self.workers > 1 else None
@@ -57,23 +57,23 @@ class WorkerPool(InProcessBackend):
     def ask(
         self, tasks: Iterator[Task], captioner: Captioner, limits: Limits, log: CallRecorder
     ) -> Tally:
-        """Call from this process, once the others are let go; windows are decoded ahead."""
+        """End the listening processes, then call from this one; windows are decoded ahead."""
         self.close()
         return super().ask(tasks, captioner, limits, log)
 
     def close(self) -> None:
-        """Let go of the processes; another `map` starts new ones."""
+        """End the processes; another `map` starts new ones."""
         self._workers.close()
 
 
 class DecoderProcess:
-    """A decoder whose crash, hang or hunger for memory costs the window it was at.
+    """A decoder in its own process: a crash, hang or excess of memory fails only that window.
 
-    The other windows of a recording that it was ended at fail without another try.
+    Further windows of a recording on which it was lost fail without another attempt.
     """
 
     def __init__(self, deadline: float = DECODING_DEADLINE) -> None:
-        """End the process where a window takes longer than `deadline` seconds."""
+        """Kill the process if a window takes longer than `deadline` seconds."""
         self._processes = WorkerProcesses(1, deadline, others=THREADS - 1)
         self._decoder = HeldRecordingDecoder()
         self._lost: dict[Recording, str] = {}
@@ -93,5 +93,5 @@ class DecoderProcess:
         return found
 
     def close(self) -> None:
-        """Let go of the process."""
+        """End the process."""
         self._processes.close()

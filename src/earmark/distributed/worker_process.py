@@ -1,4 +1,4 @@
-"""Processes that do one thing at a time, each ended where it hangs, dies or outgrows its memory.
+"""Worker processes with one item at a time; killed if they hang or use too much memory.
 
 items ──▶ queue ──▶ [worker]──▶ outcome       a worker that is lost is replaced, and its item
              ▲          │                     given to another
@@ -27,19 +27,19 @@ from earmark.media.child_process import start_process
 from earmark.pipeline.backend import attempt
 
 ATTEMPTS = 3
-"""Times an item is given out; whatever takes three workers with it is not tried on a fourth."""
+"""Attempts at an item: one that costs three workers is not tried on a fourth."""
 
 MEMORY_SHARE = 0.8
-"""Of the machine's memory that all workers together may take."""
+"""Share of the machine's memory that all workers together may use."""
 
 CHECK_INTERVAL = 1.0
-"""Seconds between two looks at the clock and the memory of the workers."""
+"""Seconds between two checks of the deadlines and the memory of the workers."""
 
 READY = ("ready",)
-"""What a worker sends when it has started: its deadline counts from here."""
+"""Sent by a worker once it has started: its deadline counts from then."""
 
 _ItemOutcome = tuple[Any, ...]
-"""An item with what became of it."""
+"""An item with its outcome."""
 
 
 @dataclass(slots=True, eq=False)
@@ -47,20 +47,20 @@ class _Worker:
     process: SpawnProcess
     connection: Connection[Any, Any]
     work: Callable[[Any], Any] | None = None
-    """What it was told to do with items."""
+    """The function it has received."""
     place: int = -1
-    """Of the item it is at."""
+    """Index of its current item."""
     ends_at: float = math.inf
-    """When it will be ended, on the monotonic clock; its start-up is not counted."""
+    """When it will be killed, on the monotonic clock; start-up is not counted."""
     is_ready: bool = False
     needs_script: bool = False
-    """Whether it runs the user's script before it is ready."""
+    """Whether it imports the user's script before it is ready."""
     kill_reason: str = ""
-    """Why it was ended by us; empty where it was not."""
+    """Why this process killed it; empty if it did not."""
 
 
 class WorkerProcesses:
-    """Keeps the processes busy; all of it in the calling thread."""
+    """Distributes items over processes, from the calling thread."""
 
     def __init__(self, count: int, deadline: float, *, others: int = 0) -> None:
         """Start `count` processes; `others` more share the memory."""
@@ -72,7 +72,7 @@ class WorkerProcesses:
         self._needs_script = False
 
     def run(self, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[_ItemOutcome]:
-        """Each of `items` with what became of it, as they finish."""
+        """Each of `items` with its outcome, as they finish."""
         try:
             yield from self._run(work, items)
         finally:
@@ -90,7 +90,7 @@ class WorkerProcesses:
             wanted = min(self._count - len(self._busy), len(queue))
             self._idle += [
                 _start(needs_script) for _ in range(wanted - len(self._idle))
-            ]  # side by side
+            ]  # they start in parallel
             for _ in range(wanted):
                 self._assign(self._idle.pop(0), work, queue.popleft(), items)
             for connection in cast(
@@ -118,7 +118,7 @@ class WorkerProcesses:
                 last_check = time.monotonic()
 
     def _kill_overdue(self) -> None:
-        """End the workers that hang or have outgrown their memory: another try would not help."""
+        """Kill workers past their deadline or memory limit; their items are not tried again."""
         for worker in self._busy.values():
             used_bytes = _resident_bytes(worker.process.pid or 0)
             if used_bytes > self._memory_limit_bytes:
@@ -135,26 +135,26 @@ class WorkerProcesses:
         if worker.is_ready:
             worker.ends_at = time.monotonic() + self._deadline
         new_work, worker.work = None if worker.work is work else work, work
-        with suppress(BrokenPipeError):  # it is gone already: its line says so when it is read
+        with suppress(BrokenPipeError):  # it is lost already: reading its connection says so
             worker.connection.send((new_work, items[place]))
         self._busy[worker.connection] = worker
 
     def _kill_busy(self) -> None:
-        """End the workers that are still at something: nobody waits for it any more."""
+        """Kill the workers that are busy: nobody waits for their items any more."""
         for worker in self._busy.values():
             worker.process.kill()
             _release(worker)
         self._busy.clear()
 
     def close(self) -> None:
-        """Let all of them go."""
+        """End all processes."""
         self._kill_busy()
         while self._idle:
             _release(self._idle.pop())
 
 
 def _lost_outcome(item: Any, worker: _Worker) -> _ItemOutcome:
-    """The outcome of an item that was ended, or that cost `ATTEMPTS` workers."""
+    """The error of an item whose worker was killed, or that cost `ATTEMPTS` workers."""
     code = worker.process.exitcode or 0
     ending = f"killed by signal {-code}" if code < 0 else f"ended with code {code}"
     advice = "give each more memory" if code == -signal.SIGKILL else "see what it printed"
@@ -170,7 +170,7 @@ def _lost_outcome(item: Any, worker: _Worker) -> _ItemOutcome:
 
 
 def _resident_bytes(process: int) -> int:
-    """Memory a process holds; 0 where the system does not say."""
+    """Resident memory of a process; 0 if the system does not report it."""
     try:
         pages = Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1]
     except (OSError, IndexError):
@@ -191,7 +191,7 @@ def _start(needs_script: bool) -> _Worker:
 
 
 def _receive(worker: _Worker) -> _ItemOutcome | None:
-    """What a worker sent; None if it is gone."""
+    """The message of a worker; None if the worker is lost."""
     try:
         outcome: _ItemOutcome = worker.connection.recv()
     except (EOFError, ConnectionResetError):
@@ -206,8 +206,8 @@ def _release(worker: _Worker) -> None:
 
 
 def _worker_main(connection: Connection[Any, Any]) -> None:
-    """The life of a worker: until its line is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that gives the work
+    """The main function of a worker; ends when its connection is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent process
     connection.send(READY)
     work: Callable[[Any], Any] | None = None
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
@@ -218,5 +218,5 @@ def _worker_main(connection: Connection[Any, Any]) -> None:
             outcome = attempt(work, item)
             try:
                 connection.send(outcome)
-            except (pickle.PickleError, TypeError, AttributeError) as error:  # it cannot travel
+            except (pickle.PickleError, TypeError, AttributeError) as error:  # it cannot be pickled
                 connection.send((item, internal_error(item, error)))

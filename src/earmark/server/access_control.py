@@ -1,7 +1,7 @@
-"""Who may ask what: tokens, hosts, origins, rates and the headers of every response.
+"""Access control: tokens, hosts, origins, rate limits and security headers.
 
-No request reaches data but with the token: in the `Authorization` header, or in a cookie that the
-first page sets and no script can read. What a browser sends on behalf of another site is refused.
+Every request for data needs the token: in the `Authorization` header, or in a cookie that the first
+page sets and no script can read. Requests that another site makes a browser send are refused.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ HEADERS = {
 }
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 MOST_GUESSES, GUESS_SECONDS = 20, 60.0
-"""Wrong tokens from one address within so many seconds, after which it has to wait."""
+"""Wrong tokens allowed from one address within so many seconds."""
 
 
 @dataclass(slots=True)
 class TokenBucket:
-    """So many requests a second, and as many at once as fit."""
+    """A token bucket: limits the rate of requests, with bursts up to its size."""
 
     tokens: float
     updated: float = field(default_factory=time.monotonic)
 
     def take(self, rate: float, size: float) -> bool:
-        """Whether there is room for one more now."""
+        """Take a token; False if none is left."""
         now = time.monotonic()
         self.tokens = min(size, self.tokens + (now - self.updated) * rate)
         self.updated = now
@@ -55,13 +55,13 @@ class TokenBucket:
 
 @dataclass(slots=True, eq=False)
 class AccessControl:
-    """Lets requests through to `app` that may be answered."""
+    """ASGI middleware that passes only permitted requests to `app`."""
 
     app: ASGIApp
     token: str | None
-    """None asks for none."""
+    """The token requests must carry; None requires none."""
     hosts: tuple[str, ...]
-    """Names this server may be called by."""
+    """Host names that requests may use."""
     rate: float = 500.0
     """Requests a second of one client."""
     cookie: str = "earmark"
@@ -77,7 +77,7 @@ class AccessControl:
         await answer(scope, receive, _with_headers(send))
 
     def _refuse(self, request: Request) -> Response | None:
-        """What is said to a request that may not be answered; where to go instead, of some."""
+        """The refusal of `request`, or a redirect; None if it may be answered."""
         client = request.client.host if request.client else ""
         if len(self.clients) > 10_000:
             self.clients.clear()
@@ -117,26 +117,26 @@ class AccessControl:
         return bool(candidate) and hmac.compare_digest(candidate.encode(), self.token.encode())
 
     def _redirect_with_cookie(self, request: Request) -> Response:
-        """The page without the token in its address: it is a cookie from here."""
+        """A redirect to the page without the token in its URL; it is set as a cookie."""
         secure = "; Secure" if request.scope.get("scheme") == "https" else ""
         cookie = f"{self.cookie}={self.token}; Path=/; HttpOnly; SameSite=Lax{secure}"
         return RedirectResponse("/", 303, {"set-cookie": cookie, "cache-control": "no-store"})
 
 
 def cookie_name(port: int) -> str:
-    """Of a server at `port`: cookies do not tell ports apart."""
+    """The cookie of a server at `port`: all ports of a host share their cookies."""
     return f"earmark-{hashlib.sha256(str(port).encode()).hexdigest()[:6]}"
 
 
 def _is_navigation(request: Request) -> bool:
-    """Whether a person opens a page, and no script asks."""
+    """Whether a person opens a page, as opposed to a script's request."""
     mode = request.headers.get("sec-fetch-mode", "navigate")
     wants_page = "text/html" in request.headers.get("accept", "")
     return request.method == "GET" and mode == "navigate" and wants_page
 
 
 def _is_cross_site(request: Request, host: str) -> bool:
-    """Whether another site makes a browser ask; links to pages may come from anywhere."""
+    """Whether another site made the browser send this; links to pages may come from anywhere."""
     origin = request.headers.get("origin")
     if origin is not None and urlsplit(origin).netloc.lower() != host:
         return True

@@ -1,4 +1,4 @@
-// What the server is asked, and what it answers; every failure is one line that can be shown.
+// Calls of the REST interface; every failure is an Error with one line to show.
 
 export async function call(path, { method = "GET", body, signal } = {}) {
   const options = { method, signal, headers: {} };
@@ -13,13 +13,13 @@ export async function call(path, { method = "GET", body, signal } = {}) {
   throw new Error(reason || `the server answered ${response.status}`);
 }
 
-/** An address below a run or a recording, its parts quoted. */
+/** The API path of a run or a recording, its parts encoded. */
 export const runPath = (...parts) => `/runs/${parts.map(encodeURIComponent).join("/")}`;
 export const recordingPath = (run, recording, rest = "") => `/runs/${encodeURIComponent(run)}/recordings/${encodeURIComponent(recording)}${rest}`;
 
 export const author = () => document.getElementById("author").value.trim();
 
-/** One line for whoever looks or listens. */
+/** Show one line in the status area, which screen readers announce. */
 export function showMessage(text, isBad = false) {
   const place = document.getElementById("said");
   place.textContent = text;
@@ -28,8 +28,8 @@ export function showMessage(text, isBad = false) {
 
 export const showError = (error) => { if (error.name !== "AbortError") showMessage(error.message, true); };
 
-/** Tell `onProgress` how a run goes while its page is looked at. A browser keeps six connections to a
-    server: pages left behind and tabs in the background would hold them, and the next page would wait. */
+/** Call `onProgress` with the state of a run while its page is visible. A browser keeps six connections
+    to a server: hidden pages and background tabs would occupy them, and the next page would wait. */
 export function followRun(run, onProgress) {
   let source = null;
   const stop = () => { source?.close(); source = null; };

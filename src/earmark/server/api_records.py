@@ -1,4 +1,4 @@
-"""What the server tells of runs, and is told; views of more lie beside what makes them."""
+"""Requests and responses of the REST interface; larger views are in the modules that make them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class SessionView:
 
     version: str
     model: str
-    """Whom it asks; empty where nobody."""
+    """The model it calls; empty if none."""
     why_not: str
-    """Why nobody can be asked; empty where somebody can."""
+    """Why no model can be called; empty if one can."""
     input_price: float
     output_price: float
     max_spend: float | None
@@ -33,9 +33,9 @@ class RunListing:
     is_at_work: bool
     totals: Totals
     failure: str = ""
-    """Why it cannot be read; empty where it can."""
+    """Why it cannot be read; empty if it can."""
     told: str = ""
-    """What happened in it, in a line; empty where nothing is known of that."""
+    """What happened in it, in a line; empty if nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +46,18 @@ class RunDetail:
     name: str
     is_at_work: bool
     can_continue: bool
-    """Whether this server knows what it was started on."""
+    """Whether this server knows its recordings and options."""
     opened: str
     totals: Totals
     agreement: Agreement
     plan: dict[str, Any]
     missed: list[FailedRecording]
-    """Recordings that could not be worked on; the first hundred."""
+    """Recordings that failed; the first hundred."""
 
 
 @dataclass(frozen=True, slots=True)
 class SoundCount:
-    """A named sound, and in how many recordings it is."""
+    """A named sound, and the number of recordings with it."""
 
     name: str
     recordings: int
@@ -65,22 +65,22 @@ class SoundCount:
 
 @dataclass(frozen=True, slots=True)
 class HitView:
-    """A moment of which a caption, tags or evidence hold the words looked for."""
+    """A moment whose caption, tags or evidence match the search."""
 
     recording: str
     name: str
     start: float
     end: float
     caption: str
-    """What was answered; or what was heard, said or read."""
+    """The caption; or what was heard, said or read."""
     tags: list[str]
     kinds: list[str]
-    """What agrees on it: `caption`, `heard`, `said`, `read`, `seen`; or `tags` alone."""
+    """The kinds that match: `caption`, `heard`, `said`, `read`, `seen`; or `tags` alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewCorrection:
-    """What somebody says of one answer, or of a moment that was missed."""
+    """A verdict on one answer, or a moment that was missed."""
 
     start: float
     end: float
@@ -98,14 +98,14 @@ class AskedMoment:
 
 @dataclass(frozen=True, slots=True)
 class NewRun:
-    """What a new run is to work on."""
+    """The recordings and options of a new run."""
 
     sources: list[str]
-    """As `/api/sources` names them."""
+    """Ids, as listed by `/api/sources`."""
     budget: str = "25%"
     across: bool = False
     name: str = ""
-    """Of the run; after its first recording if not given."""
+    """Name of the run; empty takes that of its first recording."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,13 +61,13 @@ from earmark.timeline import Span
 from earmark.version import VERSION
 
 POLL_INTERVAL = 0.5
-"""Seconds between two looks at a run that is followed."""
+"""Seconds between two reads of a run that is followed."""
 
 LONGEST_CLIP = 600.0
-"""Seconds of one clip."""
+"""Most seconds of one clip."""
 
 MOST_SOUNDS = 200
-"""Names of sounds to choose from."""
+"""Most names of sounds in the list."""
 
 Offset = Annotated[int, Query(ge=0, le=10_000_000)]
 Limit = Annotated[int, Query(ge=1, le=500)]
@@ -107,7 +107,7 @@ def list_runs(service: Services) -> list[RunListing]:
 
 @api.get("/runs/{run}")
 def show_run(served: Served) -> RunDetail:
-    """One run: what it has come to, and how often the model was right."""
+    """One run: its totals, and how often the model was right."""
 
     def read(run: Run) -> dict[str, Any]:
         return {
@@ -131,7 +131,7 @@ def list_recordings(
     offset: Offset = 0,
     limit: Limit = 100,
 ) -> Response:
-    """A window of rows of an archive, as sorted and filtered."""
+    """A page of rows of an archive, sorted and filtered."""
     page = read_page(served, query, offset=offset, limit=limit)
     return Response(page, media_type="application/json")
 
@@ -151,7 +151,7 @@ def show_timeline(
     end: Seconds = 1e7,
     cells: Annotated[int, Query(ge=1, le=4000)] = 1000,
 ) -> TimelineView:
-    """A stretch of a recording, as fine as a screen can show it."""
+    """A span of a recording, at the resolution of a screen."""
     with served.open() as run:
         row = find_recording(run, recording)
         first = min(start, row.duration)
@@ -175,7 +175,7 @@ def list_picks(
     responses={200: {"content": {"image/jpeg": {}}}},
 )
 def show_picture(served: Served, recording: str, start: Seconds, end: Seconds) -> Response:
-    """The picture kept of a pick."""
+    """The stored picture of a pick."""
     with served.open() as run:
         picture = run.thumbnail(recording, Span(start, max(start, end)))
     if not picture:
@@ -191,9 +191,9 @@ def show_picture(served: Served, recording: str, start: Seconds, end: Seconds) -
 def cut_span(
     service: Services, served: Served, recording: str, start: Seconds, end: Seconds
 ) -> Response:
-    """A stretch of a recording as a video of its own, its packets copied from the key frame before.
+    """A span of a recording as a video, its packets copied from the key frame before.
 
-    Of a run made without voices, speech is muted; where faces are blurred, they are in it too.
+    If the run is without voices, speech is muted; if faces are blurred, they are blurred here too.
     """
     span = Span(start, min(end, start + LONGEST_CLIP))
     with served.open() as run, tempfile.TemporaryDirectory() as scratch:
@@ -212,7 +212,7 @@ def cut_span(
 
 @api.get("/runs/{run}/recordings/{recording}/corrections")
 def list_corrections(served: Served, recording: str) -> list[Correction]:
-    """All that people said of a recording, as they said it."""
+    """All corrections of a recording."""
     with served.open() as run:
         return read_corrections(run, find_recording(run, recording).id)
 
@@ -231,13 +231,13 @@ def add_correction(served: Served, recording: str, body: NewCorrection) -> Corre
 def withdraw_correction(
     served: Served, correction: Annotated[int, PathPart(ge=1, le=2**62)]
 ) -> None:
-    """Take back what was said; it stays in the run and counts no longer."""
+    """Withdraw a correction; it stays in the run but no longer counts."""
     withdraw(served.folder, correction)
 
 
 @api.get("/runs/{run}/recordings/{recording}/quote")
 def quote(service: Services, served: Served, recording: str, time: Seconds) -> WindowQuote:
-    """What asking about the window at a moment takes at most."""
+    """The most that a call about the window at a time costs."""
     model = service.require_model()
     with served.open() as run:
         find_recording(run, recording)
@@ -246,7 +246,7 @@ def quote(service: Services, served: Served, recording: str, time: Seconds) -> W
 
 @api.post("/runs/{run}/recordings/{recording}/ask")
 def ask(service: Services, served: Served, recording: str, body: AskedMoment) -> PickPage:
-    """Ask about the window at a moment, and keep it as a pick; the picks it has then."""
+    """Ask about the window at a time and store it as a pick; returns the picks."""
     model = service.require_model()
     with served.open() as run:
         find_recording(run, recording)
@@ -264,7 +264,7 @@ def ask(service: Services, served: Served, recording: str, body: AskedMoment) ->
 
 @api.get("/runs/{run}/sounds")
 def list_sounds(served: Served) -> list[SoundCount]:
-    """The sounds that were named in a run, those of most recordings first."""
+    """The named sounds of a run, those in most recordings first."""
     counts = served.cached("sounds", lambda run: run.texts.named_sounds(most=MOST_SOUNDS))
     return [SoundCount(*each) for each in counts]
 
@@ -273,7 +273,7 @@ def list_sounds(served: Served) -> list[SoundCount]:
 def search(
     served: Served, words: Words, limit: Annotated[int, Query(ge=1, le=200)] = 50
 ) -> list[HitView]:
-    """Moments whose caption, tags or evidence hold all of the words, the best match first."""
+    """Moments whose caption, tags or evidence contain all words, the best match first."""
     with served.open() as run:
         found, folders = search_words([run], words, most=limit), run.folders()
     return [
@@ -292,7 +292,7 @@ def search(
 
 @api.get("/runs/{run}/export", response_class=Response)
 def export_run(served: Served, format: Annotated[str, Query(max_length=40)]) -> Response:  # noqa: A002
-    """A run as a file that other tools read: see `earmark export`; one file formats only."""
+    """A run as a file for other tools, see `earmark export`; only formats of one file."""
     if format not in EXPORTERS or EXPORTERS[format].is_per_recording:
         raise ValueError(f"a run is exported as one file in another format than {format!r}")
     with served.open() as run, tempfile.TemporaryDirectory() as scratch:
@@ -310,14 +310,14 @@ def _attachment(content: bytes, kind: str, name: str, cache: str) -> Response:
 
 @api.get("/runs/{run}/events", response_class=StreamingResponse)
 async def follow(service: Services, served: Served) -> StreamingResponse:
-    """How far a run has come, as server-sent events, for as long as somebody listens."""
+    """The progress of a run as server-sent events, until the client disconnects."""
 
     def read_state() -> dict[str, Any]:
         corrections: list[Correction] = []
         try:
             totals: Totals = served.cached("totals", lambda run: run.totals())
             corrections = served.cached("said", read_corrections)
-        except LedgerError:  # it is being made just now
+        except LedgerError:  # the run is being created
             totals = Totals()
         job = service.jobs.of(served.folder)
         return {
@@ -348,7 +348,7 @@ async def follow(service: Services, served: Served) -> StreamingResponse:
 
 @api.post("/runs/{run}/stop", status_code=202)
 def stop_run(service: Services, served: Served) -> JobView:
-    """Stop a run that was started here; what it has kept stays."""
+    """Stop a run that was started here; its stored answers stay."""
     job = service.jobs.of(served.folder)
     if job is None:
         raise LedgerError("this run was not started here; stop it where it was")
@@ -358,7 +358,7 @@ def stop_run(service: Services, served: Served) -> JobView:
 
 @api.post("/runs/{run}/continue", status_code=202)
 def continue_run(service: Services, served: Served) -> JobView:
-    """Go on with a run that was stopped: no kept answer is asked for again."""
+    """Continue a run that was stopped: no stored answer is asked for again."""
     return service.jobs.start(served.folder, restore_plan(served, service.plan)).view()
 
 
@@ -370,13 +370,13 @@ def list_sources(service: Services) -> list[SourceView]:
 
 @api.post("/forecasts", status_code=202)
 def start_forecast(service: Services, body: NewRun) -> JobView:
-    """Begin to listen, and say what budgets reach and cost; nothing is asked."""
+    """Start a forecast of what budgets reach and cost; it listens and makes no calls."""
     return service.jobs.forecast(_chosen_sources(service, body), body.budget).view()
 
 
 @api.get("/jobs/{job}")
 def show_job(service: Services, job: str) -> JobView:
-    """How far a forecast or a run has come."""
+    """The progress of a forecast or a run."""
     try:
         return service.jobs[job].view()
     except KeyError:
@@ -385,7 +385,7 @@ def show_job(service: Services, job: str) -> JobView:
 
 @api.post("/runs", status_code=202)
 def start_run(service: Services, body: NewRun) -> JobView:
-    """Start a new run; the page shows what it costs first, see `/api/forecasts`."""
+    """Start a new run; the page first shows its cost, see `/api/forecasts`."""
     sources = _chosen_sources(service, body)
     plan = make_plan(sources, service.plan, budget=body.budget, across=body.across)
     folder = run_folder(service.library.folders[0], body.name, sources)

@@ -1,4 +1,4 @@
-// Which view an address means, and what all views share: the trail, the name, the keys.
+// Routes addresses to views, and holds what all views share: breadcrumbs, author name, keys.
 import { $, make, plural, lasting, whole } from "./parts.js";
 import { call, showError, showMessage } from "./api.js";
 import { archiveAddress, showArchive } from "./archive.js";
@@ -7,7 +7,7 @@ import { openRunDialog } from "./planning.js";
 
 let view = null;
 
-/** Go to an address of this page without loading it anew. */
+/** Go to an address of this page without reloading. */
 export function go(address) {
   history.pushState(null, "", address);
   route();

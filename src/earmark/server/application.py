@@ -34,14 +34,14 @@ STATIC = {
     **dict.fromkeys(SERVER_FILES, "earmark.server"),
     **dict.fromkeys(("parts.js", "page.css"), "earmark.reporting"),
 }
-"""Files of the page, and the package each lies in; no other is served."""
+"""Files of the page, and the package that holds each; no other file is served."""
 
 pages = APIRouter(include_in_schema=False)
 
 
 @pages.api_route("/media/{run}/{recording}/{part}", methods=["GET", "HEAD"])
 def play(request: Request, served: Served, recording: str, part: int) -> Response:
-    """The bytes of a file of a recording that a run names, by ranges."""
+    """A byte range of a recording's file."""
     with served.open() as run:
         files_of_recording = find_recording(run, recording).files
         hidden = served.hidden(run)
@@ -59,7 +59,7 @@ def play(request: Request, served: Served, recording: str, part: int) -> Respons
 @pages.get("/")
 @pages.get("/run/{rest:path}")
 def show_page() -> Response:
-    """The page; what it shows is in its address."""
+    """The page; its URL says what it shows."""
     return Response(_read("earmark.server", "app.html"), media_type="text/html")
 
 
@@ -118,7 +118,7 @@ STATUSES: dict[type[Exception], int] = {
     EarmarkError: 502,
     ValueError: 422,
 }
-"""What each error is called in HTTP."""
+"""HTTP status of each error."""
 
 
 def _explain_validation(_: Request, error: Exception) -> JSONResponse:

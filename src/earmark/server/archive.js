@@ -1,4 +1,4 @@
-// An archive at a glance: every recording a row with a strip; only rows in view are asked for.
+// The table of an archive: every recording a row with a strip; only visible rows are fetched.
 import { figure, lasting, make, percent, plural, share, whole } from "./parts.js";
 import { call, followRun, runPath, showError, showMessage } from "./api.js";
 
@@ -84,7 +84,7 @@ function drawLive(place, run, now, canContinue) {
   place.replaceChildren(...parts.filter(Boolean));
 }
 
-/** Rows of a list of any length: a tall box, and in it only the rows in view. */
+/** A virtual list: a box as tall as all rows, which contains only the visible ones. */
 class VirtualRows {
   constructor(run, go) {
     const given = new URLSearchParams(location.search);
@@ -104,7 +104,7 @@ class VirtualRows {
 
   close() { this.observer.disconnect(); this.stopped?.abort(); }
 
-  /** Another order or filter: the address says so, so that it can be kept and sent. */
+  /** Change the order or a filter; the URL changes too, so that it can be bookmarked and shared. */
   set(name, value) {
     this.query[name] = value;
     const asked = new URLSearchParams(Object.entries(this.query).filter(([key, each]) => each !== DEFAULT_QUERY[key]));

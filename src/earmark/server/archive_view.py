@@ -1,7 +1,7 @@
-"""An archive at a glance: every recording as a row with a strip, sorted and filtered here.
+"""The table of an archive: every recording as a row with a strip, sorted and filtered.
 
-Rows are added up once for as long as the run stays the same. Strips are drawn of those rows that
-are asked for, from two queries for all that a page lacks, and kept as the bytes that are sent.
+Rows are computed once for each state of the run. Strips are made only for the rows of a page, with
+two queries for all that are not cached, and cached as the JSON that is sent.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from earmark.server.run_library import ServedRun
 from earmark.timeline import FloatArray
 
 CELLS = 120
-"""Of a strip."""
+"""Columns of a strip."""
 
 MOST_STRIPS = 50_000
-"""Kept of one run, less than a kilobyte each."""
+"""Most strips cached for one run, less than a kilobyte each."""
 
 _NAMES = "name began duration picks answered failed activity doubt score said sounds corrections"
 COLUMNS = ("found", *_NAMES.split())
-"""What an archive is sorted by; `found` begins with recordings that have something."""
+"""Sort keys; `found` puts recordings with answers, then with picks, first."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveRow:
-    """One recording of an archive, and what it is sorted by."""
+    """One recording of an archive, with its sort keys."""
 
     id: str
     name: str
@@ -48,11 +48,11 @@ class ArchiveRow:
     answered: int
     failed: int
     activity: float | None
-    """Actions expected an hour; None where nothing was heard that tells."""
+    """Expected actions per hour; None without a forecast."""
     doubt: float | None
-    """Actions expected that no pick touches; None where nothing was heard that tells."""
+    """Expected actions that no pick touches; None without a forecast."""
     score: float | None
-    """Of the best pick."""
+    """Score of the best pick."""
     said: int
     sounds: int
     corrections: int
@@ -71,7 +71,7 @@ class StripRow:
 
 @dataclass(frozen=True, slots=True)
 class ArchivePage:
-    """Some rows of an archive, as sorted and filtered."""
+    """A page of rows of an archive, sorted and filtered."""
 
     total: int
     found: int
@@ -91,7 +91,7 @@ FILTERS: dict[str, Callable[[ArchiveRow], bool]] = {
 
 _STRIP = TypeAdapter(StripRow)
 _MARKS = ("picked", "answered", "failed", "corrected")
-"""Where several fall into one cell, the last of these is shown."""
+"""If several fall into one cell, the last of these is shown."""
 _LETTERS = np.frombuffer(b".pafc", dtype=np.uint8)
 _DAY = re.compile(r"(\d{4}-\d{2}-\d{2})?")
 
@@ -105,18 +105,18 @@ class ArchiveQuery:
     falls: bool = False
     """Whether the largest comes first."""
     words: str = ""
-    """To be found in names, or in captions and tags."""
+    """Words in names, captions or tags."""
     only: str = "all"
     """One of `FILTERS`."""
     sound: str = ""
-    """To be found among the named sounds."""
+    """A named sound that must occur."""
     since: str = ""
     until: str = ""
-    """Days, such as 2026-05-31, between which recordings began; both count."""
+    """First and last day on which recordings began, such as 2026-05-31."""
     activity: float = 0.0
     score: float = 0.0
     doubt: float = 0.0
-    """The least there may be of each; 0 lets all through."""
+    """Least value of each; 0 filters nothing."""
 
     def __post_init__(self) -> None:
         if self.sort not in COLUMNS or self.only not in FILTERS:
@@ -127,7 +127,7 @@ class ArchiveQuery:
             raise ValueError("give days as 2026-05-31")
 
     def filters(self) -> Iterator[Callable[[ArchiveRow], bool]]:
-        """What a row has to be to be shown, its texts aside."""
+        """The conditions on a row, except those on its texts."""
         if self.only != "all":
             yield FILTERS[self.only]
         if self.since or self.until:
@@ -200,7 +200,7 @@ def _draw_marks(durations: FloatArray, marks: Sequence[tuple[int, float, float, 
 
 
 def max_pool(values: FloatArray, most: int) -> FloatArray:
-    """The largest value of each of `most` stretches; all of them where there are fewer."""
+    """The maximum of each of `most` equal parts; `values` itself if it is not longer."""
     if len(values) <= most:
         return values
     edges = np.linspace(0, len(values), most, endpoint=False).astype(int)
@@ -253,12 +253,12 @@ def _filter_and_sort(run: Run, rows: list[ArchiveRow], query: ArchiveQuery) -> l
     keyed = [(sort_key(row), row) for row in rows]
     known = [each for each in keyed if each[0] is not None]
     known.sort(key=itemgetter(0), reverse=query.falls)
-    # Last, whichever way, come those of which it is not known.
+    # Rows without a value come last in either order.
     return [row for _, row in known] + [row for key, row in keyed if key is None]
 
 
 @lru_cache(maxsize=1 << 16)
 def _natural_key(text: str) -> list[tuple[int, str]]:
-    """What people sort a text by: numbers in it by their value."""
+    """Natural sort key: numbers in the text sort by value."""
     pieces = re.split(r"([0-9]+)", text.casefold())
     return [(int(piece), "") if piece.isdecimal() else (-1, piece) for piece in pieces]

@@ -1,4 +1,4 @@
-"""Runs for agents, by the Model Context Protocol: over stdin and stdout, or over HTTP."""
+"""Serves runs to agents by the Model Context Protocol: over stdin and stdout, or HTTP."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PAID_TOOLS = ("find", "ask", "caption")
 
 
 def make_mcp_server(service: Service, *, calls: int) -> MCPServer[Any]:
-    """The tools for the folders of `service`, spending at most so many `calls`."""
+    """An MCP server with the tools for `service`; they may spend at most `calls` calls."""
     from mcp.server.mcpserver import Image, MCPServer
     from mcp_types import ToolAnnotations
 
@@ -79,11 +79,11 @@ def serve_mcp(
 ) -> None:
     """Serve the runs and recordings below `folders` to agents until they, or a signal, end it.
 
-    Over HTTP where `options` say at which address, which `on_start` is told; else over stdin and
-    stdout. They may spend so many `calls` in all. Raises as `serve_folders` does.
+    Over HTTP at the address in `options`, which is passed to `on_start`; over stdin and stdout if
+    `options` is None. Agents may spend `calls` calls in all. Raises as `serve_folders` does.
     """
     try:
-        import mcp.server.mcpserver  # noqa: F401 - said now and not by the first tool
+        import mcp.server.mcpserver  # noqa: F401 - fails here, not in the first tool
 
         from earmark.server.service import Service
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""The bytes of a recording for a browser: ranges of the original file, wherever it lies."""
+"""Byte ranges of a recording's file for a browser, local or remote."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from earmark.media.storage import Meter
 from earmark.redaction import is_redacted
 
 CHUNK_BYTES = 1 << 18
-"""Read at a time: a browser that has seen enough hangs up."""
+"""Bytes read at a time: a browser may disconnect after any chunk."""
 
 MOST_AT_ONCE = 1 << 24
-"""Bytes of one answer to an open range: the browser asks for the rest as it plays on."""
+"""Most bytes for an open-ended range; the browser requests the rest as it plays."""
 
 TYPES = {
-    # The boxes of .mov are the same: browsers play it under this name only.
+    # .mov has the same structure, and browsers play it only under this type.
     **dict.fromkeys((".mp4", ".m4v", ".mov"), "video/mp4"),
     ".3gp": "video/3gpp",
     ".webm": "video/webm",
@@ -38,7 +38,7 @@ _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
 
 @dataclass(frozen=True, slots=True)
 class RangeReply:
-    """What to answer to a request for a file."""
+    """The response to a request for a file."""
 
     status: int
     headers: dict[str, str]
@@ -46,9 +46,9 @@ class RangeReply:
 
 
 def why_unplayable(path: str) -> str:
-    """Why the file at `path` cannot be played from here; empty where it can.
+    """Why the file at `path` cannot be played from this server; empty if it can.
 
-    Only media are: a run that somebody was given may name any file of this machine.
+    Only media files are served: a run from somebody else may name any file of this machine.
     """
     if suffix_of(path) not in SUFFIXES:
         return f"{name_of(path)} is not known as a media file"
@@ -58,7 +58,7 @@ def why_unplayable(path: str) -> str:
 
 
 def read_range(path: str, wanted: str | None, *, is_head: bool = False) -> RangeReply:
-    """The bytes that the header `wanted` asks for; all of them where there is none."""
+    """The bytes of the `Range` header `wanted`; the whole file if None."""
     storage = open_storage(path, Meter())
     size = storage.size_bytes
     kind = TYPES.get(suffix_of(path), "application/octet-stream")
@@ -83,7 +83,7 @@ def read_range(path: str, wanted: str | None, *, is_head: bool = False) -> Range
 
 
 def _bounds(found: re.Match[str], size: int) -> tuple[int, int]:
-    """First byte, and the one after the last; nothing where the range is none of this file."""
+    """First byte and one past the last; an empty range if it lies outside of the file."""
     first, last = found.groups()
     if not first:
         return (max(0, size - int(last)), size) if last and int(last) else (size, size)

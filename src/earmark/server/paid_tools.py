@@ -1,4 +1,4 @@
-"""What an agent may have asked of a model, within the calls that a person has granted."""
+"""Tools for agents that call a model, within the number of calls a person has granted."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from earmark.server.service import Service
 
 
 class NotGranted(EarmarkError):
-    """More calls are wanted than a person has granted."""
+    """A tool needs more calls than are left of those granted."""
 
 
 @dataclass(slots=True, eq=False)
 class CallAllowance:
-    """Calls that were granted, and how many of them are left; for many threads."""
+    """Calls granted and calls left; thread-safe."""
 
     granted: int
     left: int = field(init=False)
@@ -51,7 +51,7 @@ class CallAllowance:
         self.left = self.granted
 
     def take(self) -> None:
-        """Spend one call; raises `CallRejected` where none is left."""
+        """Spend one call; raises `CallRejected` if none is left."""
         with self.lock:
             if self.left < 1:
                 raise CallRejected(f"all {self.granted} calls that were granted are spent")
@@ -71,7 +71,7 @@ class MeteredCaptioner(WrappedCaptioner):
 
 
 class PaidTools:
-    """Tools that spend calls, one at a time; each says beforehand where it may not."""
+    """Tools that spend calls, one tool at a time; each checks the allowance first."""
 
     def __init__(self, service: Service, tools: AgentTools, allowance: CallAllowance) -> None:
         self.service, self.tools, self.allowance = service, tools, allowance
@@ -108,7 +108,7 @@ class PaidTools:
         money += plan.limits.price(text, ANSWER_TOKENS)
         self._require(1 + calls, tokens + text + ANSWER_TOKENS, money)
         if calls:
-            self.tools.sources(run_paths(served.folder))  # raises where one lies outside
+            self.tools.sources(run_paths(served.folder))  # raises if one lies outside
         with self.service.ask_lock:
             plan = self._plan(make_plan((), plan, sounds=None))
             self.allowance.take()
@@ -143,7 +143,7 @@ class PaidTools:
         }
 
     def _require(self, calls: int, tokens: int, money: float) -> None:
-        """Raises where more calls are wanted than are left, saying what they cost."""
+        """Raises `NotGranted`, with the cost, if fewer than `calls` are left."""
         left, granted = self.allowance.left, self.allowance.granted
         if calls <= left:
             return
@@ -163,7 +163,7 @@ class PaidTools:
         return {"calls_left": self.allowance.left}
 
     def _folder(self, name: str, sources: Sequence[Source]) -> Path:
-        """The run of that name on these recordings, the same every time."""
+        """The run folder for that name and these recordings, the same every time."""
         stem = re.sub(r"[^\w.+-]+", "_", name).strip("._-") or "run"
         places = "\n".join(uri for one in sources for uri in one.uris)
         digest = hashlib.sha256(f"{name}\n{places}".encode("utf-8", "replace")).hexdigest()[:8]
@@ -176,7 +176,7 @@ class PaidTools:
 
 
 def _most_cost(question: Question, plan: Plan, calls: int) -> tuple[int, float]:
-    """Tokens and money that so many calls take at most."""
+    """The most tokens and money that `calls` calls cost."""
     request = sample_request(plan, question)
     tokens = sum(request.most_tokens)
     return calls * tokens, calls * plan.limits.price(*request.most_tokens)

@@ -1,4 +1,4 @@
-// A new run: choose recordings and a budget, see what budgets reach and cost, then start it.
+// The dialog for a new run: choose recordings and a budget, see the forecast, then start.
 import { lasting, make, percent, plural, whole } from "./parts.js";
 import { call, showError, showMessage } from "./api.js";
 
@@ -19,7 +19,7 @@ export async function openRunDialog(place, go) {
   const request = () => ({ sources: [...list.selectedOptions].map((option) => option.value), budget: budget.value, across: across.checked, name: name.value });
   const forecast = make("button", "", "Forecast"), start = make("button", "", "Start"), close = make("button", "", "Close");
   forecast.type = start.type = close.type = "button";
-  start.disabled = true; // what it costs comes first
+  start.disabled = true; // enabled by a forecast
   forecast.addEventListener("click", () => showForecast(request(), output).then((ok) => { start.disabled = !ok; }).catch(showError));
   for (const input of [list, budget]) input.addEventListener("input", () => { start.disabled = true; });
   start.addEventListener("click", () => startRun(request(), dialog, go).catch(showError));
@@ -45,7 +45,7 @@ async function waitForJob(job, output) {
   return now.result;
 }
 
-/** How many actions are expected in all, and between what. */
+/** The expected number of actions, with its interval. */
 function describeActions({ actions, actions_range: range }) {
   if (actions === null) return "";
   const rangeText = !range || range.is_unlike ? "" : `, ${whole(Math.round(range.low))} to ${whole(Math.round(range.high))} in ${percent(range.confidence, 1)} of recordings`;

@@ -1,4 +1,4 @@
-// One recording: the video, the time line, the picks, and what people say of them.
+// One recording: the video, the time line, the picks and their corrections.
 import { clock, foretold, lasting, listTold, make, makeMarks, plural } from "./parts.js";
 import { author, call, followRun, recordingPath, runPath, showError, showMessage } from "./api.js";
 import { archiveAddress } from "./archive.js";
@@ -12,7 +12,7 @@ export async function showRecording(place, run, recording, { trail }) {
   trail([parent.name, archiveAddress(run)], [detail.name]);
   const view = new RecordingView(place, run, recording, detail, session);
   await view.loadPicks();
-  view.goTo(view.currentTime ?? Number(/^#t=([\d.]+)/.exec(location.hash)?.[1] || 0)); // or where somebody went meanwhile
+  view.goTo(view.currentTime ?? Number(/^#t=([\d.]+)/.exec(location.hash)?.[1] || 0)); // or where the user went meanwhile
   return view;
 }
 
@@ -52,7 +52,7 @@ class RecordingView {
     this.events = followRun(run, (now) => this.onProgress(now));
   }
 
-  /** What happened: a line at first, so that the video stays in sight, and all of it when it is opened. */
+  /** What happened: one line, so that the video stays visible; all of it when opened. */
   overview(lines) {
     const brief = lines.slice(0, 2).map(([heading, said]) => `${heading}: ${said.slice(0, 3).join(", ")}`).join(" · ");
     return make("details", "overview", make("summary", "", brief), listTold(lines));
@@ -82,7 +82,7 @@ class RecordingView {
     return make("div", "tools", search, this.count);
   }
 
-  /** Somebody else, or the run itself, has said something: show it. So is what was said before the first word came. */
+  /** Reload if the run has new answers or corrections, also those from before the first event. */
   onProgress({ said, totals }) {
     const state = [...said, totals.answered, totals.failed, totals.picks].join();
     if (state !== this.state && !this.isSending) this.changed("").catch(showError);
@@ -114,7 +114,7 @@ class RecordingView {
     this.showTime(time);
   }
 
-  /** Choose the pick at a moment; its card comes into view where the picks scroll by themselves. */
+  /** Choose the pick at a time; scroll to its card if the list has a scroll bar of its own. */
   follow(time) {
     const holds = (each) => each && each.pick.start <= time && time < each.pick.end;
     if (holds(this.picks[this.chosen])) return;
@@ -181,7 +181,7 @@ class RecordingView {
     return [button("right", "Right", () => this.correct(place, "right")), button("wrong", "Wrong", () => this.correct(place, "wrong")), button("reword", "Better words …", () => this.reword(place))];
   }
 
-  /** A link to a stretch as a file of its own; none where the recording lies on another machine. */
+  /** A link to a span as a video file; null if the recording is on another machine. */
   clip(start, end) {
     if (this.detail.recording.path.includes("://") || this.detail.parts.some((part) => part.why_not)) return null;
     const link = make("a", "button clip", "Clip");
@@ -224,7 +224,7 @@ class RecordingView {
     const page = await call(recordingPath(this.run, this.recording, `/picks?${new URLSearchParams({ offset: 0, limit: Math.min(500, wanted), words: this.words })}`));
     const isNew = page.total !== this.total || JSON.stringify(page.picks) !== JSON.stringify(this.picks);
     Object.assign(this, { picks: page.picks, total: page.total });
-    if (isNew) this.drawPicks(); // else whoever is about to click is not disturbed
+    if (isNew) this.drawPicks(); // unchanged cards stay, so that a click does not miss
     if (words) showMessage(words);
   }
 
@@ -316,7 +316,7 @@ function exportLink(run) {
   return link;
 }
 
-/** Ask for words; with none to begin with, only whether to go on. Null where somebody thinks better of it. */
+/** Ask the user for a text, or only to confirm if `text` is undefined; null if cancelled. */
 function askUser(title, words, text) {
   const dialog = make("dialog", "ask-dialog"), field = text === undefined ? null : make("textarea"), form = make("form");
   if (field) { field.value = text; field.maxLength = 4000; field.setAttribute("aria-label", words); }

@@ -1,4 +1,4 @@
-"""One recording as the page shows it: its time line, its picks, and what was said of it."""
+"""One recording as the page shows it: time line, picks and corrections."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from earmark.server.media_stream import why_unplayable
 from earmark.timeline import FloatArray, Span
 
 MOST_ENTRIES = 2000
-"""Of one lane at a time: more than a screen has columns for."""
+"""Most entries of one lane, more than a screen has columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,10 @@ class MediaPart:
 
     part: int
     start: float
-    """The second of the recording that it begins at."""
+    """Seconds from the start of the recording."""
     name: str
     why_not: str = ""
-    """Why it cannot be played from here; empty where it can."""
+    """Why it cannot be played from this server; empty if it can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,33 +49,33 @@ class RecordingDetail:
     window: float
     windows: int
     expected: float
-    """Actions that it is expected to hold."""
+    """Expected number of actions."""
     coverage: dict[str, Any]
     """The forecast in numbers and words: share, range, sure, words, actions."""
     overview: list[tuple[str, tuple[str, ...]]]
     """What happened, in lines, each with its heading."""
     choice: ChoiceRow
     warnings: list[str]
-    """What is odd about it, and is not among the notes of the choice."""
+    """Warnings that are not among the notes of the choice."""
     parts: list[MediaPart]
 
 
 @dataclass(frozen=True, slots=True)
 class PickView:
-    """A pick, and what became of it."""
+    """A pick with its outcome."""
 
     pick: Pick
     status: str
     tags: list[str]
     evidence: str
-    """What is known of it without a vision model, in a line."""
+    """The evidence from small models, in a line."""
     caption: str | None
     model: str
     failure: str | None
     note: str
     has_picture: bool
     verdicts: list[Correction]
-    """What people say of its answer, the latest last."""
+    """Corrections of its answer, the latest last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class PickPage:
 
 @dataclass(frozen=True, slots=True)
 class LaneEntry:
-    """Something that lasts from one second to another."""
+    """An entry of a lane, from `start` to `end` in seconds."""
 
     start: float
     end: float
@@ -99,19 +99,19 @@ class LaneEntry:
 
 @dataclass(frozen=True, slots=True)
 class TimelineView:
-    """A stretch of a recording, as fine as a screen can show it."""
+    """A span of a recording, at the resolution of a screen."""
 
     start: float
     end: float
     level: list[int]
-    """From 0 to 100, as many as were asked for; empty where the level is not known."""
+    """From 0 to 100, at most one per cell; empty if the level is not known."""
     score: list[int]
     picks: list[LaneEntry]
     sounds: list[LaneEntry]
     speech: list[LaneEntry]
     corrections: list[Correction]
     is_whole: bool
-    """False where there is more than can be shown: every so many are left out."""
+    """False if a lane has too many entries, and only every n-th is included."""
 
 
 class UnknownRecording(LedgerError):
@@ -119,7 +119,7 @@ class UnknownRecording(LedgerError):
 
 
 def find_recording(run: Run, recording: str) -> RecordingRow:
-    """The recording with that id; raises `UnknownRecording` where the run has none."""
+    """The recording with that id; raises `UnknownRecording` if the run has none."""
     row = run.recording(recording)
     if row is None:
         raise UnknownRecording(f"there is no recording {recording[:80]!r} in this run")
@@ -127,7 +127,7 @@ def find_recording(run: Run, recording: str) -> RecordingRow:
 
 
 def describe(run: Run, row: RecordingRow, *, hidden: str = "") -> RecordingDetail:
-    """What is known of a recording as a whole; it is not played where it is `hidden`, and why."""
+    """A recording as a whole; `hidden` is why it may not be played, empty if it may."""
     heard, choice = run.heard(row.id) or HeardRow(row.id), run.choice(row.id)
     return RecordingDetail(
         recording=row,
@@ -147,7 +147,7 @@ def describe(run: Run, row: RecordingRow, *, hidden: str = "") -> RecordingDetai
 
 
 def read_timeline(run: Run, row: RecordingRow, span: Span, cells: int) -> TimelineView:
-    """What lies in `span`, in `cells` columns."""
+    """The curves and entries in `span`, in `cells` columns."""
     heard = run.heard(row.id) or HeardRow(row.id)
     lanes: dict[str, list[LaneEntry]] = {"picked": [], "heard": [], "said": []}
     for pick in run.picks(row.id):
@@ -175,9 +175,9 @@ def read_timeline(run: Run, row: RecordingRow, span: Span, cells: int) -> Timeli
 
 
 def read_picks(run: Run, row: RecordingRow, *, offset: int, limit: int, words: str) -> PickPage:
-    """Some picks in order of time; with `words`, those that hold all of them.
+    """A page of picks in order of time; with `words`, only those that contain all of them.
 
-    In their caption, their tags or what is known of them, stemmed as search does.
+    Caption, tags and evidence are searched, stemmed as in search.
     """
     every, query = list(run.picks(row.id)), stems(words)
     if query:
@@ -192,7 +192,7 @@ def read_picks(run: Run, row: RecordingRow, *, offset: int, limit: int, words: s
 
 
 def _holds(query: list[str], row: PickRow, known: list[EvidenceEntry]) -> bool:
-    """Whether every word of `query` begins one of those that are told of a pick."""
+    """Whether every stem of `query` begins a word of the pick's caption, tags or evidence."""
     own = stems(" ".join([row.caption or "", *row.tags, *(entry.text for entry in known)]))
     return all(any(word.startswith(part) for word in own) for part in query)
 
@@ -214,7 +214,7 @@ def _view(run: Run, row: PickRow, verdicts: list[Correction]) -> PickView:
 
 
 def _cells(values: FloatArray, hop: float, span: Span, cells: int) -> list[int]:
-    """The values in `span`, on the scale of all of them; a value for each cell or fewer."""
+    """The values in `span`, scaled by the whole recording; `cells` of them, none if empty."""
     first = max(0, math.floor(span.start / hop))
     last = max(first + 1, math.ceil(span.end / hop))
     scaled = np.asarray(scale_curve(values), dtype=float)[first:last]

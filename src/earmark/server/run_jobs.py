@@ -1,9 +1,9 @@
-"""Forecasts and runs that the server starts, each a process that can be stopped and continued.
+"""Jobs of the server: forecasts and runs, each a process that can be stopped and continued.
 
 The process is this module, run by itself:
 
-    stdin   one JSON document: what to do, the plan, where
-    stdout  a JSON line now and then: progress; the last one: result or failure
+    stdin   one JSON document: the kind of job, the plan, the folder
+    stdout  JSON lines: progress, and at the end the result or the failure
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ from earmark.selection.cost_forecast import CallCost
 from earmark.server.run_library import ServedRun, key_of
 
 PLAN = "plan.json"
-"""In the folder of a run that was started here: what it is to work on."""
+"""File in the folder of a run that was started here, with its plan."""
 
 MOST_JOBS = 100
-"""Remembered; the oldest that are over are forgotten."""
+"""Jobs remembered; the oldest finished ones are dropped."""
 
 PROGRESS_INTERVAL = 0.2
-"""Seconds between two lines of progress that say how far a stage has come."""
+"""Least seconds between two lines of progress within a stage."""
 
 STOP_TIMEOUT = 20.0
-"""Seconds a process has to end in before it is killed."""
+"""Seconds that a process has to end before it is killed."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobView:
-    """Something that takes a while."""
+    """A job as the REST interface shows it."""
 
     id: str
     kind: str
@@ -68,7 +68,7 @@ class JobView:
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A process at work, or what became of it."""
+    """A process, running or finished."""
 
     id: str
     kind: str
@@ -80,7 +80,7 @@ class Job:
     failure: str = ""
 
     def view(self) -> JobView:
-        """What is told of it; a run has a name once it has a database."""
+        """The job's view; `run` is empty until the run has a database."""
         has_run = self.folder is not None and (self.folder / FILE).is_file()
         run = key_of(self.folder) if self.folder and has_run else ""
         return JobView(
@@ -88,7 +88,7 @@ class Job:
         )
 
     def follow(self) -> None:
-        """Read what the process says until it ends."""
+        """Read the output of the process until it ends."""
         assert self.child.stdout is not None
         for text in self.child.stdout:
             line = json.loads(text)
@@ -100,7 +100,7 @@ class Job:
         self.state = "failed" if self.failure else ended
 
     def stop(self) -> None:
-        """Ask the process to end; what it has kept stays."""
+        """Ask the process to end; stored answers stay."""
         if self.child.poll() is None:
             self.child.send_signal(signal.SIGINT)
 
@@ -118,16 +118,16 @@ class RunJobs:
         return self._jobs[key]
 
     def of(self, folder: Path) -> Job | None:
-        """The latest job at work on the run in `folder`, if any."""
+        """The latest job on the run in `folder`, if any."""
         jobs = [job for job in self._jobs.values() if job.folder == folder]
         return jobs[-1] if jobs else None
 
     def forecast(self, sources: Sequence[Source], budget: str) -> Job:
-        """Begin to say what budgets reach and cost for `sources`."""
+        """Start a forecast of what budgets reach and cost for `sources`."""
         return self._start("forecast", make_plan(sources, self.plan, budget=budget), None)
 
     def start(self, folder: Path, plan: Plan) -> Job:
-        """Begin or continue the run in `folder`; an `EarmarkError` where it is at work already."""
+        """Start or continue the run in `folder`; raises `EarmarkError` if it is already running."""
         if is_at_work(folder):
             raise EarmarkError(f"{folder.name} is at work already")
         folder.mkdir(parents=True, exist_ok=True)
@@ -136,7 +136,7 @@ class RunJobs:
         return self._start("run", plan, folder)
 
     def close(self) -> None:
-        """Stop all that is at work, and wait for it."""
+        """Stop all jobs, and wait for them to end."""
         for job in self._jobs.values():
             job.stop()
         for job in self._jobs.values():
@@ -153,7 +153,7 @@ class RunJobs:
             "api_key": self._api_key,
             "run": str(folder) if folder else None,
         }
-        child = subprocess.Popen(  # our own interpreter and module
+        child = subprocess.Popen(  # this interpreter and module
             [sys.executable, "-m", "earmark.server.run_jobs"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -175,10 +175,10 @@ class RunJobs:
 
 
 def restore_plan(served: ServedRun, plan: Plan) -> Plan:
-    """The plan a run was started under, asking whom `plan` asks.
+    """The plan that a run was started with, but with the model and limits of `plan`.
 
-    Of a run that was started elsewhere: its recordings, and what its ledger says of the rest; a
-    `ValueError` where that is too little.
+    For a run that was started elsewhere it is made from the run's recordings and ledger; raises
+    `ValueError` if these do not say enough.
     """
     saved = served.folder / PLAN
     if saved.is_file():
@@ -198,7 +198,7 @@ def restore_plan(served: ServedRun, plan: Plan) -> Plan:
 
 
 def run_folder(root: Path, name: str, sources: Sequence[Source]) -> Path:
-    """Where a new run goes: `runs/NAME` below `root`; with a number where there is one."""
+    """The folder of a new run: `runs/NAME` below `root`, with a number if that exists."""
     stem = name or Path(name_of(sources[0].uris[0])).stem
     stem = re.sub(r"[^\w.+-]+", "_", stem).strip("._-")[:80] or "run"
     folder, number = root / "runs" / stem, 1
@@ -209,7 +209,7 @@ def run_folder(root: Path, name: str, sources: Sequence[Source]) -> Path:
 
 
 def run_order(order: dict[str, Any], out: TextIO) -> None:
-    """Do what `order` says, and tell `out`."""
+    """Run the job `order`; write progress and result to `out`."""
     last_written, stage = 0.0, (0, 0)
 
     def write_line(**line: Any) -> None:
@@ -233,7 +233,7 @@ def run_order(order: dict[str, Any], out: TextIO) -> None:
 
 def _run_order(order: dict[str, Any], progress: Progress) -> dict[str, Any]:
     plan = Plan.from_json(order["plan"])
-    if order["server"]:  # a plan is written without the key in an address
+    if order["server"]:  # a plan is stored without the key in a URL
         plan = replace(plan, model_choice=replace(plan.model_choice, server=order["server"]))
     if order["kind"] == "forecast":
         return forecast_of(plan, progress)
@@ -245,7 +245,7 @@ def _run_order(order: dict[str, Any], progress: Progress) -> dict[str, Any]:
 
 
 def forecast_of(plan: Plan, progress: Progress | None = None) -> dict[str, Any]:
-    """What budgets reach and, at the prices of `plan`, cost at most."""
+    """The forecast as JSON: what budgets reach and, at the prices of `plan`, cost at most."""
     from earmark.pipeline.plan import plan as make_forecast
 
     cost = CallCost(money=plan.limits.price(*sample_request(plan, plan.question).most_tokens))
@@ -255,7 +255,7 @@ def forecast_of(plan: Plan, progress: Progress | None = None) -> dict[str, Any]:
 
 
 def sample_request(plan: Plan, question: Question) -> Request:
-    """What `question` asks of some window: the most that a call takes is known from it."""
+    """A request with `question` about an example window, for the most tokens of a call."""
     window = Pick(0, 0.0, plan.listening.grid.length, 0.0, 0.0, 0.0, 0.0, "")
     return Request.about("", window, question, WindowSounds(), "")
 

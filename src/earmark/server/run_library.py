@@ -1,7 +1,7 @@
-"""Every run below some folders, kept open for many readers at once.
+"""The runs below some folders, with a pool of connections and a cache for each.
 
-A run is known by a hash of where it lies: no request names a path. Its connections are lent to one
-thread at a time; what takes long to add up is added up once for as long as the run stays the same.
+A run is named by a hash of its path, so that no request contains a path. Each connection is used by
+one thread at a time; costly values are cached until the run changes.
 """
 
 from __future__ import annotations
@@ -21,53 +21,53 @@ from earmark.ledger.run_reader import Run, find_runs
 from earmark.ledger.schema import FILE
 
 LISTING_AGE = 2.0
-"""Seconds for which a list of runs is good."""
+"""Seconds for which the list of runs is reused."""
 
 SHORT_LISTING_AGE = 0.3
-"""The same for somebody who asks for a run that is not on it."""
+"""The same if a run is requested that is not on the list."""
 
 MOST_CACHED = 500
-"""Values remembered of one run at a time: the rows that a query finds are 80 kB of 10,000."""
+"""Values cached for one run; the rows of one query take 80 kB for 10,000 recordings."""
 
 Value = TypeVar("Value")
 RunState = tuple[tuple[int, int, int], ...]
 
 
 class UnknownRun(LedgerError):
-    """There is no run of that name below the folders that are served."""
+    """There is no run with that id below the folders that are served."""
 
 
 @dataclass(slots=True, eq=False)
 class ServedRun:
-    """One run, with connections to it that nobody uses just now."""
+    """One run, with its idle connections and its cache."""
 
     key: str
     folder: Path
     name: str
-    """Where it lies below the folder that is served."""
+    """Its path below the folder that is served."""
     blur: FaceBlur | None = None
-    """What is blurred in pictures that the run keeps without."""
+    """Blurs faces in pictures that the run stored unblurred."""
     is_local: bool = True
-    """Whether only this machine is served."""
+    """Whether the server is reachable only from this machine."""
     idle: list[tuple[int, Run]] = field(default_factory=list)
-    """Each with the file it reads, by its number."""
+    """Idle connections, each with the inode of its file."""
     cache: dict[Any, tuple[RunState, float, Any]] = field(default_factory=dict)
-    """What was added up: of which edition, and until when it is good anyway."""
+    """By key: the state a value belongs to, until when it is valid anyway, and the value."""
     cache_locks: dict[Any, threading.Lock] = field(default_factory=dict)
-    """Held by whoever adds up."""
+    """Locks by key, held while a value is computed."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def state(self) -> RunState:
-        """Another one whenever the run has changed."""
+        """The state of the run's files; it differs whenever the run has changed."""
         return tuple(map(_file_state, (self.folder / FILE, self.folder / f"{FILE}-wal")))
 
     @contextmanager
     def open(self) -> Iterator[Run]:
-        """The run as it stands, for one thread."""
+        """A connection to the run in its current state, for one thread."""
         file = self.state()[0][0]
         with self.lock:
             idle = self.idle.pop() if self.idle else None
-        if idle is not None and idle[0] != file:  # another file is there now
+        if idle is not None and idle[0] != file:  # the file was replaced
             idle[1].close()
             idle = None
         run = idle[1] if idle else Run(self.folder, blur=self.blur)
@@ -81,16 +81,16 @@ class ServedRun:
             self.idle.append((file, run))
 
     def hidden(self, run: Run) -> str:
-        """Why recordings themselves may not be played from here; empty where they may."""
+        """Why recordings may not be played from this server; empty if they may."""
         if self.is_local or not (self.blur or run.is_blurred):
             return ""
         return "faces are blurred in this run, so its recordings are played on their own machine"
 
     def cached(self, key: Any, work: Callable[[Run], Value]) -> Value:
-        """What `work` gives of the run as it stands.
+        """The value of `work` for the run in its current state, cached under `key`.
 
-        While the run is written it changes all the time: what took long is then good for a while,
-        ten times as long as it took.
+        A run that is being written changes all the time, so a value stays valid for at least ten
+        times as long as it took to compute.
         """
         state = self.state()
         if (entry := self._valid_entry(key, state)) is not None:
@@ -98,7 +98,9 @@ class ServedRun:
         if len(self.cache_locks) >= MOST_CACHED:
             self.cache.clear()
             self.cache_locks.clear()
-        with self.cache_locks.setdefault(key, threading.Lock()):  # many ask, and one adds up
+        with self.cache_locks.setdefault(
+            key, threading.Lock()
+        ):  # one thread computes, the others wait
             if (entry := self._valid_entry(key, state)) is not None:
                 return cast(Value, entry[2])
             began = time.monotonic()
@@ -114,14 +116,14 @@ class ServedRun:
         return entry if is_good else None
 
     def close(self) -> None:
-        """Let go of the run."""
+        """Close the idle connections."""
         with self.lock:
             while self.idle:
                 self.idle.pop()[1].close()
 
 
 class RunLibrary:
-    """The runs below `folders`, found again as they come and go."""
+    """The runs below `folders`; the list is refreshed as runs come and go."""
 
     def __init__(
         self, folders: Sequence[Path], *, blur: FaceBlur | None = None, is_local: bool = True
@@ -133,7 +135,7 @@ class RunLibrary:
         self._lock = threading.Lock()
 
     def runs(self, *, max_age: float = LISTING_AGE) -> list[ServedRun]:
-        """Every run, by name; as of so many seconds ago at most."""
+        """All runs by name; the list is at most `max_age` seconds old."""
         with self._lock:
             if time.monotonic() - self._scanned_at > max_age:
                 self._scan()
@@ -149,12 +151,12 @@ class RunLibrary:
         return run
 
     def contains(self, path: Path) -> bool:
-        """Whether `path`, links followed, lies in one of the folders."""
+        """Whether `path`, with symbolic links resolved, lies in one of the folders."""
         resolved = path.resolve()
         return any(resolved.is_relative_to(folder) for folder in self.folders)
 
     def close(self) -> None:
-        """Let go of all runs."""
+        """Close all runs."""
         for run in self._runs.values():
             run.close()
 
@@ -163,7 +165,7 @@ class RunLibrary:
         for root in self.folders:
             for folder in find_runs(root) if root.is_dir() else ():
                 if not self.contains(folder / FILE):
-                    continue  # a link that leads out
+                    continue  # a link out of the folders
                 key = key_of(folder)
                 name = root.name if folder == root else folder.relative_to(root).as_posix()
                 found[key] = self._runs.get(key) or ServedRun(
@@ -176,7 +178,7 @@ class RunLibrary:
 
 
 def key_of(folder: Path) -> str:
-    """What the run in `folder` is called."""
+    """The id of the run in `folder`."""
     return hashlib.sha256(str(folder).encode("utf-8", "replace")).hexdigest()[:16]
 
 

@@ -1,4 +1,4 @@
-"""What every route works with: the runs, whom to ask, and what was started."""
+"""The state shared by all routes: runs, model and jobs."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from earmark.server.run_library import RunLibrary, ServedRun
 
 @dataclass(eq=False)
 class Service:
-    """What the routes work with."""
+    """The state shared by all routes."""
 
     library: RunLibrary
     plan: Plan
-    """Whom to ask, at what price, and how to listen; its paths may be worked on."""
+    """The model, prices and listening options; new runs may use its paths."""
     api_key: str | None = None
-    """For a model server that wants one."""
+    """For a model server that needs one."""
     jobs: RunJobs = field(init=False)
     ask_lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -36,9 +36,9 @@ class Service:
 
     @cached_property
     def sources(self) -> dict[str, Source]:
-        """What a new run may work on: recordings below the folders that are served."""
+        """Recordings below the served folders, for new runs, by id."""
         found = (one for one in self.plan.sources() if not Path(one.uris[0]).is_dir())
-        places = {"\n".join(one.uris): one for one in found}  # which stay here
+        places = {"\n".join(one.uris): one for one in found}  # paths are not sent to clients
         return {
             hashlib.sha256(place.encode("utf-8", "replace")).hexdigest()[:16]: one
             for place, one in places.items()
@@ -46,13 +46,13 @@ class Service:
 
     @cached_property
     def captioner(self) -> Captioner:
-        """Whom to ask."""
+        """The captioner, checked."""
         captioner = self.plan.open_captioner(api_key=self.api_key)
         captioner.check()
         return captioner
 
     def model(self) -> tuple[str, str]:
-        """The model that can be asked; or why none can."""
+        """The model's name and an empty text; or an empty name and why there is no model."""
         try:
             captioner = self.captioner
         except EarmarkError as error:
@@ -62,7 +62,7 @@ class Service:
         return captioner.model, ""
 
     def require_model(self) -> str:
-        """The model that can be asked; a `LedgerError` says why none can."""
+        """The model's name; raises `LedgerError` with the reason if there is none."""
         model, reason = self.model()
         if not model:
             raise LedgerError(reason)
@@ -70,13 +70,13 @@ class Service:
 
 
 def get_service(request: Request) -> Service:
-    """What the routes work with."""
+    """The service of the application."""
     service: Service = request.app.state.service
     return service
 
 
 def get_run(request: Request, run: str) -> ServedRun:
-    """The run that a path names."""
+    """The run in the URL."""
     return get_service(request).library[run]
 
 

@@ -7,7 +7,7 @@ const SHORTEST_SECONDS = 1, MARGIN = 4;
 const STEPS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400];
 
 export class TimeLine {
-  /** `load(start, end, cells)` gives what is shown; `onSeek(time)` and `onMark(start, end)` are told. */
+  /** `load(start, end, cells)` fetches the data; `onSeek(time)` and `onMark(start, end)` are callbacks. */
   constructor(canvas, { duration, marks, load, onSeek, onMark }) {
     Object.assign(this, { canvas, duration, marks, load, onSeek, onMark, start: 0, end: duration, now: 0, data: null, draft: null, asked: 0 });
     canvas.tabIndex = 0;
@@ -30,7 +30,7 @@ export class TimeLine {
 
   close() { this.observer.disconnect(); this.dark.removeEventListener("change", this.onScheme); clearTimeout(this.wait); }
 
-  /** Room for the names of the lanes, where there is any. */
+  /** Pixels for the names of the lanes; 0 on narrow screens. */
   get gutter() { return this.canvas.clientWidth > 600 ? 92 : 0; }
   get room() { return this.canvas.clientWidth - this.gutter; }
 
@@ -69,7 +69,7 @@ export class TimeLine {
       const data = await this.load(start, end, Math.min(4000, Math.max(50, this.canvas.clientWidth * 2)));
       if (turn !== this.asked || !data) return;
       data.answers = data.picks.filter((pick) => pick.kind === "answered");
-      data.picks = data.picks.map((pick) => ({ ...pick, text: "" })); // what was said has a lane of its own
+      data.picks = data.picks.map((pick) => ({ ...pick, text: "" })); // captions have a lane of their own
       this.data = data;
       this.draw();
     }, this.data ? 80 : 0);

@@ -1,4 +1,4 @@
-"""Serves the application over HTTP until somebody stops it."""
+"""Serves the application over HTTP."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from earmark.server.run_library import RunLibrary
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """Where to listen, and to whom."""
+    """Address, access and rate limit of the server."""
 
     host: str = "127.0.0.1"
     port: int = 8484
     token: str | None = None
-    """What a request has to carry; None asks for nothing."""
+    """Required of every request; None requires nothing."""
     hosts: tuple[str, ...] = ()
-    """Names the server may be called by, beside the address and those of this machine."""
+    """Further host names of the server, beside its address and those of this machine."""
     rate: float = 500.0
     """Requests a second of one client."""
 
@@ -38,12 +38,12 @@ def serve_folders(
 ) -> None:
     """Serve the runs and recordings below `folders` until a signal ends it.
 
-    The paths of `plan` may be worked on, and it says whom to ask, at what price, and how to listen.
-    `on_start` is told the address to open. An `EarmarkError` says that a folder is missing, the
-    port is taken, or the server's libraries are not installed.
+    `plan` gives the model, prices, listening options and the paths for new runs. `on_start` is
+    called with the address to open. Raises `EarmarkError` if a folder is missing, the port is
+    taken, or the server's libraries are not installed.
     """
     try:
-        import uvicorn  # noqa: F401 - said now and not when the socket is open
+        import uvicorn  # noqa: F401 - fails before the socket is open
 
         from earmark.server.access_control import LOOPBACK, cookie_name
         from earmark.server.application import make_app
@@ -72,7 +72,7 @@ def serve_folders(
 
 
 def serve_app(app: Any, listening: socket.socket) -> None:
-    """Have `app` answer what comes to `listening` until a signal ends it."""
+    """Run `app` on the socket `listening` until a signal ends it."""
     import uvicorn
 
     config = uvicorn.Config(
@@ -83,20 +83,20 @@ def serve_app(app: Any, listening: socket.socket) -> None:
 
 
 def check_folders(folders: Sequence[Path]) -> None:
-    """Raises `EarmarkError` where one of `folders` is not there."""
+    """Raises `EarmarkError` if one of `folders` does not exist."""
     for folder in folders:
         if not folder.is_dir():
             raise EarmarkError(f"{folder} is no folder, so there is nothing to serve in it")
 
 
 def url_host(options: ServeOptions) -> str:
-    """The host as an address has it."""
+    """The host as written in a URL, IPv6 in brackets."""
     host = options.host.lower()
     return f"[{host}]" if ":" in host else host
 
 
 def open_socket(options: ServeOptions) -> socket.socket:
-    """The socket, at which connections wait already; an `EarmarkError` where the port is taken."""
+    """The listening socket; raises `EarmarkError` if the port is taken."""
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
