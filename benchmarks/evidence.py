@@ -41,7 +41,7 @@ from earmark.features.yamnet import YAMNet
 from earmark.gate.frontline_registry import default_frontline
 from earmark.media import Meter, Recording, open_recording
 from earmark.media.demo_rendering import NOISES
-from earmark.media.demo_scene import Script, film
+from earmark.media.demo_scene import Script, write_scene
 from earmark.timeline import Span
 
 RATE = 16_000
@@ -164,7 +164,7 @@ def repeat(path: Path, into: Path, times: int) -> Path:
 
 def tell_some(folder: Path, turns: int) -> None:
     """One row a part that runs where there is something."""
-    film(folder / "s.mp4", Script.compose(duration=60.0), size=(640, 352), fps=2)
+    write_scene(folder / "s.mp4", Script.compose(duration=60.0), size=(640, 352), fps=2)
     recording = open_recording(folder / "s.mp4")
     floor = best_of(turns, lambda: sum(len(block) for block in recording.sound()))
     second = floor.processor / recording.duration

@@ -24,7 +24,7 @@ from PIL import Image
 
 import earmark
 from earmark.media import open_recording
-from earmark.media.demo_scene import Script, film
+from earmark.media.demo_scene import Script, write_scene
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
@@ -49,7 +49,7 @@ def record(folder: Path, made: Path) -> Path:
     lines = []
     for seed, name in enumerate(NAMES):
         script = Script.compose(seed=seed, duration=70.0 + 25 * seed)
-        film(made / "scene.mp4", script, size=(640, 360), fps=10)
+        write_scene(made / "scene.mp4", script, size=(640, 360), fps=10)
         path = folder / f"{name}.mp4"
         date(made / "scene.mp4", path, FIRST + timedelta(hours=7.3 * seed))
         key = open_recording(path).key

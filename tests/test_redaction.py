@@ -10,7 +10,7 @@ from earmark.captioning.model_choice import ModelChoice
 from earmark.errors import UnreadableFile, summarise
 from earmark.media import Source, find
 from earmark.media.shard import Shard
-from earmark.media.source import as_place, from_root, name_of
+from earmark.media.source import absolute_path, name_of, stored_path
 from earmark.redaction import RedactingFilter, SecretFilter, is_redacted, redact, redact_url
 
 SIGNED = "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKIA&X-Amz-Date=20260101T000000Z"
@@ -112,8 +112,8 @@ def test_a_recording_is_known_by_its_address_without_secrets():
     source = Source(("https://me:key@host/a.mp4?token=1", "b.mp4"))
     assert source.paths == ("https://host/a.mp4?***", "b.mp4")
     assert source.name == "https://host/a.mp4?*** and 1 more"
-    assert as_place(source.uris[0]) == source.path
-    assert from_root(source.uris[0]) == source.uris[0], "still to be opened"
+    assert stored_path(source.uris[0]) == source.path
+    assert absolute_path(source.uris[0]) == source.uris[0], "still to be opened"
     assert name_of("https://me:key@host") == "host"
 
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from earmark.cli.app import app
 from earmark.evidence.picture_evidence import REQUIREMENTS
 from earmark.ledger.run_reader import Run
-from earmark.media.demo_scene import Script, film
+from earmark.media.demo_scene import Script, write_scene
 from earmark.models import ModelStore
 
 
@@ -16,7 +16,7 @@ from earmark.models import ModelStore
 def clip(tmp_path_factory):
     """A bench with a clock and a sign, and something to hear."""
     path = tmp_path_factory.mktemp("scene") / "a.mp4"
-    film(path, Script.compose(duration=60.0), size=(480, 360), fps=2)
+    write_scene(path, Script.compose(duration=60.0), size=(480, 360), fps=2)
     return path
 
 

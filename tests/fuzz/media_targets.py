@@ -15,7 +15,7 @@ import numpy as np
 from earmark.errors import MediaError
 from earmark.media import open_recording
 from earmark.media.mp4_boxes import describe, read_boxes, read_traks
-from earmark.media.packet_index import find_obstacle, read_packets
+from earmark.media.packet_index import read_packets, why_unsupported
 
 CORPUS = Path(__file__).parent / "corpus"
 
@@ -66,7 +66,7 @@ def packets(data: bytes) -> None:
     try:
         found = read_boxes(storage)
         traks = read_traks(storage, found[b"moov"]) if found else []
-        obstacles = [find_obstacle(storage, trak) for trak in traks]
+        obstacles = [why_unsupported(storage, trak) for trak in traks]
         for trak, obstacle in zip(traks, obstacles, strict=True):
             if not obstacle:
                 _check_index(read_packets(storage, trak), len(data))

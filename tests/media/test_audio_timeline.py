@@ -14,7 +14,7 @@ from av.audio.frame import AudioFrame
 from earmark.errors import NoAudioStream, UnreadableFile
 from earmark.media import Meter, Source, open_recording
 from earmark.media.audio_decoder import RunPiece, join_frames
-from earmark.media.audio_timeline import BLOCK, close_gaps, cut_blocks, place_runs
+from earmark.media.audio_timeline import BLOCK, cut_blocks, fill_gaps, place_runs
 from making import AudioPlan, click_times, whole_sound
 
 CLICKS = (0.5, 1.25, 3.0)
@@ -294,7 +294,7 @@ class TestTimeline:
     def lay(self, *pieces, file=range(10_000), end=0):
         self.meter = Meter()
         placed = [(place, np.array(values, np.float32), file) for place, values in pieces]
-        return list(cut_blocks(close_gaps(placed, end, 10, self.meter), 10))
+        return list(cut_blocks(fill_gaps(placed, end, 10, self.meter), 10))
 
     def values(self, *pieces, file=range(10_000), end=0):
         sounds = self.lay(*pieces, file=file, end=end)

@@ -11,7 +11,7 @@ import pytest
 
 from earmark.errors import MediaError
 from earmark.media import Frame, Source, open_recording
-from earmark.media.clip_writer import cut_clip, move
+from earmark.media.clip_writer import cut_clip, shift_packet
 from earmark.timeline import Span
 from making import AudioPlan, make_video
 
@@ -142,8 +142,8 @@ def test_a_clip_that_begins_with_a_chapter_is_cut_from_it(tmp_path):
 def test_a_packet_is_moved_with_both_its_stamps():
     packet = av.Packet(b"x")
     packet.time_base, packet.pts, packet.dts = Fraction(1, 10), 30, 20
-    move(packet, 1.5)
+    shift_packet(packet, 1.5)
     assert (packet.pts, packet.dts) == (45, 35)
     packet.pts = packet.dts = None
-    move(packet, 1.5)
+    shift_packet(packet, 1.5)
     assert (packet.pts, packet.dts) == (None, None)

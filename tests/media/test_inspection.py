@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from earmark.media import Meter, Source, open_recording
-from earmark.media.inspection import _about_stamps, inspect
+from earmark.media.inspection import _timestamp_warnings, inspect
 from earmark.media.packet_index import PacketIndex
 from making import AudioPlan
 
@@ -155,4 +155,4 @@ def index_of(*stamps: int) -> PacketIndex:
     ],
 )
 def test_holes_and_steps_back_are_told_apart(stamps, words):
-    assert _about_stamps(index_of(*stamps)) == words
+    assert _timestamp_warnings(index_of(*stamps)) == words

@@ -11,7 +11,7 @@ import pytest
 from earmark.errors import UnreadableFile
 from earmark.media import Meter, mp4_boxes, open_recording
 from earmark.media.container import _read_tracks
-from earmark.media.mp4_boxes import Trak, describe, read_boxes, read_traks, walk
+from earmark.media.mp4_boxes import Trak, describe, read_boxes, read_traks, walk_boxes
 from earmark.media.storage import LocalStorage
 from hostile_media import FTYP, NUMBER, RATE, PcmMovie, box, pcm, write_movie
 from making import click_times, whole_sound
@@ -25,7 +25,7 @@ def stored(path: Path, *data: bytes) -> LocalStorage:
 
 
 def kinds(storage: LocalStorage, start: int = 0) -> list[bytes]:
-    return [box.kind for box in walk(storage, range(start, storage.size_bytes))]
+    return [box.kind for box in walk_boxes(storage, range(start, storage.size_bytes))]
 
 
 def traks_of(storage: LocalStorage) -> list[Trak]:
@@ -110,7 +110,7 @@ class TestWalk:
         assert kinds(stored(tmp_path / "a", FTYP, rest)) == [b"ftyp"]
 
     def test_a_size_of_none_reaches_to_the_end(self, tmp_path):
-        *_, last = walk(
+        *_, last = walk_boxes(
             stored(tmp_path / "a", FTYP, box(b"mdat", bytes(99), size=0)),
             range(len(FTYP) + 107),
         )
@@ -123,13 +123,13 @@ class TestWalk:
 
     def test_one_that_reaches_past_the_end_is_given_and_ends_it(self, tmp_path):
         storage = stored(tmp_path / "a", FTYP, box(b"mdat", bytes(9), size=1 << 20))
-        *_, last = walk(storage, range(storage.size_bytes))
+        *_, last = walk_boxes(storage, range(storage.size_bytes))
         assert (last.kind, len(last.whole)) == (b"mdat", 1 << 20)
 
     @pytest.mark.parametrize("is_long", [False, True])
     def test_a_body_begins_behind_its_header(self, tmp_path, is_long):
         storage = stored(tmp_path / "a", FTYP, box(b"mdat", b"body", is_long=is_long))
-        *_, last = walk(storage, range(storage.size_bytes))
+        *_, last = walk_boxes(storage, range(storage.size_bytes))
         assert storage.read(last.body.start, last.body.stop) == b"body"
         assert last.whole.stop == storage.size_bytes
 
@@ -145,10 +145,10 @@ def test_a_description_holds_whole_boxes_and_nothing_too_large_to_copy(tmp_path)
     found = read_boxes(storage)
     said = describe(storage, found[b"ftyp"], found[b"moov"])
     again = stored(tmp_path / "b.mov", said)
-    boxes = list(walk(again, range(again.size_bytes)))
+    boxes = list(walk_boxes(again, range(again.size_bytes)))
     assert [box.kind for box in boxes] == [b"ftyp", b"moov"]
     assert boxes[-1].whole.stop == len(said)
-    inside = list(walk(again, boxes[-1].body))
+    inside = list(walk_boxes(again, boxes[-1].body))
     assert [box.kind for box in inside] == [b"mvhd", b"trak", b"note"]
     assert inside[-1].whole.stop == len(said)
     assert again.read(inside[-1].body.start, inside[-1].body.stop) == b"kept"

@@ -16,8 +16,8 @@ from earmark.media.packet_index import (
     MOST_PACKETS,
     PacketIndex,
     check_fragments,
-    find_obstacle,
     read_packets,
+    why_unsupported,
 )
 from earmark.media.storage import LocalStorage
 from hostile_media import FTYP, box, table
@@ -205,15 +205,15 @@ def test_a_long_chunk_of_raw_sound_is_cut_into_pieces(tmp_path, monkeypatch):
 def test_what_tables_a_track_must_have(tmp_path, kept, obstacle):
     others = {kind: None for kind in ("stts", "stsc", "stsz", "stco") if kind not in kept}
     film = Film(tmp_path, **others)
-    said = find_obstacle(film.storage, film.trak)
+    said = why_unsupported(film.storage, film.trak)
     assert obstacle in said and bool(obstacle) == bool(said)
 
 
 def test_several_pieces_of_a_track_are_an_obstacle_and_several_of_nothing_are_none(tmp_path):
     film = Film(tmp_path, (1.0, 0), (1.0, 5))
-    assert "several pieces" in find_obstacle(film.storage, film.trak)
+    assert "several pieces" in why_unsupported(film.storage, film.trak)
     film = Film(tmp_path, (1.0, -1), (1.0, -1), (1.0, 0))
-    assert find_obstacle(film.storage, film.trak) == ""
+    assert why_unsupported(film.storage, film.trak) == ""
 
 
 @pytest.mark.parametrize(("said", "is_obstacle"), [(16, False), (8, True)])
@@ -225,7 +225,7 @@ def test_raw_sound_must_be_as_wide_as_it_says(tmp_path, said, is_obstacle):
     data = path.read_bytes()
     path.write_bytes(data[: body.start] + wide + data[body.stop :])
     again = LocalStorage(str(path), Meter())
-    assert ("how large a sample is" in find_obstacle(again, film.trak)) == is_obstacle
+    assert ("how large a sample is" in why_unsupported(again, film.trak)) == is_obstacle
 
 
 class TestBatches:
@@ -289,10 +289,10 @@ class TestLimits:
 
     def check(self, film: Film, is_refused: bool) -> None:
         if not is_refused:
-            find_obstacle(film.storage, film.trak)
+            why_unsupported(film.storage, film.trak)
             return
         with pytest.raises(UnreadableFile, match="has a damaged index: a track of"):
-            find_obstacle(film.storage, film.trak)
+            why_unsupported(film.storage, film.trak)
 
     @pytest.mark.parametrize("extra", [0, 1])
     def test_of_fragments_together(self, tmp_path, extra):

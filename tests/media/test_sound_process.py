@@ -20,7 +20,7 @@ from earmark.media import Meter, Recording, Source, open_recording
 from earmark.media.audio_decoder import decode_runs
 from earmark.media.audio_timeline import place_runs
 from earmark.media.child_process import cores
-from earmark.media.sound_process import WORTH_A_PROCESS, decode_apart, is_worth_a_process
+from earmark.media.sound_process import WORTH_A_PROCESS, decode_in_process, is_worth_a_process
 from making import AudioPlan, whole_sound
 
 RATE = 16_000
@@ -75,7 +75,7 @@ NOISY = {"clicks": (0.5, 1.25, 3.0), "noise": 0.05}
 def test_what_is_decoded_apart_is_the_same_to_the_last_bit(media, name, options):
     recording = open_recording(media(name, **options))
     here, counted, rows, gaps = heard(recording, decode_runs)
-    there, told, features, holes = heard(recording, decode_apart)
+    there, told, features, holes = heard(recording, decode_in_process)
     assert np.array_equal(here, there)
     assert np.array_equal(rows, features)
     assert (counted.damaged_packets, gaps) == (told.damaged_packets, holes)
@@ -86,7 +86,7 @@ def test_chapters_of_several_kinds_are_decoded_by_one_process(media):
     names = ("GX010007.mp4", "GX020007.mkv", "GX030007.mp4")
     plan = AudioPlan(**NOISY, sample_rate=44_100)
     recording = open_recording(Source(tuple(str(media(name, audio=plan)) for name in names)))
-    here, there = heard(recording, decode_runs), heard(recording, decode_apart)
+    here, there = heard(recording, decode_runs), heard(recording, decode_in_process)
     assert np.array_equal(here[0], there[0])
     assert np.array_equal(here[2], there[2])
 
@@ -94,10 +94,10 @@ def test_chapters_of_several_kinds_are_decoded_by_one_process(media):
 def test_a_piece_too_large_for_the_shared_memory_comes_in_several(media):
     plan = AudioPlan(**NOISY, codec="pcm_f32le", channels=6, sample_rate=96_000)
     recording = open_recording(media("wide.mov", audio=plan))
-    with closing(decode_apart(recording.parts, 0, Meter())) as pieces:
+    with closing(decode_in_process(recording.parts, 0, Meter())) as pieces:
         sizes = [sum(plane.buffer_size for plane in piece.frame.planes) for piece in pieces]
     assert len(sizes) > len(list(decode_runs(recording.parts, 0, Meter())))
-    here, there = heard(recording, decode_runs), heard(recording, decode_apart)
+    here, there = heard(recording, decode_runs), heard(recording, decode_in_process)
     assert np.array_equal(here[0], there[0])
 
 
@@ -109,20 +109,20 @@ def test_what_stands_in_the_way_is_raised_here_as_it_would_be_without(media, tmp
     with pytest.raises(UnreadableFile, match="does not exist") as here:
         list(decode_runs(recording.parts, 0, Meter()))
     with pytest.raises(UnreadableFile) as there:
-        list(decode_apart(recording.parts, 0, Meter()))
+        list(decode_in_process(recording.parts, 0, Meter()))
     assert str(here.value) == str(there.value)
 
 
 def test_a_bug_in_the_other_process_says_where_it_was(media):
     recording = open_recording(media("a.mp4"))
     with pytest.raises(InternalError, match="a bug in earmark") as bug:
-        list(decode_apart(recording.parts, "first", Meter()))  # type: ignore[arg-type]
+        list(decode_in_process(recording.parts, "first", Meter()))  # type: ignore[arg-type]
     assert "audio_decoder.py" in bug.value.__notes__[0]
 
 
 def test_a_process_that_is_lost_is_told(long):
     before = set(multiprocessing.active_children())
-    with closing(decode_apart(long.parts, 0, Meter())) as pieces:
+    with closing(decode_in_process(long.parts, 0, Meter())) as pieces:
         next(pieces)
         (process,) = started(before)
         process.kill()
@@ -133,7 +133,7 @@ def test_a_process_that_is_lost_is_told(long):
 def test_the_process_ends_with_whoever_asked_for_it(long):
     before = set(multiprocessing.active_children())
     for read in (0, 1):
-        pieces = decode_apart(long.parts, 0, Meter())
+        pieces = decode_in_process(long.parts, 0, Meter())
         (process,) = started(before)
         for _ in range(read):
             next(pieces)

@@ -93,7 +93,7 @@ def test_the_small_copies_a_camera_makes_are_no_recordings(tmp_path, full, copie
     for name in (*full, *copies):
         (tmp_path / name).write_bytes(b"x")
     told: list[str] = []
-    assert names(find(sorted(tmp_path.iterdir()), tell_copies=told.extend)) == [full]
+    assert names(find(sorted(tmp_path.iterdir()), on_copies=told.extend)) == [full]
     assert sorted(Path(uri).name for uri in told) == sorted(copies)
     assert names(find([tmp_path])) == [full]
 
@@ -103,7 +103,7 @@ def test_a_small_copy_without_its_recording_is_all_there_is(tmp_path):
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "GX010042.MP4").write_bytes(b"x")
     told: list[str] = []
-    found = find([tmp_path], tell_copies=told.extend)
+    found = find([tmp_path], on_copies=told.extend)
     assert names(found) == [["GL010042.LRV"], ["GX010042.MP4"]]
     assert told == []
 

@@ -16,9 +16,9 @@ from earmark.errors import UnreadableFile
 from earmark.media import storage as module
 from earmark.media.audio_decoder import _read_pieces
 from earmark.media.container import _ByteFile
-from earmark.media.remote_file import FileFacts
+from earmark.media.remote_file import FileInfo
 from earmark.media.remote_storage import RemoteStorage
-from earmark.media.source import as_place, from_root, place_of
+from earmark.media.source import absolute_path, place_of, stored_path
 from earmark.media.storage import LocalStorage, Meter
 
 DATA = bytes(range(200))
@@ -126,12 +126,12 @@ def test_a_file_is_closed_once(path: Path):
 @pytest.mark.parametrize(
     ("facts", "version"),
     [
-        (FileFacts(9, "tag", "Monday"), "9:tag"),
-        (FileFacts(9, None, "Monday"), "9:Monday"),
-        (FileFacts(None, "", None), "None:None"),
+        (FileInfo(9, "tag", "Monday"), "9:tag"),
+        (FileInfo(9, None, "Monday"), "9:Monday"),
+        (FileInfo(None, "", None), "None:None"),
     ],
 )
-def test_the_version_of_a_served_file_is_its_tag_or_its_time(facts: FileFacts, version: str):
+def test_the_version_of_a_served_file_is_its_tag_or_its_time(facts: FileInfo, version: str):
     assert facts.version == version
 
 
@@ -145,8 +145,8 @@ def test_the_version_of_a_served_file_is_its_tag_or_its_time(facts: FileFacts, v
     ],
 )
 def test_a_path_is_found_again_from_any_folder(path: str, found: str):
-    assert from_root(path) == found.format(here=Path.cwd())
-    assert as_place(path) == from_root(path)
+    assert absolute_path(path) == found.format(here=Path.cwd())
+    assert stored_path(path) == absolute_path(path)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_reader import Run
 from earmark.media import open_recording
-from earmark.media.demo_scene import film
+from earmark.media.demo_scene import write_scene
 from earmark.models import ModelStore
 from earmark.models.catalogue import PPOCR
 from earmark.pipeline.backend import InProcessBackend
@@ -71,7 +71,7 @@ class Asked:
 @pytest.fixture(scope="module")
 def talk(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("talk") / "talk.mp4"
-    film(path, Talk(), fps=5)
+    write_scene(path, Talk(), fps=5)
     return path
 
 

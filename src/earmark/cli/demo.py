@@ -46,13 +46,16 @@ def demo(
 
       earmark demo --seed 7 --minutes 5
     """
-    from earmark.media.demo_scene import Script, film  # draws on SciPy's filters, slow to import
+    from earmark.media.demo_scene import (
+        Script,
+        write_scene,
+    )  # draws on SciPy's filters, slow to import
 
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"scene-{seed}-{minutes:g}min.mp4"
     with err.status("filming a scene"):
         script = Script.compose(seed=seed, duration=minutes * 60)
-        scene = film(path, script, size=(480, 360), fps=10, grain=16)
+        scene = write_scene(path, script, size=(480, 360), fps=10, grain=16)
     plan = make_plan([path], budget=budget, sounds=None, store=model_store())
     with show_progress() as progress:
         done = caption_windows(run=folder / path.stem, plan=plan, progress=progress)

@@ -336,7 +336,7 @@ def _warn_of_copies(copies: list[str]) -> None:
     )
 
 
-sources_at = partial(find, tell_copies=_warn_of_copies)
+sources_at = partial(find, on_copies=_warn_of_copies)
 """The recordings at paths; a line on stderr where a camera's small copies are left out."""
 
 api_key = partial(os.environ.get, "OPENAI_API_KEY")

@@ -21,7 +21,7 @@ from earmark.ledger.row_values import now, number_of
 from earmark.ledger.run_lock import lock_run
 from earmark.ledger.run_reader import Run
 from earmark.ledger.schema import FILE, VERSION, connect, explain_errors, transaction, version_of
-from earmark.media.source import as_text
+from earmark.media.source import storable_text
 from earmark.redaction import redact
 from earmark.timeline import Span
 
@@ -193,7 +193,7 @@ def _majority(said: list[Correction]) -> Correction | None:
 
 def _checked(correction: Correction) -> Correction:
     text, author = (
-        redact(as_text(words.strip())) for words in (correction.text, correction.author)
+        redact(storable_text(words.strip())) for words in (correction.text, correction.author)
     )
     if correction.verdict not in VERDICTS:
         raise ValueError(f"a verdict is one of {', '.join(VERDICTS)}, not {correction.verdict!r}")

@@ -54,7 +54,7 @@ from earmark.ledger.row_values import (
 from earmark.ledger.run_reader import FORECAST_ERROR
 from earmark.ledger.run_writer import RunWriter
 from earmark.media import Source
-from earmark.media.source import as_place, as_text, is_remote
+from earmark.media.source import is_remote, storable_text, stored_path
 from earmark.redaction import map_texts, redact, redact_url
 from earmark.selection.pick import Pick
 from earmark.timeline import Span, Track
@@ -88,10 +88,10 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
         Another recording at the same path is marked as replaced: its answers stay in the database,
         and the run no longer lists it.
         """
-        chapters = [(as_place(path), start) for path, start in recording.chapters]
+        chapters = [(stored_path(path), start) for path, start in recording.chapters]
         values = asdict(recording) | {
-            "path": as_place(recording.path),
-            "name": redact(as_text(recording.name)),
+            "path": stored_path(recording.path),
+            "name": redact(storable_text(recording.name)),
             "chapters": json.dumps(chapters, ensure_ascii=False),
             "marks": json.dumps(recording.marks),
         }
@@ -105,9 +105,9 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
 
     def fail_recording(self, recording: str, path: str, reason: str, *, name: str = "") -> None:
         """Store a recording that could not be processed, with the reason."""
-        texts = (redact(as_text(text)) for text in (name, reason))
+        texts = (redact(storable_text(text)) for text in (name, reason))
         with self._transaction() as database:
-            place = (redact_url(as_text(recording)), as_place(path))
+            place = (redact_url(storable_text(recording)), stored_path(path))
             database.execute(FAIL_RECORDING, (*place, *texts))
 
     def drop_past_failures(self, listed: Iterable[str]) -> None:
@@ -116,7 +116,7 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
         These are folders that could not be read and whose recordings are here now, and files that
         are neither `listed` any more nor on the disk.
         """
-        kept = set(map(as_place, listed))
+        kept = set(map(stored_path, listed))
         with self._transaction() as database:
             database.execute(OPENED_FOLDERS)
             failed = {path for (path,) in database.execute(FAILED_PATHS)} - kept
@@ -175,7 +175,7 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
             " WHERE key = ?"
         )
         heard = {path: (name, track) for path, name, track in self._rows(query, key)}
-        places = {source: heard.get(as_place(source.uris[0])) for source in sources}
+        places = {source: heard.get(stored_path(source.uris[0])) for source in sources}
         return {source: place for source, place in places.items() if place is not None}
 
     def choose(
@@ -370,7 +370,7 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
                 tags = tags_of(database, number_of(database, call.recording), call.span)
                 database.execute(
                     "INSERT INTO words (rowid, caption, tags) VALUES (?, ?, ?)",
-                    (number, as_text(answer.text), tags),
+                    (number, storable_text(answer.text), tags),
                 )
 
         self._write_durably(write)
@@ -402,7 +402,7 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
             database.execute(
                 "INSERT INTO failures (call, reason, prompt_tokens, completion_tokens, spend, at)"
                 " VALUES (?, ?, ?, ?, ?, ?)",
-                (number, redact(as_text(reason)), *paid, now()),
+                (number, redact(storable_text(reason)), *paid, now()),
             )
 
         self._write_durably(write)

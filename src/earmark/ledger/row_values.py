@@ -18,7 +18,7 @@ import numpy as np
 from earmark.captioning.request import Answer
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.ledger.records import Call
-from earmark.media.source import as_text
+from earmark.media.source import storable_text
 from earmark.redaction import map_texts, redact
 from earmark.timeline import FloatArray, Span
 
@@ -135,16 +135,16 @@ def call_number(database: sqlite3.Connection, call: Call) -> int:
 def answer_values(answer: Answer) -> tuple[object, ...]:
     """The columns of an answer, in order."""
     return (
-        as_text(answer.text),
-        as_text(answer.model),
+        storable_text(answer.text),
+        storable_text(answer.model),
         answer.kind,
         None if answer.data is None else json.dumps(answer.data),
         as_count(answer.prompt_tokens),
         as_count(answer.completion_tokens),
         as_amount(answer.latency) or 0.0,
         answer.form,
-        as_text(answer.finish),
-        redact(as_text(answer.note)),
+        storable_text(answer.finish),
+        redact(storable_text(answer.note)),
     )
 
 
@@ -225,7 +225,7 @@ def replace_evidence(
 
 def _evidence_values(entry: EvidenceEntry) -> tuple[object, ...]:
     data = None if entry.data is None else json.dumps(entry.data, ensure_ascii=False)
-    text = redact(as_text(entry.text))
+    text = redact(storable_text(entry.text))
     return entry.span.start, entry.span.end, entry.kind, text, entry.confidence, entry.origin, data
 
 

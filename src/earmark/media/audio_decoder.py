@@ -25,9 +25,9 @@ from earmark.errors import UnreadableFile, summarise
 from earmark.media.container import (
     MediaFile,
     decode_packet,
+    demux_packets,
     open_media,
-    packets_of,
-    read_only,
+    select_stream,
 )
 from earmark.media.packet_index import read_packets
 from earmark.media.recording_part import Part
@@ -144,8 +144,8 @@ def _decode(part: Part, track: int, meter: Meter) -> Iterator[AudioFrame]:
 
 
 def _decode_demuxed(file: MediaFile, stream: AudioStream, meter: Meter) -> Iterator[AudioFrame]:
-    read_only(file.container, stream)
-    for packet in packets_of(file.container, stream):
+    select_stream(file.container, stream)
+    for packet in demux_packets(file.container, stream):
         yield from decode_packet(stream.codec_context.decode, packet, meter)
 
 

@@ -46,7 +46,7 @@ class Sound:
         return len(self.values)
 
 
-Placed = tuple[int, Samples, range]
+PlacedSamples = tuple[int, Samples, range]
 """Where samples begin, the samples, and the places their file takes up; all counted in samples."""
 
 
@@ -60,10 +60,12 @@ def place_runs(
     with closing(pieces):
         placed = _resample(pieces, parts, sample_rate)
         end = round(parts[-1].end * sample_rate)
-        yield from cut_blocks(close_gaps(placed, end, sample_rate, meter), sample_rate)
+        yield from cut_blocks(fill_gaps(placed, end, sample_rate, meter), sample_rate)
 
 
-def _resample(pieces: Iterable[RunPiece], parts: Sequence[Part], rate: int) -> Iterator[Placed]:
+def _resample(
+    pieces: Iterable[RunPiece], parts: Sequence[Part], rate: int
+) -> Iterator[PlacedSamples]:
     """The sound of all runs as mono; the same however a run is cut into pieces."""
     for piece, following in pairwise(chain[RunPiece | None](pieces, [None])):
         assert piece is not None, "only the last one is followed by none"
@@ -88,8 +90,8 @@ def _push(graph: Graph, *frames: AudioFrame | None) -> Iterator[Samples]:
                 yield cast(AudioFrame, graph.pull()).to_ndarray()[0]
 
 
-def close_gaps(
-    placed: Iterable[Placed], end: int, sample_rate: int, meter: Meter
+def fill_gaps(
+    placed: Iterable[PlacedSamples], end: int, sample_rate: int, meter: Meter
 ) -> Iterator[Samples]:
     """The samples one after the other up to `end`, with silence where there are none.
 
@@ -135,12 +137,20 @@ def _open_resampler(frame: AudioFrame, sample_rate: int) -> Graph:
     """
     graph = Graph()
     graph.threads = 1
-    given = {
+    input_format = {
         "sample_rate": str(frame.sample_rate),
         "sample_fmt": frame.format.name,
         "channel_layout": frame.layout.name,
     }
-    made = {"sample_rates": str(sample_rate), "sample_fmts": "flt", "channel_layouts": "mono"}
-    steps = graph.add("abuffer", **given), graph.add("aformat", **made), graph.add("abuffersink")
+    output_format = {
+        "sample_rates": str(sample_rate),
+        "sample_fmts": "flt",
+        "channel_layouts": "mono",
+    }
+    steps = (
+        graph.add("abuffer", **input_format),
+        graph.add("aformat", **output_format),
+        graph.add("abuffersink"),
+    )
     graph.link_nodes(*steps).configure()
     return graph

@@ -21,7 +21,7 @@ _KEPT = ("video", "audio", "subtitle")
 """Streams that both containers hold; a camera's telemetry is in neither's list."""
 
 
-def as_chapters(chapters: Iterable[Chapter]) -> list[Any]:
+def chapter_entries(chapters: Iterable[Chapter]) -> list[Any]:
     """Chapters as a container takes them."""
     return [
         {
@@ -35,10 +35,10 @@ def as_chapters(chapters: Iterable[Chapter]) -> list[Any]:
     ]
 
 
-def add_copy(made: Any, stream: Any) -> Any:
-    """A stream of the container `made` that takes the packets of `stream` as they are."""
+def add_copy(output_file: Any, stream: Any) -> Any:
+    """A stream of the container `output_file` that takes the packets of `stream` as they are."""
     # Opaque: a copy needs no encoder, which the decoders of some codecs (AV1) have none of.
-    copy = made.add_stream_from_template(stream, opaque=True)
+    copy = output_file.add_stream_from_template(stream, opaque=True)
     if stream.language not in (None, "und"):
         copy.metadata["language"] = stream.language
     if stream.type == "video" and stream.average_rate:
@@ -53,14 +53,14 @@ def copy_with_chapters(file: str, chapters: Iterable[Chapter], path: Path, kind:
     or `matroska`. `MediaError` where what it holds cannot be read, or does not go in there.
     """
     try:
-        with av.open(file) as given, av.open(str(path), "w", format=kind) as made:
-            kept = [one for one in given.streams if one.type in _KEPT]
-            streams = {one.index: add_copy(made, one) for one in kept}
-            made.set_chapters(as_chapters(chapters))
-            for packet in given.demux(kept):
+        with av.open(file) as input_file, av.open(str(path), "w", format=kind) as output_file:
+            kept = [one for one in input_file.streams if one.type in _KEPT]
+            streams = {one.index: add_copy(output_file, one) for one in kept}
+            output_file.set_chapters(chapter_entries(chapters))
+            for packet in input_file.demux(kept):
                 if packet.dts is not None:
                     packet.stream = streams[packet.stream.index]
-                    made.mux(packet)
+                    output_file.mux(packet)
     except (av.FFmpegError, OSError, ValueError) as error:
         raise MediaError(
             f"{name_of(file)} cannot be copied with chapters ({summarise(error)})"

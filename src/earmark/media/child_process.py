@@ -27,14 +27,16 @@ def cores() -> int:
 
 
 def start_process(
-    target: Callable[..., None], *given: Any, needs_script: bool = False
+    target: Callable[..., None], *arguments: Any, needs_script: bool = False
 ) -> SpawnProcess:
-    """A process that calls `target` with what is `given`, and ends with this one.
+    """A process that calls `target` with `arguments`, and ends with this one.
 
     With `needs_script` it runs the user's script first, to learn what that defines.
     """
     # Spawned, not forked: a fork copies locks that other threads of ours may hold.
-    process = multiprocessing.get_context("spawn").Process(target=target, args=given, daemon=True)
+    process = multiprocessing.get_context("spawn").Process(
+        target=target, args=arguments, daemon=True
+    )
     with _STARTING, _one_thread_each(), nullcontext() if needs_script else _without_script():
         process.start()
     return process

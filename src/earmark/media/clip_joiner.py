@@ -16,13 +16,24 @@ from av.packet import Packet
 
 from earmark.errors import MediaError, summarise
 from earmark.media.atomic_file import replacing
-from earmark.media.chapter_writer import MILLISECONDS, add_copy, as_chapters
-from earmark.media.clip_writer import CLOCK, add_video, at_time, decode_packet, move
+from earmark.media.chapter_writer import MILLISECONDS, add_copy, chapter_entries
+from earmark.media.clip_writer import (
+    TICKS_A_SECOND,
+    add_video,
+    decode_packet,
+    shift_packet,
+    to_ticks,
+)
 
 RATE = 48_000
 """Samples a second of sound that is encoded anew."""
 
-_TURNS = {90: "transpose=cclock", -90: "transpose=clock", 180: "hflip,vflip", -180: "hflip,vflip"}
+_ROTATIONS = {
+    90: "transpose=cclock",
+    -90: "transpose=clock",
+    180: "hflip,vflip",
+    -180: "hflip,vflip",
+}
 """What turns a picture as a player would."""
 
 _STYLE = (
@@ -63,10 +74,10 @@ def join_clips(clips: Sequence[CaptionedClip], path: Path) -> bool:
         kinds, lengths = zip(*(_measure(clip.path) for clip in clips), strict=True)
         is_same = all(kind == kinds[0] for kind in kinds)
         starts = [0.0, *accumulate(lengths)][:-1]
-        with replacing(path) as scratch, av.open(str(scratch), "w", format="mp4") as made:
-            made.set_chapters(_chapters(clips, starts))
+        with replacing(path) as scratch, av.open(str(scratch), "w", format="mp4") as output_file:
+            output_file.set_chapters(_chapters(clips, starts))
             write = _copy if is_same else _encode
-            write(clips, starts, made)
+            write(clips, starts, output_file)
     except (av.FFmpegError, OSError, ValueError) as error:
         raise MediaError(f"no video can be made of the clips ({summarise(error)})") from error
     return is_same
@@ -94,15 +105,15 @@ def _measure(path: Path) -> tuple[object, float]:
 
 
 def _chapters(clips: Sequence[CaptionedClip], starts: Sequence[float]) -> list[Any]:
-    return as_chapters(
+    return chapter_entries(
         (round((start + cue.start) * 1000), round((start + cue.end) * 1000), cue.title)
         for clip, start in zip(clips, starts, strict=True)
         for cue in clip.cues
     )
 
 
-def _add_subtitles(made: Any) -> Any:
-    stream = made.add_stream("mov_text")
+def _add_subtitles(output_file: Any) -> Any:
+    stream = output_file.add_stream("mov_text")
     head = f"[Script Info]\r\nScriptType: v4.00+\r\n{_STYLE}[Events]\r\n"
     stream.codec_context.subtitle_header = head.encode()
     stream.time_base = MILLISECONDS
@@ -119,69 +130,71 @@ def _subtitles(clip: CaptionedClip, start: float, stream: Any) -> Iterator[Packe
         yield packet
 
 
-def _copy(clips: Sequence[CaptionedClip], starts: Sequence[float], made: Any) -> None:
+def _copy(clips: Sequence[CaptionedClip], starts: Sequence[float], output_file: Any) -> None:
     with av.open(str(clips[0].path)) as first:
         wanted = (*first.streams.video[:1], *first.streams.audio[:1])
-        streams = {one.type: add_copy(made, one) for one in wanted}
-        subtitles = _add_subtitles(made)
+        streams = {one.type: add_copy(output_file, one) for one in wanted}
+        subtitles = _add_subtitles(output_file)
         for clip, start in zip(clips, starts, strict=True):
             for packet in _subtitles(clip, start, subtitles):
-                made.mux(packet)
-            with av.open(str(clip.path)) as given:
-                for packet in given.demux((*given.streams.video[:1], *given.streams.audio[:1])):
+                output_file.mux(packet)
+            with av.open(str(clip.path)) as input_file:
+                for packet in input_file.demux(
+                    (*input_file.streams.video[:1], *input_file.streams.audio[:1])
+                ):
                     if packet.dts is None:
                         continue
-                    move(packet, start)
+                    shift_packet(packet, start)
                     packet.stream = streams[packet.stream.type]
-                    made.mux(packet)
+                    output_file.mux(packet)
 
 
-def _encode(clips: Sequence[CaptionedClip], starts: Sequence[float], made: Any) -> None:
+def _encode(clips: Sequence[CaptionedClip], starts: Sequence[float], output_file: Any) -> None:
     with ExitStack() as stack:
-        given = [stack.enter_context(av.open(str(clip.path))) for clip in clips]
-        size = given[0].streams.video[0]
-        video = add_video(made, size.width, size.height)
-        has_sound = any(each.streams.audio for each in given)
-        sound = made.add_stream("aac", RATE, layout="stereo") if has_sound else None
-        subtitles = _add_subtitles(made)
-        for clip, each, start in zip(clips, given, starts, strict=True):
+        input_files = [stack.enter_context(av.open(str(clip.path))) for clip in clips]
+        size = input_files[0].streams.video[0]
+        video = add_video(output_file, size.width, size.height)
+        has_sound = any(each.streams.audio for each in input_files)
+        sound = output_file.add_stream("aac", RATE, layout="stereo") if has_sound else None
+        subtitles = _add_subtitles(output_file)
+        for clip, each, start in zip(clips, input_files, starts, strict=True):
             for packet in _subtitles(clip, start, subtitles):
-                made.mux(packet)
-            _encode_one(each, start, video, sound, made)
+                output_file.mux(packet)
+            _encode_one(each, start, video, sound, output_file)
         for stream in filter(None, (video, sound)):
-            made.mux(stream.encode(None))
+            output_file.mux(stream.encode(None))
 
 
-def _encode_one(given: Any, start: float, video: Any, sound: Any, made: Any) -> None:
+def _encode_one(input_file: Any, start: float, video: Any, sound: Any, output_file: Any) -> None:
     """Encode the pictures and the sound of one clip, in the order they come."""
     resampler = AudioResampler("fltp", "stereo", RATE)
     graph: Any = None
-    wanted = (*given.streams.video[:1], *given.streams.audio[: sound is not None])
-    for packet in given.demux(wanted):
+    wanted = (*input_file.streams.video[:1], *input_file.streams.audio[: sound is not None])
+    for packet in input_file.demux(wanted):
         for frame in decode_packet(packet):
             if frame.time is None:
                 continue
             if packet.stream.type == "video":
-                graph = graph or _fitting(packet.stream, frame, video)
+                graph = graph or _open_fit_filter(packet.stream, frame, video)
                 graph.push(frame)
                 picture = graph.pull()
-                picture.pts, picture.time_base = at_time(start + frame.time, CLOCK)
-                made.mux(video.encode(picture))
+                picture.pts, picture.time_base = to_ticks(start + frame.time, TICKS_A_SECOND)
+                output_file.mux(video.encode(picture))
             else:
                 time = start + frame.time
                 for part in resampler.resample(frame):
-                    part.pts, part.time_base = at_time(time, RATE)
+                    part.pts, part.time_base = to_ticks(time, RATE)
                     time += part.samples / RATE
-                    made.mux(sound.encode(part))
+                    output_file.mux(sound.encode(part))
 
 
-def _fitting(stream: Any, frame: Any, video: Any) -> Graph:
+def _open_fit_filter(stream: Any, frame: Any, video: Any) -> Graph:
     """What turns pictures upright and fits them into those of the video, with black beside them."""
     graph = Graph()
     size = f"{video.width}:{video.height}"
-    turn = [_TURNS[frame.rotation]] if frame.rotation in _TURNS else []
+    rotation = [_ROTATIONS[frame.rotation]] if frame.rotation in _ROTATIONS else []
     steps = [
-        *turn,
+        *rotation,
         f"scale={size}:force_original_aspect_ratio=decrease",
         f"pad={size}:(ow-iw)/2:(oh-ih)/2,setsar=1,format=yuv420p",
     ]

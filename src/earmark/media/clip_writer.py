@@ -24,13 +24,13 @@ from earmark.media.frame import Frame, PictureBox, convert_frame
 from earmark.media.recording import Recording
 from earmark.timeline import Span
 
-INTERLEAVED = 2.0
+MOST_INTERLEAVE = 2.0
 """Seconds by which one stream may run ahead of another in a file."""
 
-CLOCK = 90_000
+TICKS_A_SECOND = 90_000
 """Ticks a second of pictures that are encoded anew."""
 
-HELD = 0.3
+BLUR_HOLD = 0.3
 """Seconds that what was found once is blurred for: a face that turns away is still there."""
 
 
@@ -70,14 +70,20 @@ def cut_clip(
     if "://" in file:
         raise MediaError(f"{recording.source.name} is no local file, so no clip is cut from it")
     first = recording.frames([span.start])[0] if blur and recording.video else None
-    quiet = None
+    muted_times = None
     if muted is not None:
-        quiet = [(one.start - part.shift, one.end - part.shift) for one in muted]
-    wanted = _Wanted(span.start - part.shift, span.end - part.shift, quiet, recording.audio_track)
+        muted_times = [(one.start - part.shift, one.end - part.shift) for one in muted]
+    cut = _CutRange(
+        span.start - part.shift, span.end - part.shift, muted_times, recording.audio_track
+    )
     try:
-        with replacing(path) as scratch, av.open(file) as given, av.open(str(scratch), "w") as made:
-            painted = BlurredVideo(made, first, blur) if first and blur else None
-            return part.shift + _cut(given, made, wanted, painted)
+        with (
+            replacing(path) as scratch,
+            av.open(file) as input_file,
+            av.open(str(scratch), "w") as output_file,
+        ):
+            blurred = BlurredVideo(output_file, first, blur) if first and blur else None
+            return part.shift + _cut(input_file, output_file, cut, blurred)
     except (av.FFmpegError, OSError, ValueError) as error:
         raise MediaError(
             f"no clip can be cut from {recording.source.name} ({summarise(error)})"
@@ -85,12 +91,12 @@ def cut_clip(
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _CutRange:
     """What is cut, in the container's time."""
 
     begin: float
     end: float
-    quiet: list[tuple[float, float]] | None
+    muted_times: list[tuple[float, float]] | None
     """Where there is no sound; nowhere is any if None."""
     track: int
     """Which of the audio tracks, from 0."""
@@ -98,37 +104,39 @@ class _Wanted:
     def has_sound(self, packet: Packet[Any], time: float) -> bool:
         """Whether none of the sound in `packet`, which begins at `time`, is to be left out."""
         length = float((packet.duration or 0) * packet.time_base) if packet.time_base else 0.0
-        return not any(time < end and time + length >= start for start, end in self.quiet or ())
+        return not any(
+            time < end and time + length >= start for start, end in self.muted_times or ()
+        )
 
 
-def _cut(given: Any, made: Any, wanted: _Wanted, painted: BlurredVideo | None) -> float:
+def _cut(input_file: Any, output_file: Any, cut: _CutRange, blurred: BlurredVideo | None) -> float:
     """Write what is wanted; the second of the container at which it begins."""
-    zero = wanted.begin if painted else None
-    pictures, sounds = given.streams.video[:1], given.streams.audio[wanted.track :][:1]
-    sounds = () if wanted.quiet is None else sounds
-    copied = (*(() if painted else pictures), *sounds)
-    streams = {one.index: add_copy(made, one) for one in copied}
-    given.seek(max(0, int(wanted.begin * 1_000_000)))
-    for packet in given.demux([*pictures, *sounds]):
+    zero = cut.begin if blurred else None
+    pictures, sounds = input_file.streams.video[:1], input_file.streams.audio[cut.track :][:1]
+    sounds = () if cut.muted_times is None else sounds
+    copied = (*(() if blurred else pictures), *sounds)
+    streams = {one.index: add_copy(output_file, one) for one in copied}
+    input_file.seek(max(0, int(cut.begin * 1_000_000)))
+    for packet in input_file.demux([*pictures, *sounds]):
         if packet.dts is None or packet.time_base is None:
             continue
         time = float(packet.dts * packet.time_base)
-        if time > wanted.end + INTERLEAVED:
+        if time > cut.end + MOST_INTERLEAVE:
             break
-        if time > wanted.end:
+        if time > cut.end:
             continue  # of another stream there may be some to come
         zero = time if zero is None else zero
-        if painted and packet.stream.type == "video":
-            painted.write(decode_packet(packet), wanted.begin, wanted.end)
-        elif (time >= zero or not painted) and (
-            packet.stream.type == "video" or wanted.has_sound(packet, time)
+        if blurred and packet.stream.type == "video":
+            blurred.write(decode_packet(packet), cut.begin, cut.end)
+        elif (time >= zero or not blurred) and (
+            packet.stream.type == "video" or cut.has_sound(packet, time)
         ):
-            move(packet, -zero)
+            shift_packet(packet, -zero)
             packet.stream = streams[packet.stream.index]
-            made.mux(packet)
-    if painted:
-        painted.write(pictures[0].codec_context.decode(None), wanted.begin, wanted.end)
-        painted.close()
+            output_file.mux(packet)
+    if blurred:
+        blurred.write(pictures[0].codec_context.decode(None), cut.begin, cut.end)
+        blurred.close()
     return zero or 0.0
 
 
@@ -140,7 +148,7 @@ def decode_packet(packet: Packet[Any]) -> list[Any]:
         return []
 
 
-def move(packet: Packet[Any], seconds: float) -> None:
+def shift_packet(packet: Packet[Any], seconds: float) -> None:
     """Show a packet so many seconds later."""
     assert packet.time_base is not None, "it comes from a file"
     steps = round(seconds / packet.time_base)
@@ -151,10 +159,10 @@ def move(packet: Packet[Any], seconds: float) -> None:
 class BlurredVideo:
     """The video stream of a clip, encoded from frames that are blurred first."""
 
-    def __init__(self, made: Any, first: Frame, blur: Blur) -> None:
-        """Pictures of the size of `first` in the container `made`."""
-        self._made, self._blur = made, blur.at_half_resolution()
-        self._stream = add_video(made, first.width, first.height)
+    def __init__(self, output_file: Any, first: Frame, blur: Blur) -> None:
+        """Pictures of the size of `first` in the container `output_file`."""
+        self._output_file, self._blur = output_file, blur.at_half_resolution()
+        self._stream = add_video(output_file, first.width, first.height)
         self._found: deque[tuple[float, list[PictureBox]]] = deque()
 
     def write(self, pictures: Iterable[VideoFrame], begin: float, end: float) -> None:
@@ -162,30 +170,30 @@ class BlurredVideo:
         for picture in pictures:
             if picture.time is None or not begin <= picture.time <= end:
                 continue
-            while self._found and self._found[0][0] < picture.time - HELD:
+            while self._found and self._found[0][0] < picture.time - BLUR_HOLD:
                 self._found.popleft()
             also = [box for _, boxes in self._found for box in boxes]
             frame, found = self._blur(convert_frame(picture, picture.time), also)
             self._found.append((picture.time, found))
             rgb = frame.rgb[: self._stream.height, : self._stream.width]
             shown = VideoFrame.from_ndarray(rgb.copy(), format="rgb24").reformat(format="yuv420p")
-            shown.pts, shown.time_base = at_time(picture.time - begin, CLOCK)
-            self._made.mux(self._stream.encode(shown))
+            shown.pts, shown.time_base = to_ticks(picture.time - begin, TICKS_A_SECOND)
+            self._output_file.mux(self._stream.encode(shown))
 
     def close(self) -> None:
         """Write what the encoder still holds."""
-        self._made.mux(self._stream.encode(None))
+        self._output_file.mux(self._stream.encode(None))
 
 
-def add_video(made: Any, width: int, height: int) -> Any:
+def add_video(output_file: Any, width: int, height: int) -> Any:
     """A stream of pictures of that size, less an odd pixel, that players everywhere show."""
-    stream = made.add_stream("libx264", 30, options={"crf": "21", "preset": "veryfast"})
+    stream = output_file.add_stream("libx264", 30, options={"crf": "21", "preset": "veryfast"})
     stream.width, stream.height = width // 2 * 2, height // 2 * 2
     stream.pix_fmt = "yuv420p"
-    stream.codec_context.time_base = Fraction(1, CLOCK)
+    stream.codec_context.time_base = Fraction(1, TICKS_A_SECOND)
     return stream
 
 
-def at_time(time: float, rate: int) -> tuple[int, Fraction]:
+def to_ticks(time: float, rate: int) -> tuple[int, Fraction]:
     """A moment as ticks of a clock, and how long one is."""
     return round(time * rate), Fraction(1, rate)

@@ -17,13 +17,20 @@ from av.stream import Discard, Disposition, Stream
 from av.video.stream import VideoStream
 
 from earmark.errors import MediaError, UnreadableFile, summarise
-from earmark.media.mp4_boxes import Mp4Box, Trak, check_places, describe, read_boxes, read_traks
+from earmark.media.mp4_boxes import (
+    Mp4Box,
+    Trak,
+    check_table_places,
+    describe,
+    read_boxes,
+    read_traks,
+)
 from earmark.media.packet_index import (
     check_fragments,
-    find_obstacle,
+    why_unsupported,
 )
 from earmark.media.source import is_remote, place_of
-from earmark.media.storage import LocalStorage, Meter, Storage, changed
+from earmark.media.storage import LocalStorage, Meter, Storage, file_changed
 
 _FORMATS = (
     "aac ac3 aiff amr ape asf au av1 avi caf dhav dts dv eac3 flac flv gxf h264 hevc ivf m4v "
@@ -34,7 +41,7 @@ _OPTIONS = {"format_whitelist": ",".join(_FORMATS.split()), "protocol_whitelist"
 themselves. Playlists and session descriptions open files and sockets, so none is among them, and
 no protocol is, so that whatever a format asks for is not opened."""
 
-_STILL = Disposition.attached_pic
+_COVER_ART = Disposition.attached_pic
 """Of a stream that is no moving pictures: the cover of an album."""
 
 MOST_PIXELS = 1 << 27
@@ -59,11 +66,11 @@ class Tracks:
     """A file of these tracks without a packet; empty where demuxing is the way."""
 
 
-_described: dict[tuple[str, str], Tracks] = {}
+_tracks_cache: dict[tuple[str, str], Tracks] = {}
 """The tracks of the files opened last, by place and version: a recording is described, then heard,
 then looked at, and its boxes need not be walked each time."""
 
-_MOST_DESCRIBED = 16
+_MOST_CACHED = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +110,14 @@ def open_media(
     storage = open_storage(uri, meter)
     try:
         if version and storage.version != version:
-            raise changed(uri)
+            raise file_changed(uri)
         if storage.size_bytes == 0:
             raise UnreadableFile(f"{place_of(uri)} is empty (0 bytes); copy it again")
         file = _open_indexed(storage, _tracks_of(storage, version), index_only=index_only)
         with file.container:
             yield file
     except av.error.FFmpegError as error:
-        raise unreadable(uri, error) from error
+        raise unreadable_file(uri, error) from error
     finally:
         storage.close()
 
@@ -118,13 +125,13 @@ def open_media(
 def _tracks_of(storage: Storage, version: str) -> Tracks:
     """The tracks of a file, from memory if it is still the `version` that was read before."""
     key = storage.uri, storage.version
-    if version and (known := _described.get(key)):
-        if known.index and known.traks:
-            storage.hold(known.index.whole)
-        return known
-    _described[key] = found = _read_tracks(storage)
-    if len(_described) > _MOST_DESCRIBED:
-        del _described[next(iter(_described))]
+    if version and (cached := _tracks_cache.get(key)):
+        if cached.index and cached.traks:
+            storage.hold(cached.index.whole)
+        return cached
+    _tracks_cache[key] = found = _read_tracks(storage)
+    if len(_tracks_cache) > _MOST_CACHED:
+        del _tracks_cache[next(iter(_tracks_cache))]
     return found
 
 
@@ -134,8 +141,8 @@ def _read_tracks(storage: Storage) -> Tracks:
     if not boxes:
         return Tracks(None, {}, "its container keeps no index of every packet")
     index = boxes[b"moov"]
-    check_places(storage, index)
-    known = [(trak, find_obstacle(storage, trak)) for trak in read_traks(storage, index)]
+    check_table_places(storage, index)
+    known = [(trak, why_unsupported(storage, trak)) for trak in read_traks(storage, index)]
     if b"moof" in boxes or any(box.kind == b"mvex" for box in index.children):
         check_fragments(storage)
         reason = "it is fragmented, with its index in pieces"
@@ -154,7 +161,7 @@ def _open_indexed(storage: Storage, tracks: Tracks, *, index_only: bool) -> Medi
     if index_only and tracks.description:
         bare = _open_container(io.BytesIO(tracks.description), storage)
         streams = (*bare.streams.audio, *bare.streams.video)
-        if all(one.id in tracks.traks or one.disposition & _STILL for one in streams):
+        if all(one.id in tracks.traks or one.disposition & _COVER_ART for one in streams):
             return MediaFile(bare, storage, tracks)
         bare.close()
         reason = "its index and its tracks do not agree"
@@ -173,7 +180,7 @@ def _open_container(file: object, storage: Storage) -> InputContainer:
                 f"{place_of(storage.uri)} is not a media file but text; a playlist is not followed "
                 "to what it names, so name the media themselves"
             ) from error
-        raise unreadable(storage.uri, error) from error
+        raise unreadable_file(storage.uri, error) from error
 
 
 def _is_text(head: bytes) -> bool:
@@ -181,7 +188,7 @@ def _is_text(head: bytes) -> bool:
     return head.isascii() and head.decode("ascii").replace("\n", "").replace("\r", "").isprintable()
 
 
-def unreadable(uri: str, error: Exception) -> UnreadableFile:
+def unreadable_file(uri: str, error: Exception) -> UnreadableFile:
     """The error to raise for the file at `uri`, with the reason that libav gives."""
     reason = getattr(error, "strerror", None) or summarise(error)
     return UnreadableFile(
@@ -189,7 +196,7 @@ def unreadable(uri: str, error: Exception) -> UnreadableFile:
     )
 
 
-def read_only(container: InputContainer, stream: Stream) -> None:
+def select_stream(container: InputContainer, stream: Stream) -> None:
     """Have the demuxer skip all other streams, and pictures be decoded on all cores.
 
     None is decoded that is larger than any camera's: a header of a few bytes may ask for pictures
@@ -202,7 +209,7 @@ def read_only(container: InputContainer, stream: Stream) -> None:
         stream.codec_context.options = {"max_pixels": str(MOST_PIXELS)}
 
 
-def packets_of(container: InputContainer, *streams: Stream) -> Iterator[Packet[Any]]:
+def demux_packets(container: InputContainer, *streams: Stream) -> Iterator[Packet[Any]]:
     """The packets of `streams` from here to the end.
 
     A stream that only begins in the middle of a file (a damaged FLV does that) is not known to
@@ -216,9 +223,9 @@ def packets_of(container: InputContainer, *streams: Stream) -> Iterator[Packet[A
         return
 
 
-def moving_pictures(container: InputContainer) -> VideoStream | None:
+def find_video_stream(container: InputContainer) -> VideoStream | None:
     """The first stream of moving pictures; the cover of an album is not one."""
-    return next((one for one in container.streams.video if not one.disposition & _STILL), None)
+    return next((one for one in container.streams.video if not one.disposition & _COVER_ART), None)
 
 
 def decode_packet(
@@ -237,8 +244,8 @@ class _ByteFile:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._position = self._held_start = 0
-        self._held = b""
+        self._position = self._buffer_start = 0
+        self._buffer = b""
 
     def tell(self) -> int:
         """Where the next byte is read: files that have none are taken to be pipes."""
@@ -254,11 +261,11 @@ class _ByteFile:
     def read(self, size: int = -1) -> bytes:
         """Up to `size` bytes, as many as were read ahead; none at the end."""
         size = size if size >= 0 else self._storage.size_bytes
-        offset = self._position - self._held_start
-        if not 0 <= offset < len(self._held):
+        offset = self._position - self._buffer_start
+        if not 0 <= offset < len(self._buffer):
             end = self._position + max(size, self._storage.read_ahead_bytes)
-            self._held = self._storage.read(self._position, end)
-            self._held_start, offset = self._position, 0
-        data = self._held[offset : offset + size]
+            self._buffer = self._storage.read(self._position, end)
+            self._buffer_start, offset = self._position, 0
+        data = self._buffer[offset : offset + size]
         self._position += len(data)
         return data

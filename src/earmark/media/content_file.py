@@ -13,16 +13,16 @@ def content_file(folder: Path, key: str, made_by: str, suffix: str) -> Path:
     """Where `folder` keeps what `made_by` (which names the key too) made of the recording `key`."""
     owner, maker = (hashlib.sha256(each.encode()).hexdigest() for each in (key, made_by))
     path = folder / owner[:2] / f"{owner[:32]}-{maker}{suffix}"
-    nameless = folder / maker[:2] / f"{maker}{suffix}"  # as it was called before
+    legacy_path = folder / maker[:2] / f"{maker}{suffix}"  # as it was called before
     with suppress(OSError):
-        if nameless.exists():
+        if legacy_path.exists():
             path.parent.mkdir(exist_ok=True)
-            nameless.replace(path)
+            legacy_path.replace(path)
     # Of a cache that can only be read; `Path.exists` raises where not even that is allowed.
-    return nameless if os.path.exists(nameless) else path  # noqa: PTH110
+    return legacy_path if os.path.exists(legacy_path) else path  # noqa: PTH110
 
 
-def files_of(folder: Path, key: str) -> Iterator[Path]:
+def files_of_recording(folder: Path, key: str) -> Iterator[Path]:
     """What `folder` keeps of the recording `key`, and what does not say of which it is."""
     owner = hashlib.sha256(key.encode()).hexdigest()[:32]
     yield from folder.glob(f"{owner[:2]}/{owner}-*")

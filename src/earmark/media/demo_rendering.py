@@ -43,7 +43,7 @@ _LETTERS = {
 }
 
 
-def room(rng: np.random.Generator, count: int, sample_rate: int) -> FloatArray:
+def room_noise(rng: np.random.Generator, count: int, sample_rate: int) -> FloatArray:
     """Low noise whose level drifts by several decibels over a minute."""
     rumble = lfilter([0.1], [1.0, -0.9], rng.standard_normal(count, dtype=np.float32))
     knots = np.clip(np.cumsum(rng.normal(0, 2.0, size=count // (5 * sample_rate) + 2)), -8, 8)
@@ -52,7 +52,7 @@ def room(rng: np.random.Generator, count: int, sample_rate: int) -> FloatArray:
     return np.asarray(rumble * 10 ** (decibels / 20), dtype=np.float32)
 
 
-def faded(sound: FloatArray, sample_rate: int) -> FloatArray:
+def normalise_and_fade(sound: FloatArray, sample_rate: int) -> FloatArray:
     """The sound at a peak of 1, faded over 10 ms so that its ends do not click."""
     ramp = np.minimum(1.0, (np.arange(len(sound)) + 1) / (0.01 * sample_rate))
     return sound / max(float(np.abs(sound).max()), 1e-9) * ramp * ramp[::-1]
@@ -165,7 +165,7 @@ def _fill(
     picture[rows, round(left * width) : round(right * width)] = colour
 
 
-def bench(width: int, height: int) -> Picture:
+def draw_bench(width: int, height: int) -> Picture:
     """A wall with a clock and a sign above a table with a shelf, a tap, a block of wood, a cup."""
     shade = np.linspace(205, 150, height)[:, None, None] * np.array([1.0, 0.97, 0.9])
     picture = np.broadcast_to(shade, (height, width, 3)).astype(np.uint8)
@@ -181,30 +181,30 @@ def bench(width: int, height: int) -> Picture:
     return picture
 
 
-def _draw_hammer(picture: Picture, worked: float) -> None:
+def _draw_hammer(picture: Picture, elapsed: float) -> None:
     """A red hammer above the block; it falls twice a second."""
-    lift = 0.2 * abs(np.cos(2 * np.pi * worked))
+    lift = 0.2 * abs(np.cos(2 * np.pi * elapsed))
     _fill(picture, (0.19, 0.34 - lift + 0.04, 0.21, 0.52 - lift), (120, 84, 44))
     _fill(picture, (0.13, 0.50 - lift, 0.27, 0.57 - lift), (200, 44, 40))
 
 
-def _draw_cloth(picture: Picture, worked: float) -> None:
+def _draw_cloth(picture: Picture, elapsed: float) -> None:
     """A blue cloth that slides over the table."""
-    shift = 0.1 * np.sin(2 * np.pi * worked)
+    shift = 0.1 * np.sin(2 * np.pi * elapsed)
     _fill(picture, (0.40 + shift, 0.74, 0.54 + shift, 0.88), (48, 92, 196))
 
 
-def _draw_water(picture: Picture, worked: float) -> None:
+def _draw_water(picture: Picture, elapsed: float) -> None:
     """Water that falls from the tap."""
     _fill(picture, (0.805, 0.34, 0.835, 0.70), (150, 206, 232))
     for drop in range(4):
-        top = 0.34 + (worked * 1.3 + drop * 0.09) % 0.33
+        top = 0.34 + (elapsed * 1.3 + drop * 0.09) % 0.33
         _fill(picture, (0.795, top, 0.845, top + 0.03), (226, 246, 255))
 
 
-def _draw_box(picture: Picture, worked: float) -> None:
+def _draw_box(picture: Picture, elapsed: float) -> None:
     """A yellow box carried to and fro along the shelf, without a sound."""
-    place = 0.22 * (1 - np.cos(0.8 * np.pi * worked))
+    place = 0.22 * (1 - np.cos(0.8 * np.pi * elapsed))
     _fill(picture, (0.07 + place, 0.10, 0.16 + place, 0.20), (232, 186, 52))
 
 

@@ -24,7 +24,15 @@ from av.audio.stream import AudioStream
 from av.packet import Packet
 from av.video.stream import VideoStream
 
-from earmark.media.demo_rendering import DRAWINGS, NOISES, SEEN_AT_REST, Picture, bench, faded, room
+from earmark.media.demo_rendering import (
+    DRAWINGS,
+    NOISES,
+    SEEN_AT_REST,
+    Picture,
+    draw_bench,
+    normalise_and_fade,
+    room_noise,
+)
 from earmark.timeline import FloatArray, Span
 
 STARTS_A_SECOND = (0.0, 0.5, 0.08, 1.2)
@@ -84,7 +92,7 @@ class Script:
         if not duration > 0:
             raise ValueError(f"a scene lasts more than 0 s, not {duration}")
         rng = np.random.default_rng(seed)
-        actions = tuple(_act(rng, duration))
+        actions = tuple(_draw_actions(rng, duration))
         noises = [  # near enough to be named
             Noise(action.label, action.start, action.span.duration, 0.4)
             for action in actions
@@ -101,32 +109,34 @@ class Script:
     def sound(self, *, sample_rate: int = SAMPLE_RATE) -> FloatArray:
         """The whole sound, one channel, float32 within [-1, 1]."""
         rng = np.random.default_rng([self.seed, 1])
-        mixture = room(rng, round(self.duration * sample_rate), sample_rate)
+        mixture = room_noise(rng, round(self.duration * sample_rate), sample_rate)
         for noise in self.noises:
             first = round(noise.start * sample_rate)
             count = min(round(noise.duration * sample_rate), len(mixture) - first)
             if count > 0:
                 voice = NOISES[noise.kind](rng, count, sample_rate)
-                mixture[first : first + count] += noise.gain * faded(voice, sample_rate)
+                mixture[first : first + count] += noise.gain * normalise_and_fade(
+                    voice, sample_rate
+                )
         return np.clip(mixture, -1.0, 1.0)
 
     def pictures(self, *, width: int = 320, height: int = 240, fps: int = 15) -> Iterator[Picture]:
         """The frames in order, `(height, width, 3)`; nothing moves outside an action."""
-        empty = bench(width, height)
-        worked = dict.fromkeys(DRAWINGS, 0.0)
-        going = iter(self.actions)
-        action = next(going, None)
+        empty = draw_bench(width, height)
+        elapsed = dict.fromkeys(DRAWINGS, 0.0)
+        remaining = iter(self.actions)
+        action = next(remaining, None)
         for index in range(round(self.duration * fps)):
             time = index / fps
             while action and action.end <= time:
-                action = next(going, None)
+                action = next(remaining, None)
             active = action.label if action and action.start <= time else None
             if active:
-                worked[active] += 1 / fps
+                elapsed[active] += 1 / fps
             picture = empty.copy()
             for label, draw in DRAWINGS.items():
                 if label == active or label in SEEN_AT_REST:
-                    draw(picture, worked[label])
+                    draw(picture, elapsed[label])
             yield picture
 
 
@@ -140,11 +150,11 @@ class Scene:
 
 
 def make_scene(path: Path, *, seed: int = 0, duration: float = 120.0, **shape: Any) -> Scene:
-    """Write a scene of so many seconds to `path`; `shape` is as of `film`."""
-    return film(path, Script.compose(seed=seed, duration=duration), **shape)
+    """Write a scene of so many seconds to `path`; `shape` is as of `write_scene`."""
+    return write_scene(path, Script.compose(seed=seed, duration=duration), **shape)
 
 
-def film(
+def write_scene(
     path: Path,
     script: Script,
     *,
@@ -201,7 +211,7 @@ def _encode_audio(stream: AudioStream, script: Script) -> Iterator[list[Packet[A
     yield stream.encode(None)
 
 
-def _act(rng: np.random.Generator, duration: float) -> Iterator[ScriptedAction]:
+def _draw_actions(rng: np.random.Generator, duration: float) -> Iterator[ScriptedAction]:
     """Actions one after another, stretch by stretch, none past the end."""
     time = edge = 0.0
     for starts_a_second in cycle(STARTS_A_SECOND):

@@ -69,9 +69,9 @@ class Frame:
         if min(width, height) < 1:
             raise ValueError(f"a picture needs at least one pixel, not {width} x {height}")
         shrinks = width <= self.width and height <= self.height
-        way = Interpolation.AREA if shrinks else Interpolation.BICUBIC
+        interpolation = Interpolation.AREA if shrinks else Interpolation.BICUBIC
         picture = VideoFrame.from_ndarray(np.ascontiguousarray(self.rgb), format="rgb24")
-        picture = picture.reformat(width=width, height=height, interpolation=way)
+        picture = picture.reformat(width=width, height=height, interpolation=interpolation)
         return Frame(self.time, cast(Pixels, picture.to_ndarray()))
 
     @classmethod
@@ -115,12 +115,12 @@ def convert_frame(picture: VideoFrame, time: float) -> Frame:
     form = "rgb48le" if curve else "rgb24"
     rgb: Any = picture.reformat(format=form, src_colorspace=space).to_ndarray()
     if curve:
-        rgb = _tone_mapped(rgb, curve)
+        rgb = _tone_map(rgb, curve)
     quarter_turns = round(picture.rotation / 90) % 4
     return Frame(time, np.ascontiguousarray(np.rot90(rgb, quarter_turns)))
 
 
-def _tone_mapped(deep: NDArray[np.uint16], curve: Curve) -> Pixels:
+def _tone_map(deep: NDArray[np.uint16], curve: Curve) -> Pixels:
     table = curve(np.linspace(0.0, 1.0, 1 << 16)).astype(np.float32)
     light = np.maximum(table[deep] @ _TO_709.T, 0.0)
     rolled = light * (1.0 + light / _PEAK**2) / (1.0 + light)

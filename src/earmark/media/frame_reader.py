@@ -27,21 +27,21 @@ from av.video.stream import VideoStream
 from earmark.errors import MediaError
 from earmark.media.container import (
     decode_packet,
-    moving_pictures,
+    demux_packets,
+    find_video_stream,
     open_media,
-    packets_of,
-    read_only,
+    select_stream,
 )
 from earmark.media.frame import Frame, convert_frame
 from earmark.media.recording_part import Part
 from earmark.media.source import place_of
 from earmark.media.storage import Meter
 
-_NEAR = 10.0
+_READ_ON = 10.0
 """Seconds up to which the next time is reached by reading on; further ones by seeking."""
-_REORDERED = 17
+_REORDER_DEPTH = 17
 """Packets among which one that is shown later may stand before one that is shown earlier."""
-_HAIR = 1e-6
+_TOLERANCE = 1e-6
 """Seconds of arithmetic by which a time may miss the picture it means."""
 
 
@@ -109,7 +109,7 @@ class FrameReader(AbstractContextManager["FrameReader"]):
             self.close()
             opening = open_media(part.uri, self.stats.meter, version=part.version)
             file = self._stack.enter_context(opening)
-            stream = moving_pictures(file.container)
+            stream = find_video_stream(file.container)
             if stream is None or cast(object, stream.codec_context) is None:
                 raise MediaError(f"{place_of(part.uri)} has no pictures that libav can decode")
             self._decoder = FrameDecoder(file.container, stream, self.stats)
@@ -124,13 +124,13 @@ class FrameDecoder:
     """
 
     def __init__(self, container: InputContainer, stream: VideoStream, stats: FrameStats) -> None:
-        read_only(container, stream)
+        select_stream(container, stream)
         self._container = container
         self._stream = stream
         self._stats = stats
         self._tick = float(stream.time_base or 0)
         self._start = (stream.start_time or 0) * self._tick
-        self._held: list[tuple[float, Packet[VideoStream]]] = []
+        self._buffer: list[tuple[float, Packet[VideoStream]]] = []
         """Each with the container's time at which it is shown."""
         self._packets: Iterator[Packet[VideoStream]] = iter(())
         self._is_at_end = True
@@ -144,33 +144,33 @@ class FrameDecoder:
         remaining = deque(times)
         while remaining:
             group = [remaining.popleft()]  # those that hang on one key frame
-            self._reach(group[0])
+            self._seek_to(group[0])
             while (
                 remaining
-                and remaining[0] - group[-1] <= _NEAR
-                and not self._read_past(remaining[0])
+                and remaining[0] - group[-1] <= _READ_ON
+                and not self._read_until(remaining[0])
             ):
                 group.append(remaining.popleft())
             yield from self._decode_group(group)
 
     def _decode_group(self, times: list[float]) -> Iterator[tuple[float, VideoFrame]]:
         """The picture shown at each of the times of a group, with its own time."""
-        shown = [start for start, _ in self._held]
+        shown = [start for start, _ in self._buffer]
         last = 0
         for time in times:
-            past = [place for place, start in enumerate(shown) if start <= time + _HAIR]
+            past = [place for place, start in enumerate(shown) if start <= time + _TOLERANCE]
             last = max(last, max(past, key=shown.__getitem__, default=0))
         best: dict[float, tuple[float, VideoFrame]] = {}
-        for picture in self._decoded(packet for _, packet in self._held[: last + 1]):
+        for picture in self._decode_packets(packet for _, packet in self._buffer[: last + 1]):
             if picture.pts is None:
                 continue
             begins = picture.pts * self._tick
             for time in times:
-                if time not in best or best[time][0] < begins <= time + _HAIR:
+                if time not in best or best[time][0] < begins <= time + _TOLERANCE:
                     best[time] = (begins, picture)
         yield from (best[time] for time in times if time in best)
 
-    def _decoded(self, packets: Iterable[Packet[VideoStream]]) -> Iterator[VideoFrame]:
+    def _decode_packets(self, packets: Iterable[Packet[VideoStream]]) -> Iterator[VideoFrame]:
         decoder = self._stream.codec_context
         for packet in [*packets, None]:
             pictures = decode_packet(decoder.decode, packet, self._stats.meter)
@@ -178,13 +178,13 @@ class FrameDecoder:
             yield from pictures
         decoder.flush_buffers()
 
-    def _reach(self, time: float) -> None:
+    def _seek_to(self, time: float) -> None:
         """Hold the packets from the last key frame shown by `time` on, all that are shown by it.
 
         Where none is shown by then, those from the file's first one.
         """
-        is_near = bool(self._held) and (
-            self._held[0][0] <= time + _HAIR and time - self._held[-1][0] <= _NEAR
+        is_near = bool(self._buffer) and (
+            self._buffer[0][0] <= time + _TOLERANCE and time - self._buffer[-1][0] <= _READ_ON
         )
         target, back = time, 0.0
         while True:
@@ -192,32 +192,32 @@ class FrameDecoder:
                 self._stats.seeks += 1
                 target = time - back
                 self._container.seek(round(target / self._tick), stream=self._stream)
-                self._packets = packets_of(self._container, self._stream)
-                self._held, self._is_at_end = [], False
-            while later := self._read_past(time):
-                del self._held[:later]
+                self._packets = demux_packets(self._container, self._stream)
+                self._buffer, self._is_at_end = [], False
+            while later := self._read_until(time):
+                del self._buffer[:later]
             is_first = target < self._start - 1.0
-            if is_near or is_first or (self._held and _begins_by(*self._held[0], time)):
+            if is_near or is_first or (self._buffer and _can_start_at(*self._buffer[0], time)):
                 return
             # Some containers seek by decode time or land behind the key frame: go further back.
             back = 2 * back + 1.0
 
-    def _read_past(self, time: float) -> int:
+    def _read_until(self, time: float) -> int:
         """Hold on to packets until none that follows can be shown up to `time`.
 
         Stops short where a later key frame than the first one held is shown by then: its place
         among them is given, else 0.
         """
-        places = range(len(self._held) - 1, 0, -1)
-        later = next((n for n in places if _begins_by(*self._held[n], time)), 0)
+        places = range(len(self._buffer) - 1, 0, -1)
+        later = next((n for n in places if _can_start_at(*self._buffer[n], time)), 0)
         while not later and not self._is_at_end and not self._is_past(time):
             packet = next(self._packets, None)
             if packet is None or not packet.size:
                 self._is_at_end = True
-            elif self._held or packet.is_keyframe:
+            elif self._buffer or packet.is_keyframe:
                 stamp = packet.pts if packet.pts is not None else packet.dts
-                self._held.append(((stamp or 0) * self._tick, packet))
-                later = (len(self._held) - 1) * _begins_by(*self._held[-1], time)
+                self._buffer.append(((stamp or 0) * self._tick, packet))
+                later = (len(self._buffer) - 1) * _can_start_at(*self._buffer[-1], time)
         return later
 
     def _is_past(self, time: float) -> bool:
@@ -225,14 +225,14 @@ class FrameDecoder:
 
         No picture is shown before it is decoded, and none waits for more than 16 others.
         """
-        if not self._held:
+        if not self._buffer:
             return False
-        decoded = self._held[-1][1].dts
+        decoded = self._buffer[-1][1].dts
         if decoded is not None:
-            return decoded * self._tick > time + _HAIR
-        return min(shown for shown, _ in self._held[-_REORDERED:]) > time + _HAIR
+            return decoded * self._tick > time + _TOLERANCE
+        return min(shown for shown, _ in self._buffer[-_REORDER_DEPTH:]) > time + _TOLERANCE
 
 
-def _begins_by(shown: float, packet: Packet[VideoStream], time: float) -> bool:
+def _can_start_at(shown: float, packet: Packet[VideoStream], time: float) -> bool:
     """Whether decoding can start at a packet `shown` then, and its picture is there by `time`."""
-    return packet.is_keyframe and shown <= time + _HAIR
+    return packet.is_keyframe and shown <= time + _TOLERANCE

@@ -15,15 +15,15 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from earmark.media.mp4_boxes import Mp4Box, walk
+from earmark.media.mp4_boxes import Mp4Box, walk_boxes
 from earmark.media.storage import Storage
 
 MOST_BYTES = 1 << 18
 """Of a box that is read for marks; a camera's own is of some kilobytes."""
 
-_PRESSED = b"MANL"
+_MANUAL = b"MANL"
 _RECORD_BYTES, _KIND_AT = 36, 24
-_HOLDERS = (b"DEVC", b"STRM")
+_CONTAINERS = (b"DEVC", b"STRM")
 
 
 def read_marks(storage: Storage, index: Mp4Box, *, duration: float) -> tuple[float, ...]:
@@ -32,31 +32,31 @@ def read_marks(storage: Storage, index: Mp4Box, *, duration: float) -> tuple[flo
     for box in index.children:
         if box.kind != b"udta" or box.whole.stop > index.whole.stop:
             continue
-        for held in walk(storage, box.body):
-            if held.kind not in (b"HMMT", b"GPMF"):
+        for child in walk_boxes(storage, box.body):
+            if child.kind not in (b"HMMT", b"GPMF"):
                 continue
-            start = held.body.start
-            end = min(held.body.stop, box.body.stop, start + MOST_BYTES)
+            start = child.body.start
+            end = min(child.body.stop, box.body.stop, start + MOST_BYTES)
             data = storage.read(start, max(start, end))
-            if held.kind == b"HMMT":  # as many numbers as the first of them says, or as there are
+            if child.kind == b"HMMT":  # as many numbers as the first of them says, or as there are
                 numbers = [number for (number,) in struct.iter_unpack(">I", data[: len(data) & ~3])]
                 found.update(numbers[1:][: numbers[0]] if numbers else ())
             else:
-                found.update(_pressed(data))
+                found.update(_manual_marks(data))
     return tuple(time / 1000 for time in sorted(found) if time <= duration * 1000)
 
 
-def _pressed(data: bytes) -> Iterator[int]:
+def _manual_marks(data: bytes) -> Iterator[int]:
     """The times of the records that a person made."""
     place = 0
     while place + 8 <= len(data):
         key, kind, size, count = struct.unpack(">4sBBH", data[place : place + 8])
         body = data[place + 8 : place + 8 + size * count]
-        if kind == 0 and key in _HOLDERS:
-            yield from _pressed(body)
+        if kind == 0 and key in _CONTAINERS:
+            yield from _manual_marks(body)
         elif key == b"HLMT" and size == _RECORD_BYTES:
             for start in range(0, len(body) - size + 1, size):
                 record = body[start : start + size]
-                if record[_KIND_AT : _KIND_AT + 4] == _PRESSED:
+                if record[_KIND_AT : _KIND_AT + 4] == _MANUAL:
                     yield struct.unpack(">I", record[:4])[0]
         place += 8 + -(-size * count // 4) * 4  # bodies fill whole words

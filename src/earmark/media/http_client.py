@@ -95,7 +95,7 @@ class HttpClient:
 
         async def attempt() -> Reply:
             async with self._free:
-                return await _within(seconds, ask())
+                return await _with_deadline(seconds, ask())
 
         return asyncio.run_coroutine_threadsafe(attempt(), self._loop)
 
@@ -113,7 +113,9 @@ class HttpClient:
         """
 
         def call(step: Coroutine[Any, Any, Value]) -> Value:
-            return _wait(asyncio.run_coroutine_threadsafe(_within(seconds, step), self._loop))
+            return _wait(
+                asyncio.run_coroutine_threadsafe(_with_deadline(seconds, step), self._loop)
+            )
 
         async def next_chunk() -> bytes:
             return await anext(body, b"")
@@ -130,16 +132,16 @@ class BodyTooLarge(OSError):
     """A server sends more than it was asked for."""
 
 
-async def _within(seconds: float, step: Coroutine[Any, Any, Value]) -> Value:
+async def _with_deadline(seconds: float, step: Coroutine[Any, Any, Value]) -> Value:
     try:
         return await asyncio.wait_for(step, seconds)
     except TimeoutError:
         raise TimeoutError(f"no whole answer within {seconds:.0f} s") from None
     except httpx.ConnectError as error:
-        raise httpx.ConnectError(_reason(error)) from error
+        raise httpx.ConnectError(_root_cause(error)) from error
 
 
-def _reason(error: BaseException) -> str:
+def _root_cause(error: BaseException) -> str:
     """Why nobody answers, in the words of the system and not of the libraries in between."""
     while cause := error.__cause__ or error.__context__:
         error = cause.exceptions[0] if isinstance(cause, BaseExceptionGroup) else cause

@@ -36,12 +36,12 @@ def inspect(recording: Recording) -> Inspection:
     """Look closer at a recording, at its index and not at its media."""
     files = [_inspect_part(recording, part) for part in recording.parts]
     packets = [file.audio_packet_bytes for file in files]
-    further = dict(zip(recording.parts, [file.warnings for file in files], strict=True))
+    extra = dict(zip(recording.parts, [file.warnings for file in files], strict=True))
     return Inspection(
         audio_pass_bytes=sum(file.audio_pass_bytes for file in files) * recording.has_audio,
         audio_packet_bytes=None if None in packets else sum(size or 0 for size in packets),
         index_bytes=sum(file.index_bytes for file in files),
-        warnings=tuple(list_warnings(recording, further)),
+        warnings=tuple(list_warnings(recording, extra)),
     )
 
 
@@ -61,18 +61,18 @@ def _inspect_part(recording: Recording, part: Part) -> Inspection:
             index = read_packets(file.storage, file.tracks.traks[streams[track].id])
             packet_bytes = index.size_bytes
             if not part.track(track).codec.startswith("pcm"):  # raw packets may last any time
-                warnings += _about_stamps(index)
+                warnings += _timestamp_warnings(index)
     return Inspection(index_bytes + packet_bytes, packet_bytes, index_bytes, tuple(warnings))
 
 
-def _about_stamps(index: PacketIndex) -> list[str]:
+def _timestamp_warnings(index: PacketIndex) -> list[str]:
     """Holes and steps back in the times of audio packets."""
     steps = np.diff(index.stamps[index.is_shown]) / index.ticks_a_second
     if not len(steps):
         return []
     lines = []
-    usual = float(np.median(steps))
-    holes = steps[steps > usual + JITTER] - usual
+    typical = float(np.median(steps))
+    holes = steps[steps > typical + JITTER] - typical
     if len(holes):
         lines.append(
             f"{len(holes)} hole{'s' * (len(holes) > 1)} in the sound, "

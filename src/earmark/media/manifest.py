@@ -40,10 +40,10 @@ def read_manifest(uri: str) -> list[str | Source]:
         return [*_sources(uri, _parquet_rows(place, data))]
     if suffix == ".csv":
         return [*_sources(uri, _csv_rows(place, _text(place, data)))]
-    return [*_listed(uri, _text(place, data))]
+    return [*_read_list(uri, _text(place, data))]
 
 
-def _listed(uri: str, text: str) -> list[str]:
+def _read_list(uri: str, text: str) -> list[str]:
     """What the lines of a list name; of a text that is no list they name nothing that is there."""
     lines = [line.strip() for line in text.splitlines()]
     found = [_resolve(uri, line) for line in lines if line and not line.startswith("#")]
@@ -103,14 +103,14 @@ def _parquet_rows(place: str, data: bytes) -> list[dict[str, Any]]:
 
 
 def _check_columns(place: str, names: Iterable[str]) -> None:
-    there = list(names)
-    strange = [name for name in there if name not in COLUMNS]
-    if strange:
+    columns = list(names)
+    unknown = [name for name in columns if name not in COLUMNS]
+    if unknown:
         raise UnreadableFile(
-            f"{place} has unknown columns: {', '.join(map(repr, strange))}; a manifest has path, "
+            f"{place} has unknown columns: {', '.join(map(repr, unknown))}; a manifest has path, "
             "and may have id, weight and priority"
         )
-    if "path" not in there:
+    if "path" not in columns:
         raise UnreadableFile(f"{place} has no column named path; a manifest needs one")
 
 
@@ -142,9 +142,9 @@ def _sources(uri: str, rows: Iterable[dict[str, Any]]) -> Iterator[Source]:
     return (source for _, source in sorted(ranked, key=lambda pair: -pair[0]))
 
 
-def _number(place: str, name: str, value: Any, usual: float) -> float:
+def _number(place: str, name: str, value: Any, default: float) -> float:
     if value is None or value == "":
-        return usual
+        return default
     try:
         number = float(value)
     except (TypeError, ValueError):

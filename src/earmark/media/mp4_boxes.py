@@ -24,12 +24,12 @@ from earmark.errors import UnreadableFile
 from earmark.media.source import place_of
 from earmark.media.storage import Storage
 
-_FIRST = frozenset(
+_FIRST_BOXES = frozenset(
     [b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"moof", b"styp"]
 )
 """Boxes an MP4 or MOV file may begin with."""
 
-_NESTS = {
+_READ_INSIDE = {
     b"": (b"moov",),
     b"moov": (b"trak",),
     b"trak": (b"mdia", b"edts"),
@@ -53,10 +53,10 @@ _MOST_COPIED_BYTES = 1 << 20
 _TABLES = {b"stsz": bytes(12), b"stco": bytes(8), b"stts": bytes(8), b"stsc": bytes(8)}
 """What stands in a description for the tables that every track must have: none of their rows."""
 
-_ROWS = frozenset(b"co64 ctts stco stsc stss stsz stts stz2".split())
+_PACKET_TABLES = frozenset(b"co64 ctts stco stsc stss stsz stts stz2".split())
 """Tables with a row for every packet."""
 
-_HOLDERS = frozenset(b"dinf edts mdia minf moof moov mvex stbl traf trak udta wave".split())
+_CONTAINER_BOXES = frozenset(b"dinf edts mdia minf moof moov mvex stbl traf trak udta wave".split())
 """Boxes that libav reads for the boxes they hold, wherever they stand."""
 
 _LEFT_OUT = frozenset(
@@ -104,10 +104,10 @@ def read_boxes(storage: Storage) -> dict[bytes, Mp4Box]:
     The index, moov, is among them with all that lies in it: `UnreadableFile` where it is missing or
     cut off. Fragments, moof, are looked for no further than the first.
     """
-    if storage.read(0, 16)[4:8] not in _FIRST:
+    if storage.read(0, 16)[4:8] not in _FIRST_BOXES:
         return {}
     found: dict[bytes, Mp4Box] = {}
-    for box in walk(storage, range(storage.size_bytes)):
+    for box in walk_boxes(storage, range(storage.size_bytes)):
         found.setdefault(box.kind, box)
         if box.kind == b"moof":
             break
@@ -137,7 +137,9 @@ def describe(storage: Storage, *boxes: Mp4Box) -> bytes:
     """The boxes, for a file that has its tracks described and not one packet in them."""
     data = b""
     for box in boxes:
-        is_misplaced = not box.children and any(box.kind in kinds for kinds in _NESTS.values())
+        is_misplaced = not box.children and any(
+            box.kind in kinds for kinds in _READ_INSIDE.values()
+        )
         if box.kind in _LEFT_OUT or is_misplaced:
             continue
         if box.children:
@@ -152,32 +154,32 @@ def describe(storage: Storage, *boxes: Mp4Box) -> bytes:
     return data
 
 
-def check_places(storage: Storage, box: Mp4Box, depth: int = 0) -> None:
+def check_table_places(storage: Storage, box: Mp4Box, depth: int = 0) -> None:
     """`UnreadableFile` where a table is in `box`, but for the first of its kind in an `stbl`.
 
     libav reads them wherever they lie, and of two the second.
     """
     held: Iterable[Mp4Box] = box.children
-    is_stray = box.kind in _ROWS
+    is_stray = box.kind in _PACKET_TABLES
     if box.kind == b"stsd":  # its entries have heads of many lengths before the boxes in them
         data = _read(storage, box.body, _MOST_COPIED_BYTES)
-        is_stray = any(kind in data for kind in _ROWS)
+        is_stray = any(kind in data for kind in _PACKET_TABLES)
     elif box.kind == b"stbl" and box.children:
-        tables = [child.kind for child in box.children if child.kind in _ROWS]
+        tables = [child.kind for child in box.children if child.kind in _PACKET_TABLES]
         is_stray = len(tables) != len(set(tables))
-        held = [child for child in box.children if child.kind not in _ROWS]
-    elif not box.children and box.kind in _HOLDERS and depth < _DEEPEST:
-        held = walk(storage, box.body)
+        held = [child for child in box.children if child.kind not in _PACKET_TABLES]
+    elif not box.children and box.kind in _CONTAINER_BOXES and depth < _DEEPEST:
+        held = walk_boxes(storage, box.body)
     if is_stray:
         raise UnreadableFile(
             f"{place_of(storage.uri)} has packet tables where none belong; it is damaged, so remux "
             "it, or convert what plays of it"
         )
     for each in held:
-        check_places(storage, each, depth + 1)
+        check_table_places(storage, each, depth + 1)
 
 
-def walk(storage: Storage, within: range) -> Iterator[Mp4Box]:
+def walk_boxes(storage: Storage, within: range) -> Iterator[Mp4Box]:
     """The boxes side by side in a stretch; one that reaches past the end is given and ends it.
 
     `UnreadableFile` where there are more, and smaller ones, than anything has that was recorded.
@@ -208,8 +210,8 @@ def walk(storage: Storage, within: range) -> Iterator[Mp4Box]:
 
 def _parse(storage: Storage, stretch: range, *, within: bytes) -> Iterator[Mp4Box]:
     """The boxes of a stretch in a box of kind `within`, with the boxes they hold."""
-    for box in walk(storage, stretch):
-        is_read = box.kind in _NESTS.get(within, ()) and box.whole.stop <= stretch.stop
+    for box in walk_boxes(storage, stretch):
+        is_read = box.kind in _READ_INSIDE.get(within, ()) and box.whole.stop <= stretch.stop
         held = tuple(_parse(storage, box.body, within=box.kind)) if is_read else ()
         yield Mp4Box(box.kind, box.whole, box.body, held) if held else box
 
@@ -254,20 +256,20 @@ def _read(storage: Storage, body: range | None, most: int) -> bytes:
 def _unusable(storage: Storage, moov: Mp4Box | None, *, has_fragments: bool) -> UnreadableFile:
     name = place_of(storage.uri)
     if moov and moov.whole.stop > storage.size_bytes:
-        said = f"{name} is cut off inside its index (moov); copy the whole file again"
+        message = f"{name} is cut off inside its index (moov); copy the whole file again"
     elif moov:
         size = f"{len(moov.whole) / 1e6:,.0f} MB"
-        said = (
+        message = (
             f"{name} has an index (moov) of {size}, more than that of any recording; it is damaged"
         )
     elif has_fragments:
-        said = (
+        message = (
             f"{name} is a fragment without its header (no moov box); "
             "join it to the stream's initialisation segment first"
         )
     else:
-        said = (
+        message = (
             f"{name} has no index (no moov box): it was cut off or never closed; "
             "copy the whole file again, or repair it from a good file of the same camera"
         )
-    return UnreadableFile(said)
+    return UnreadableFile(message)

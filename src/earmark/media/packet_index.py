@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earmark.errors import UnreadableFile
-from earmark.media.mp4_boxes import Trak, walk
+from earmark.media.mp4_boxes import Trak, walk_boxes
 from earmark.media.source import place_of
 from earmark.media.storage import Storage
 
@@ -64,9 +64,11 @@ class PacketIndex:
 def check_fragments(storage: Storage) -> None:
     """`UnreadableFile` where the fragments of a file name more packets than there can be."""
     count = 0
-    for moof in walk(storage, range(storage.size_bytes)):
-        trafs = walk(storage, moof.body) if moof.kind == b"moof" else ()
-        runs = (run for traf in trafs for run in walk(storage, traf.body) if run.kind == b"trun")
+    for moof in walk_boxes(storage, range(storage.size_bytes)):
+        trafs = walk_boxes(storage, moof.body) if moof.kind == b"moof" else ()
+        runs = (
+            run for traf in trafs for run in walk_boxes(storage, traf.body) if run.kind == b"trun"
+        )
         for run in runs:
             start = run.body.start + 4
             count += int.from_bytes(storage.read(start, start + 4), "big")
@@ -77,7 +79,7 @@ def check_fragments(storage: Storage) -> None:
             )
 
 
-def find_obstacle(storage: Storage, trak: Trak) -> str:
+def why_unsupported(storage: Storage, trak: Trak) -> str:
     """What keeps `read_packets` from reading a track; empty where nothing does.
 
     `UnreadableFile` where its tables are such as no recording has: a table of a few bytes may claim
@@ -92,7 +94,10 @@ def find_obstacle(storage: Storage, trak: Trak) -> str:
         )
     if sum(start >= 0 for _, start in trak.edits) > 1:
         return "its edit list joins several pieces of a track"
-    if not {b"stts", b"stsc", b"stsz"} <= trak.tables.keys() or trak.ticks_a_second > _LARGEST:
+    if (
+        not {b"stts", b"stsc", b"stsz"} <= trak.tables.keys()
+        or trak.ticks_a_second > _LARGEST_INT32
+    ):
         return "its packet tables are of a rare kind"
     if tables.is_raw and not tables.has_whole_chunks:
         return "its packet tables do not say how large a sample is"
@@ -103,28 +108,28 @@ def read_packets(storage: Storage, trak: Trak) -> PacketIndex:
     """The index of a plain track, from its tables."""
     tables = _Tables(storage, trak.tables)
     rows = tables.raw_chunks() if tables.is_raw else tables.packets()
-    positions, sizes, stamps, lasts, is_key = rows
-    late, begin, end = _edit(trak)
-    stamps += late
-    ends = stamps + lasts
+    positions, sizes, stamps, durations, is_key = rows
+    offset, begin, end = _edit_offsets(trak)
+    stamps += offset
+    ends = stamps + durations
     is_shown = ends > begin
     is_shown &= stamps < end
-    there: slice | NDArray[np.bool_] = slice(None)
+    is_present: slice | NDArray[np.bool_] = slice(None)
     missing = 0
     size = storage.size_bytes
     if len(sizes) and int(positions.max()) + int(sizes.max()) > size:
-        there = positions + sizes <= size
-        missing = int(np.sum(~there))
-        is_shown &= there
+        is_present = positions + sizes <= size
+        missing = int(np.sum(~is_present))
+        is_shown &= is_present
     last = min(int(ends.max(where=is_shown, initial=0)), end)
     del ends
-    first = int(stamps.min(where=is_shown, initial=_LAST)) if is_shown.any() else 0
+    first = int(stamps.min(where=is_shown, initial=_LARGEST_INT64)) if is_shown.any() else 0
     return PacketIndex(
-        positions=positions[there],
-        sizes=sizes[there],
-        stamps=stamps[there],
-        is_shown=is_shown[there],
-        is_key=is_key[there],
+        positions=positions[is_present],
+        sizes=sizes[is_present],
+        stamps=stamps[is_present],
+        is_shown=is_shown[is_present],
+        is_key=is_key[is_present],
         ticks_a_second=trak.ticks_a_second,
         start=max(0.0, first / trak.ticks_a_second),
         end=last / trak.ticks_a_second,
@@ -132,7 +137,7 @@ def read_packets(storage: Storage, trak: Trak) -> PacketIndex:
     )
 
 
-def _edit(trak: Trak) -> tuple[int, int, int]:
+def _edit_offsets(trak: Trak) -> tuple[int, int, int]:
     """Ticks to add to the track's own time, and when it begins and ends to be shown after that.
 
     own time        0 ──────── start ──────────────────────▶
@@ -142,12 +147,12 @@ def _edit(trak: Trak) -> tuple[int, int, int]:
     begin = min(round(nothing * trak.ticks_a_second), _FOREVER)
     for seconds, start in trak.edits:
         if start >= 0:
-            lasts = min(round(seconds * trak.ticks_a_second) or _FOREVER, _FOREVER)
-            return begin - min(start, _FOREVER), begin, begin + lasts
+            duration = min(round(seconds * trak.ticks_a_second) or _FOREVER, _FOREVER)
+            return begin - min(start, _FOREVER), begin, begin + duration
     return begin, begin, _FOREVER
 
 
-def _at_most(counts: Ints, total: int) -> Ints:
+def _cap_total(counts: Ints, total: int) -> Ints:
     """`counts` cut off where together they exceed `total`; a spoiled table may ask for billions."""
     reached = np.minimum(np.cumsum(np.minimum(counts, total)), total)
     cut: Ints = np.diff(reached, prepend=0)
@@ -163,8 +168,8 @@ _PIECE_BYTES = 1 << 20
 """Of raw sound that is read as one packet."""
 
 _FOREVER = 1 << 60
-_LAST = (1 << 63) - 1
-_LARGEST = (1 << 31) - 1
+_LARGEST_INT64 = (1 << 63) - 1
+_LARGEST_INT32 = (1 << 31) - 1
 _FRAME_BYTES = {1: 52, 2: 72}
 """Where QuickTime's newer descriptions of sound say how large a sample of all channels is."""
 
@@ -180,7 +185,7 @@ class _Tables:
     def __init__(self, storage: Storage, tables: dict[bytes, range]) -> None:
         self._storage = storage
         self._tables = tables
-        self._constant_size = min(self._number(b"stsz", 4), _LARGEST)
+        self._constant_size = min(self._number(b"stsz", 4), _LARGEST_INT32)
         self._times = self._rows(b"stts", width=2)
         ticks = self._times[:, 1]
         self.is_raw = bool(self._constant_size > 0 and len(ticks) > 0 and np.all(ticks == 1))
@@ -218,17 +223,17 @@ class _Tables:
             sizes = self._rows(b"stsz", after=12).reshape(-1).astype(np.int32)
         positions = self._positions(sizes)
         sizes = sizes[: len(positions)]
-        lasts = _spread(self._times, len(sizes))
-        stamps = np.cumsum(lasts, dtype=np.int64)
-        stamps -= lasts
+        durations = _expand_runs(self._times, len(sizes))
+        stamps = np.cumsum(durations, dtype=np.int64)
+        stamps -= durations
         if b"ctts" in self._tables:
-            stamps += _spread(self._rows(b"ctts", width=2), len(sizes))
+            stamps += _expand_runs(self._rows(b"ctts", width=2), len(sizes))
         keys = np.ones(len(sizes), np.bool_)
         if b"stss" in self._tables:  # without it all are
             numbers = self._rows(b"stss").reshape(-1).astype(np.int64) - 1
             keys[:] = False
             keys[numbers[(numbers >= 0) & (numbers < len(sizes))]] = True
-        return positions, sizes, stamps, lasts, keys
+        return positions, sizes, stamps, durations, keys
 
     def raw_chunks(self) -> _Rows:
         """A row for every chunk, or piece of a long one."""
@@ -252,7 +257,7 @@ class _Tables:
         begun = int(np.searchsorted(firsts, len(sizes)))
         chunks = chunks[:begun] - before[firsts[:begun]]
         del firsts
-        positions = np.repeat(chunks, _at_most(held[:begun], len(sizes)))
+        positions = np.repeat(chunks, _cap_total(held[:begun], len(sizes)))
         positions += before[: len(positions)]
         return positions
 
@@ -266,7 +271,7 @@ class _Tables:
         runs = self._rows(b"stsc", width=3)
         firsts = np.clip(runs[:, 0].astype(np.int64) - 1, 0, len(starts))
         lengths = np.maximum(0, np.diff(firsts, append=len(starts)))
-        held = np.repeat(runs[:, 1].astype(np.int64), _at_most(lengths, len(starts)))
+        held = np.repeat(runs[:, 1].astype(np.int64), _cap_total(lengths, len(starts)))
         return starts[: len(held)], held
 
     def _rows(
@@ -292,11 +297,11 @@ class _Tables:
         return int.from_bytes(self._storage.read(start, start + size), "big")
 
 
-def _spread(runs: NDArray[Any], count: int) -> NDArray[np.int32]:
+def _expand_runs(runs: NDArray[Any], count: int) -> NDArray[np.int32]:
     """The values of a table of runs, one for each of `count` samples; 0 where the table ends.
 
     Values are taken as signed, as version 1 of `ctts` and careless files of version 0 have them.
     """
     values = runs[:, 1].astype(np.uint32).view(np.int32)
-    values = np.repeat(values, _at_most(runs[:, 0].astype(np.int64), count))
+    values = np.repeat(values, _cap_total(runs[:, 0].astype(np.int64), count))
     return np.pad(values, (0, count - len(values))) if len(values) < count else values

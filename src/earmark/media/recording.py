@@ -13,7 +13,7 @@ from earmark.media.frame import Frame
 from earmark.media.frame_reader import FrameReader, FrameStats
 from earmark.media.read_ahead import read_ahead
 from earmark.media.recording_part import AudioTrack, Part, VideoTrack
-from earmark.media.sound_process import decode_apart, is_worth_a_process
+from earmark.media.sound_process import decode_in_process, is_worth_a_process
 from earmark.media.source import Source
 from earmark.media.storage import Meter
 
@@ -104,7 +104,7 @@ class Recording:
         meter.access = self.access
         is_short = self.duration < _WORTH_A_THREAD
         is_apart = not is_short and is_worth_a_process(self.parts)
-        decode = decode_apart if is_apart else decode_runs
+        decode = decode_in_process if is_apart else decode_runs
         pieces = decode(self.parts, self.audio_track, meter)
         blocks = place_runs(pieces, self.parts, sample_rate, meter)
         return blocks if is_short or is_apart else read_ahead(blocks, _BLOCKS_AHEAD)

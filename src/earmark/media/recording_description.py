@@ -23,7 +23,13 @@ from av.video.stream import VideoStream
 
 from earmark.errors import NoAudioStream, UnreadableFile
 from earmark.media.audio_decoder import SOUND_RATES
-from earmark.media.container import MediaFile, moving_pictures, open_media, open_storage, packets_of
+from earmark.media.container import (
+    MediaFile,
+    demux_packets,
+    find_video_stream,
+    open_media,
+    open_storage,
+)
 from earmark.media.highlight_marks import read_marks
 from earmark.media.packet_index import read_packets
 from earmark.media.recording import Recording
@@ -40,19 +46,19 @@ _LONGEST = 7 * 24 * 3600.0
 _FIRST_YEAR = 1980
 """Of a clock that was set."""
 
-OVERHANG = 0.1
+MOST_OVERHANG = 0.1
 """Seconds by which sound may overhang the pictures without making the recording longer.
 
 Codecs begin with priming and fill up their last packet; that is not time anybody filmed.
 """
 
-_GUESSES: int = cast(Any, Flags.generic_index).value
+_GUESSED_DURATION: int = cast(Any, Flags.generic_index).value
 """Mark of the formats (MP3 and its like) whose duration is a guess from the bit rate."""
 
 _TAIL = 10.0
 """Seconds before the claimed end from which packets are read to find the real one."""
 
-_HAIR = 1e-6
+_TOLERANCE = 1e-6
 """Seconds of arithmetic by which two times that are the same may differ."""
 
 _HEAD = 60.0
@@ -101,8 +107,8 @@ def open_recording(source: Source | str | Path, *, audio_track: int = 0) -> Reco
             parts.append(_describe(file, uri, start))
             keys.append(file.storage.key())
             container = container or file.container.format.name
-            told = file.container.metadata.get("creation_time")
-            began = _began(told) if told and len(parts) == 1 else began
+            reported = file.container.metadata.get("creation_time")
+            began = _creation_time(reported) if reported and len(parts) == 1 else began
             reason = reason if reason and parts[-1].has_index else file.tracks.access_reason
     _check_track(source, parts, audio_track)
     return Recording(
@@ -120,16 +126,16 @@ def open_recording(source: Source | str | Path, *, audio_track: int = 0) -> Reco
     )
 
 
-def _began(told: str) -> str:
+def _creation_time(reported: str) -> str:
     """The creation time in a file, in ISO 8601 to the second; empty where it cannot be right.
 
     Cameras whose clock was never set say 1904 or 1970.
     """
     try:
-        said = datetime.fromisoformat(told)
+        reported_time = datetime.fromisoformat(reported)
     except ValueError:
         return ""
-    return said.isoformat(timespec="seconds") if said.year > _FIRST_YEAR else ""
+    return reported_time.isoformat(timespec="seconds") if reported_time.year > _FIRST_YEAR else ""
 
 
 def content_key(source: Source) -> str:
@@ -147,12 +153,12 @@ def _join_keys(keys: list[str]) -> str:
 
 def _describe(file: MediaFile, uri: str, start: float) -> Part:
     audio = file.container.streams.audio
-    pictures = moving_pictures(file.container)
+    pictures = find_video_stream(file.container)
     if not audio and pictures is None:
         raise UnreadableFile(
             f"{place_of(uri)} holds neither sound nor pictures; check that it plays"
         )
-    extents = measure(file, [*audio, *([pictures] if pictures else [])])
+    extents = measure_extents(file, [*audio, *([pictures] if pictures else [])])
     if not extents:
         raise UnreadableFile(f"{place_of(uri)} holds no packets; copy the whole file again")
     begin, end = bounds(extents.values(), extents.get(pictures.index) if pictures else None)
@@ -172,7 +178,7 @@ def _describe(file: MediaFile, uri: str, start: float) -> Part:
         video=_describe_video(file, pictures, extents) if pictures else None,
         size_bytes=size,
         version=file.storage.version,
-        promised=0.0 if index else promised(file.container),
+        promised=0.0 if index else header_duration(file.container),
         marks=marks,
     )
 
@@ -244,7 +250,7 @@ def _check_track(source: Source, parts: list[Part], track: int) -> None:
         )
 
 
-def measure(file: MediaFile, streams: list[Stream]) -> dict[int, Extent]:
+def measure_extents(file: MediaFile, streams: list[Stream]) -> dict[int, Extent]:
     """The extent of each stream by its number; a stream without a packet is left out."""
     if file.tracks.traks:
         extents = {}
@@ -265,26 +271,26 @@ def clock_zero(file: MediaFile, begin: float) -> float:
     at the first packet. A first packet just before 0 is priming of the codec; one further before 0
     comes from a clock that wrapped around (MPEG-TS).
     """
-    return begin if begin < -OVERHANG and file.tracks.index is None else max(0.0, begin)
+    return begin if begin < -MOST_OVERHANG and file.tracks.index is None else max(0.0, begin)
 
 
-def promised(container: InputContainer) -> float:
+def header_duration(container: InputContainer) -> float:
     """The duration in the header, in seconds; 0 where there is none, or it is only a guess."""
-    is_told = not container.format.flags & _GUESSES
-    return (container.duration or 0) / av.time_base if is_told else 0.0
+    is_measured = not container.format.flags & _GUESSED_DURATION
+    return (container.duration or 0) / av.time_base if is_measured else 0.0
 
 
-def bounds(extents: Collection[Extent], seen: Extent | None) -> tuple[float, float]:
+def bounds(extents: Collection[Extent], video: Extent | None) -> tuple[float, float]:
     """When a file begins and ends; sound that overhangs the pictures a little does not count.
 
-    `extents` are of all streams, `seen` is that of the pictures among them.
+    `extents` are of all streams, `video` is that of the pictures among them.
     """
     begin = min(extent.start for extent in extents)
     end = max(extent.end for extent in extents)
-    if seen and seen.start - begin < OVERHANG:
-        begin = seen.start
-    if seen and end - seen.end < OVERHANG:
-        end = seen.end
+    if video and video.start - begin < MOST_OVERHANG:
+        begin = video.start
+    if video and end - video.end < MOST_OVERHANG:
+        end = video.end
     return begin, end
 
 
@@ -292,7 +298,7 @@ def _by_fragments(file: MediaFile, streams: list[Stream]) -> dict[int, Extent]:
     """Extents from the index pieces of all fragments; the media of all is skipped."""
     for stream in file.container.streams:
         stream.discard = Discard.all
-    for _ in packets_of(file.container):
+    for _ in demux_packets(file.container):
         pass
     extents = {}
     for stream in streams:
@@ -326,7 +332,7 @@ def _by_entries(stream: Stream, count: int, tick: float) -> Extent:
 
 def _by_tail(container: InputContainer, streams: list[Stream]) -> dict[int, Extent]:
     """Extents from the first and last packets; empty where the end cannot be sought."""
-    if container.duration is None or container.format.flags & _GUESSES:
+    if container.duration is None or container.format.flags & _GUESSED_DURATION:
         return {}
     begin = container.start_time or 0
     target = begin + container.duration - round(_TAIL * av.time_base)
@@ -346,7 +352,7 @@ def _begin(container: InputContainer, streams: list[Stream]) -> dict[int, float]
     """When the first packet of each stream is shown; reads until each has had one."""
     firsts: dict[int, float] = {}
     limit = (container.start_time or 0) / av.time_base + _HEAD
-    for packet in packets_of(container, *streams):
+    for packet in demux_packets(container, *streams):
         if packet.pts is not None and packet.time_base is not None:
             time = packet.pts * float(packet.time_base)
             firsts.setdefault(packet.stream.index, time)
@@ -361,7 +367,7 @@ def _by_scan(
     """Extents from the packets between here and the end of the file; some may be `known`."""
     firsts = dict(known or {})
     lasts: dict[int, tuple[float, float]] = {}
-    for packet in packets_of(container, *streams):
+    for packet in demux_packets(container, *streams):
         if packet.pts is None or packet.time_base is None:
             continue
         place, tick = packet.stream.index, float(packet.time_base)
@@ -380,11 +386,11 @@ def _extent_of(stream: Stream, first: float, last: float, end: float) -> Extent:
     """The extent in the header if the packets confirm it, else that of the packets."""
     if stream.start_time is None or stream.time_base is None:
         return Extent(first, end)
-    told = stream.start_time * float(stream.time_base)
-    claimed = told + (stream.duration or 0) * float(stream.time_base)
+    reported = stream.start_time * float(stream.time_base)
+    claimed = reported + (stream.duration or 0) * float(stream.time_base)
     # Told later than the first packet where there is priming to leave out (MP3), and earlier where
     # the stream begins after the part of the file that the demuxer looked at.
-    return Extent(max(told, first), claimed if last + _HAIR < claimed < end else end)
+    return Extent(max(reported, first), claimed if last + _TOLERANCE < claimed < end else end)
 
 
 def _usual_step(stream: Stream) -> float:

@@ -10,15 +10,15 @@ from earmark.media.recording_part import Part
 from earmark.media.source import name_of
 from earmark.media.source_listing import missing_chapters
 
-_LATE = 0.5
+_LEAST_SILENCE = 0.5
 """Seconds of missing sound at either end that are worth a word."""
 
-_SHORT = 2.0
+_HEADER_TOLERANCE = 2.0
 """Seconds by which a file may end before its header says so: headers are rough."""
 
 
 def list_warnings(
-    recording: Recording, further: Mapping[Part, Sequence[str]] = MappingProxyType({})
+    recording: Recording, extra: Mapping[Part, Sequence[str]] = MappingProxyType({})
 ) -> list[str]:
     """What is odd about a recording, a line each, with what else is known of its files."""
     lines, tracks = list[str](), len(recording.audio_tracks)
@@ -29,34 +29,34 @@ def list_warnings(
             f"{tracks} audio tracks, of which track {recording.audio_track} "
             "is listened to; choose another with `--audio-track`"
         ]
-    if gone := missing_chapters([part.uri for part in recording.parts]):
-        which = f"chapter{'s' * (len(gone) > 1)} {', '.join(map(str, gone))}"
+    if missing_numbers := missing_chapters([part.uri for part in recording.parts]):
+        which = f"chapter{'s' * (len(missing_numbers) > 1)} {', '.join(map(str, missing_numbers))}"
         lines.append(
             f"{which} not among its files, and the clock goes on without; copy all of them"
         )
     for part in recording.parts:
         name = f"{name_of(part.uri)}: " if len(recording.parts) > 1 else ""
-        about = (*_about_part(recording, part), *further.get(part, ()))
-        lines += [f"{name}{line}" for line in about]
+        warnings = (*_part_warnings(recording, part), *extra.get(part, ()))
+        lines += [f"{name}{line}" for line in warnings]
     return lines
 
 
-def _about_part(recording: Recording, part: Part) -> Iterator[str]:
+def _part_warnings(recording: Recording, part: Part) -> Iterator[str]:
     """What one file lacks."""
     missing = sum(track.missing_packets for track in part.audio_tracks)
     missing += part.video.missing_packets if part.video else 0
-    taken = f"it is taken to last {part.duration:.1f} s; copy the whole file again"
+    length = f"it is taken to last {part.duration:.1f} s; copy the whole file again"
     if missing:
-        yield f"cut off: {missing} packets of its index lie past the end of the file, so {taken}"
-    elif part.promised - part.duration > _SHORT:
-        yield f"cut off: its header says {part.promised:.1f} s, but {taken}"
+        yield f"cut off: {missing} packets of its index lie past the end of the file, so {length}"
+    elif part.promised - part.duration > _HEADER_TOLERANCE:
+        yield f"cut off: its header says {part.promised:.1f} s, but {length}"
     sound = part.track(recording.audio_track)
     late, early = sound.start - part.zero, part.zero + part.duration - sound.end
     if sound.is_empty:
         if recording.has_audio:
             yield "no sound on this track"
         return
-    if late > _LATE:
+    if late > _LEAST_SILENCE:
         yield f"sound starts {late:.1f} s late; silence until then"
-    if early > _LATE:
+    if early > _LEAST_SILENCE:
         yield f"sound ends {early:.1f} s before the pictures; silence from there"

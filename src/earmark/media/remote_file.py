@@ -17,7 +17,7 @@ import httpx
 from earmark.errors import MissingExtra, RemoteError, UnreadableFile, summarise
 from earmark.media.http_client import HttpClient, Reply
 from earmark.media.source import is_web, place_of
-from earmark.media.storage import Meter, changed
+from earmark.media.storage import Meter, file_changed
 
 _IN_FLIGHT = 8
 """Range requests made at a time."""
@@ -35,7 +35,7 @@ _REFUSALS = frozenset([400, 401, 403, 405, 410, 451])
 
 
 @dataclass(frozen=True, slots=True)
-class FileFacts:
+class FileInfo:
     """What a server says about a file."""
 
     size_bytes: int | None
@@ -51,9 +51,9 @@ class FileFacts:
         return f"{self.size_bytes}:{self.tag or self.changed}"
 
 
-def open_remote(uri: str, meter: Meter) -> HttpFile | StoredFile:
+def open_remote(uri: str, meter: Meter) -> HttpFile | FsspecFile:
     """The file at an address, by the library for its kind."""
-    return HttpFile(uri, meter) if is_web(uri) else StoredFile(uri, meter)
+    return HttpFile(uri, meter) if is_web(uri) else FsspecFile(uri, meter)
 
 
 class HttpFile:
@@ -62,15 +62,15 @@ class HttpFile:
     def __init__(self, url: str, meter: Meter) -> None:
         self._url = url
         self._meter = meter
-        self._facts: FileFacts | None = None
+        self._info: FileInfo | None = None
         self._client = HttpClient(follows_redirects=True, connections=_IN_FLIGHT)
 
-    def read_facts(self) -> FileFacts:
+    def read_info(self) -> FileInfo:
         """What the server says about the file, from an answer with its first byte alone."""
         response, body = self._start(range(1), 1).result()
         self._meter.count(body)
-        self._facts = _facts_of(response)
-        return self._facts
+        self._info = _info_of(response)
+        return self._info
 
     def read_ranges(self, ranges: Sequence[range]) -> list[bytes | BaseException]:
         """What came for each range, or why nothing did."""
@@ -88,7 +88,7 @@ class HttpFile:
     def _start(self, wanted: range | None, limit_bytes: int) -> Future[Reply]:
         """Ask for a part of the file, or all of it."""
         headers = {"Range": f"bytes={wanted.start}-{wanted.stop - 1}"} if wanted is not None else {}
-        tag = (self._facts and self._facts.tag) or ""
+        tag = (self._info and self._info.tag) or ""
         if tag.startswith('"'):  # a weak one never matches
             headers["If-Match"] = tag
         return self._client.start(
@@ -104,7 +104,7 @@ class HttpFile:
             return False  # no part can be had of an empty file
         status, said = response.status_code, f"{response.status_code} {response.reason_phrase}"
         if status == httpx.codes.PRECONDITION_FAILED:
-            raise changed(self._url)
+            raise file_changed(self._url)
         if status == httpx.codes.NOT_FOUND:
             raise FileNotFoundError(said)
         if not response.is_success:
@@ -117,16 +117,16 @@ class HttpFile:
         told = response.headers.get("Content-Range", "")
         if wanted is not None and not told.startswith(f"bytes {wanted.start}-"):
             raise OSError("it answers with other bytes than were asked for")
-        if wanted is None or self._facts is None:
+        if wanted is None or self._info is None:
             return True
-        if _facts_of(response).version != self._facts.version:
-            raise changed(self._url)
+        if _info_of(response).version != self._info.version:
+            raise file_changed(self._url)
         return True
 
 
-def _facts_of(response: httpx.Response) -> FileFacts:
+def _info_of(response: httpx.Response) -> FileInfo:
     headers = response.headers
-    return FileFacts(_size_of(response), headers.get("ETag"), headers.get("Last-Modified"))
+    return FileInfo(_size_of(response), headers.get("ETag"), headers.get("Last-Modified"))
 
 
 def _size_of(response: httpx.Response) -> int | None:
@@ -137,7 +137,7 @@ def _size_of(response: httpx.Response) -> int | None:
     return int(total) if total.isdecimal() else None
 
 
-class StoredFile:
+class FsspecFile:
     """A file in a store that fsspec knows; every method is one attempt."""
 
     def __init__(self, uri: str, meter: Meter) -> None:
@@ -145,15 +145,15 @@ class StoredFile:
         self._uri, self._meter = uri, meter
         self._version = ""
 
-    def read_facts(self) -> FileFacts:
+    def read_info(self) -> FileInfo:
         """What the store says about the file before any of it is read."""
         self._files.invalidate_cache()
-        facts = self._files.info(self._path)
-        found = FileFacts(
-            size_bytes=facts.get("size"),
-            tag=facts.get("ETag"),
-            changed=facts.get("LastModified"),
-            is_folder=facts.get("type") == "directory",
+        info = self._files.info(self._path)
+        found = FileInfo(
+            size_bytes=info.get("size"),
+            tag=info.get("ETag"),
+            changed=info.get("LastModified"),
+            is_folder=info.get("type") == "directory",
         )
         self._version = self._version or found.version
         return found
@@ -170,13 +170,13 @@ class StoredFile:
         for answer in answers:
             if isinstance(answer, bytes):
                 self._meter.count(answer)
-        if self.read_facts().version != self._version:  # a store asks for no version by itself
-            raise changed(self._uri)
+        if self.read_info().version != self._version:  # a store asks for no version by itself
+            raise file_changed(self._uri)
         return answers
 
     def read_whole(self, limit_bytes: int) -> bytes:
         """All of a file that has at most `limit_bytes`."""
-        if (self.read_facts().size_bytes or 0) > limit_bytes:
+        if (self.read_info().size_bytes or 0) > limit_bytes:
             raise OSError("it is larger than was asked for")
         data: bytes = self._files.cat_file(self._path)
         return self._meter.count(data)

@@ -18,7 +18,7 @@ _BLOCK_BYTES = 1 << 16
 BACKOFF = (0.2, 0.6, 1.8)
 """Seconds before each retry; after the last the failure is reported."""
 
-Given = TypeVar("Given")
+Result = TypeVar("Result")
 
 
 def read_whole(uri: str, limit_bytes: int) -> bytes:
@@ -35,14 +35,14 @@ def read_whole(uri: str, limit_bytes: int) -> bytes:
 def explain_listing(uri: str, error: Exception) -> MediaError:
     """What a store said that would not be listed or give a list, in one line."""
     place = place_of(uri)
-    said = summarise(error)
+    reason = summarise(error)
     if isinstance(error, PermissionError):
         return RemoteError(
-            f"{place}: you have no permission to list or read it ({said}); check your keys"
+            f"{place}: you have no permission to list or read it ({reason}); check your keys"
         )
     if isinstance(error, FileNotFoundError):
         return UnreadableFile(f"{place} does not exist on the server; check the address")
-    return RemoteError(f"{place}: the server failed ({said}); check the address and keys")
+    return RemoteError(f"{place}: the server failed ({reason}); check the address and keys")
 
 
 class RemoteStorage:
@@ -60,20 +60,20 @@ class RemoteStorage:
         self.uri = uri
         self._place = place_of(uri)
         self._file = open_remote(uri, meter)
-        self._held: dict[int, bytes] = {}
+        self._blocks: dict[int, bytes] = {}
         """The first block and the latest one, by where they begin."""
         try:
-            self._facts = self._retry(self._file.read_facts)
-            if self._facts.is_folder:
+            self._info = self._retry(self._file.read_info)
+            if self._info.is_folder:
                 raise UnreadableFile(f"{self._place} is a folder; name a media file in it")
-            if self._facts.size_bytes is None:
+            if self._info.size_bytes is None:
                 raise RemoteError(
                     f"{self._place}: the server does not say how large it is; download it first"
                 )
         except BaseException:
             self.close()
             raise
-        self.size_bytes, self.version = self._facts.size_bytes, self._facts.version
+        self.size_bytes, self.version = self._info.size_bytes, self._info.version
 
     def read(self, start: int, end: int) -> bytes:
         """Bytes `[start, end)`, fewer at the end of the file.
@@ -83,13 +83,13 @@ class RemoteStorage:
         end = min(end, self.size_bytes)
         if end <= start:
             return b""
-        if not self._held:
-            self._held[0] = self._fetch_block(0)
-        for first, data in self._held.items():
+        if not self._blocks:
+            self._blocks[0] = self._fetch_block(0)
+        for first, data in self._blocks.items():
             if first <= start and end <= first + len(data):
                 return data[start - first : end - first]
         latest = self._fetch_block(start, end)
-        self._held = {0: self._held[0], start: latest}
+        self._blocks = {0: self._blocks[0], start: latest}
         return latest[: end - start]
 
     def read_all(self, ranges: Sequence[range]) -> list[bytes]:
@@ -102,7 +102,7 @@ class RemoteStorage:
 
     def key(self) -> str:
         """A hash of size and entity tag, with the first bytes where the server has no tags."""
-        head = b"" if self._facts.tag else self.read(0, _BLOCK_BYTES)
+        head = b"" if self._info.tag else self.read(0, _BLOCK_BYTES)
         return hashlib.sha256(f"{self.version}:".encode() + head).hexdigest()
 
     def close(self) -> None:
@@ -120,23 +120,23 @@ class RemoteStorage:
         """
         found: dict[int, bytes] = {}
 
-        def ask_for_the_rest() -> None:
-            waiting = [place for place in range(len(ranges)) if place not in found]
-            answers = self._file.read_ranges([ranges[place] for place in waiting])
+        def fetch_missing() -> None:
+            missing = [place for place in range(len(ranges)) if place not in found]
+            answers = self._file.read_ranges([ranges[place] for place in missing])
             errors: list[BaseException] = []
-            for place, answer in zip(waiting, answers, strict=True):
+            for place, answer in zip(missing, answers, strict=True):
                 if isinstance(answer, BaseException):
                     errors.append(answer)
                 elif len(answer) == len(ranges[place]):
                     found[place] = answer
-            if len(found) == len(ranges) - len(waiting):
+            if len(found) == len(ranges) - len(missing):
                 raise next(iter(errors), OSError("it broke off in the middle of an answer"))
 
         while len(found) < len(ranges):
-            self._retry(ask_for_the_rest)
+            self._retry(fetch_missing)
         return [found[place] for place in range(len(ranges))]
 
-    def _retry(self, attempt: Callable[[], Given]) -> Given:
+    def _retry(self, attempt: Callable[[], Result]) -> Result:
         """What `attempt` returns, retried with backoff where that may help."""
         for pause in (*BACKOFF, None):
             try:
@@ -150,15 +150,15 @@ class RemoteStorage:
     def _explain(self, error: Exception) -> EarmarkError:
         if isinstance(error, EarmarkError):
             return error
-        said = summarise(error)
+        reason = summarise(error)
         if isinstance(error, FileNotFoundError):
             return UnreadableFile(f"{self._place} does not exist on the server; check the address")
         if _is_final(error):
             return RemoteError(
-                f"{self._place}: the server refuses it ({said}); check your rights to it"
+                f"{self._place}: the server refuses it ({reason}); check your rights to it"
             )
         return RemoteError(
-            f"{self._place}: the server failed {len(BACKOFF) + 1} times ({said}); "
+            f"{self._place}: the server failed {len(BACKOFF) + 1} times ({reason}); "
             "try again later, or download it first"
         )
 

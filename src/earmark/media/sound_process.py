@@ -47,23 +47,25 @@ def is_worth_a_process(parts: Sequence[Part]) -> bool:
     )
 
 
-def decode_apart(
+def decode_in_process(
     parts: Sequence[Part], track: int, meter: Meter
 ) -> Generator[RunPiece, None, None]:
     """What `decode_runs` gives, and raises, decoded in another process, which is started at once.
 
     `BackendError` where that process was lost.
     """
-    pieces = _decode_apart(parts, track, meter)
+    pieces = _decode_in_process(parts, track, meter)
     next(pieces)
     return pieces
 
 
-def _decode_apart(parts: Sequence[Part], track: int, meter: Meter) -> Generator[Any, None, None]:
+def _decode_in_process(
+    parts: Sequence[Part], track: int, meter: Meter
+) -> Generator[Any, None, None]:
     """Nothing at first, once the process is started: from here on, whoever closes this ends it."""
     ours, theirs = Pipe()
     memory = RawArray("B", _SLOTS * _SLOT_BYTES)
-    process = start_process(_send, theirs, memory, tuple(parts), track, meter)
+    process = start_process(_decoder_main, theirs, memory, tuple(parts), track, meter)
     theirs.close()
     try:
         yield
@@ -80,65 +82,65 @@ def _decode_apart(parts: Sequence[Part], track: int, meter: Meter) -> Generator[
         ours.close()
 
 
-_Head = tuple[int, float | None, str, str, int, int, Meter]
+_MessageHeader = tuple[int, float | None, str, str, int, int, Meter]
 """What is sent of a piece beside its samples: its part and when it begins, the kind, layout, number
 and rate of the samples, and what has been counted so far."""
 
 
 def _slots(memory: Any) -> Iterator[memoryview]:
     """The slots of the shared memory in turn, for ever; both processes go through them alike."""
-    every = memoryview(memory).cast("B")
+    shared = memoryview(memory).cast("B")
     for number in itertools.count():
         first = number % _SLOTS * _SLOT_BYTES
-        yield every[first : first + _SLOT_BYTES]
+        yield shared[first : first + _SLOT_BYTES]
 
 
-def _receive(line: Connection[Any, Any], memory: Any, meter: Meter) -> Iterator[RunPiece]:
+def _receive(connection: Connection[Any, Any], memory: Any, meter: Meter) -> Iterator[RunPiece]:
     """The pieces as they come; says after each that its slot is free again."""
     slots = _slots(memory)
-    while isinstance(sent := line.recv(), tuple):
-        part, begins, kind, layout, samples, sample_rate, counted = sent
+    while isinstance(message := connection.recv(), tuple):
+        part, begins, kind, layout, samples, sample_rate, counted = message
         frame = AudioFrame(kind, layout, samples)
         frame.sample_rate = sample_rate
         slot = next(slots)
         for plane in frame.planes:
             memoryview(plane)[:] = slot[: plane.buffer_size]
             slot = slot[plane.buffer_size :]
-        line.send_bytes(b"")
+        connection.send_bytes(b"")
         meter.copy_from(counted)
         yield RunPiece(frame, part, begins)
-    if isinstance(sent, EarmarkError):
-        raise sent
-    meter.copy_from(sent)
+    if isinstance(message, EarmarkError):
+        raise message
+    meter.copy_from(message)
 
 
-def _send(
-    line: Connection[Any, Any], memory: Any, parts: Sequence[Part], track: int, meter: Meter
+def _decoder_main(
+    connection: Connection[Any, Any], memory: Any, parts: Sequence[Part], track: int, meter: Meter
 ) -> None:
     """The life of the other process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that listens
     with suppress(EOFError, ConnectionError):  # nobody listens any more
         try:
             slots = _slots(memory)
-            for number, (head, planes) in enumerate(_heads(parts, track, meter)):
+            for number, (header, planes) in enumerate(_messages(parts, track, meter)):
                 if number >= _SLOTS:
-                    line.recv_bytes()  # a slot is free
+                    connection.recv_bytes()  # a slot is free
                 slot = next(slots)
                 for plane in planes:
                     slot[: len(plane)], slot = plane, slot[len(plane) :]
-                line.send(head)
-            line.send(meter)
+                connection.send(header)
+            connection.send(meter)
         except EarmarkError as error:
-            line.send(error)
+            connection.send(error)
         except Exception as error:  # noqa: BLE001 - raised again where it is listened to
-            line.send(internal_error(place_of(parts[0].uri), error))
+            connection.send(internal_error(place_of(parts[0].uri), error))
         while True:  # what was sent is gone once either end is closed
-            line.recv_bytes()
+            connection.recv_bytes()
 
 
-def _heads(
+def _messages(
     parts: Sequence[Part], track: int, meter: Meter
-) -> Iterator[tuple[_Head, list[memoryview]]]:
+) -> Iterator[tuple[_MessageHeader, list[memoryview]]]:
     """What is sent, each with its samples: so many as fit into a slot."""
     for piece in decode_runs(parts, track, meter):
         frame = piece.frame
@@ -149,5 +151,5 @@ def _heads(
             samples = min(most, frame.samples - first)
             begins = piece.begins if first == 0 else None
             kind = frame.format.name, frame.layout.name
-            head = (piece.part, begins, *kind, samples, frame.sample_rate, meter)
-            yield head, [plane[first * width : (first + samples) * width] for plane in planes]
+            header = (piece.part, begins, *kind, samples, frame.sample_rate, meter)
+            yield header, [plane[first * width : (first + samples) * width] for plane in planes]

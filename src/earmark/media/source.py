@@ -94,16 +94,16 @@ def suffix_of(uri: str) -> str:
     return PurePosixPath(path).suffix.lower()
 
 
-def from_root(path: str) -> str:
+def absolute_path(path: str) -> str:
     """A local path from the root, whatever folder a later command starts in; a URL as it is."""
     return path if is_remote(path) else str(Path(path).absolute())
 
 
-def as_place(path: str) -> str:
+def stored_path(path: str) -> str:
     """The same as it is kept: as text, and without what is secret in a URL."""
-    return as_text(redact_url(from_root(path)))
+    return storable_text(redact_url(absolute_path(path)))
 
 
-def as_text(words: str) -> str:
+def storable_text(words: str) -> str:
     """The words as text a database can hold: half of a surrogate pair becomes a question mark."""
     return words.encode("utf-8", "replace").decode()

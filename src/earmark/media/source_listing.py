@@ -60,7 +60,7 @@ class _CameraFile:
 def find(
     paths: Sequence[str | Path | Source],
     *,
-    tell_copies: Callable[[list[str]], None] | None = None,
+    on_copies: Callable[[list[str]], None] | None = None,
 ) -> list[Source]:
     """The recordings at `paths`, in the order given, each once.
 
@@ -68,7 +68,7 @@ def find(
     `s3://bucket/cams/`; a glob, what it matches; a list of addresses or a manifest, what it names,
     see `manifest`; an address, itself; a Source, itself. Chapter files of one action-camera
     recording in one folder are one Source; the small copies beside them are none, and
-    `tell_copies` hears of them. A path with nothing there still gives a Source: opening it says
+    `on_copies` hears of them. A path with nothing there still gives a Source: opening it says
     what is wrong, so one bad path does not stop a batch. A `MediaError` says which list cannot be
     read, or which file is named twice.
     """
@@ -76,15 +76,15 @@ def find(
     named = _files_of(dict.fromkeys(entry for entry in entries if isinstance(entry, Source)))
     loose: dict[str, str] = {}  # each file with the first of its names
     for uri in (entry for entry in entries if isinstance(entry, str)):
-        loose.setdefault(_file(uri), uri)
+        loose.setdefault(_real_path(uri), uri)
     chapters, copies = join_chapters(uri for file, uri in loose.items() if file not in named)
     joined = {uri: source for source in chapters for uri in source.uris}
     ordered = (entry if isinstance(entry, Source) else joined.get(entry) for entry in entries)
     sources = list(dict.fromkeys(source for source in ordered if source))
     if len({source.path for source in sources}) < len(sources):
-        raise _indistinct(sources)
-    if copies and tell_copies:
-        tell_copies(copies)
+        raise _ambiguous_paths(sources)
+    if copies and on_copies:
+        on_copies(copies)
     return sources
 
 
@@ -95,7 +95,7 @@ def _files_of(sources: Iterable[Source]) -> set[str]:
     for source in sources:
         if source.id and source.id in ids:
             raise UnreadableFile(f"two recordings have the id {source.id}; give each its own")
-        own = {_file(uri): uri for uri in source.uris}
+        own = {_real_path(uri): uri for uri in source.uris}
         if shared := files & own.keys():
             place = place_of(own[min(shared)])
             raise UnreadableFile(f"two recordings hold {place}; name it in one of them")
@@ -104,7 +104,7 @@ def _files_of(sources: Iterable[Source]) -> set[str]:
     return files
 
 
-def _indistinct(sources: Sequence[Source]) -> UnreadableFile:
+def _ambiguous_paths(sources: Sequence[Source]) -> UnreadableFile:
     """What to say where two have one redacted address, by which a run knows its recordings."""
     ((path, _), *_) = Counter(source.path for source in sources).most_common(1)
     return UnreadableFile(
@@ -137,14 +137,16 @@ def _list_folder(folder: str) -> list[str]:
 
     Opening one of these says so, as it does of a link that leads nowhere: nothing is passed over.
     """
-    shut: list[str] = []
+    unreadable: list[str] = []
     files = [
         Path(place, name)
-        for place, _, names in os.walk(folder, onerror=lambda error: shut.append(error.filename))
+        for place, _, names in os.walk(
+            folder, onerror=lambda error: unreadable.append(error.filename)
+        )
         for name in names
         if Path(name).suffix.lower() in SUFFIXES and not name.startswith(".")
     ]
-    return [str(path) for path in sorted([*files, *map(Path, shut)])]
+    return [str(path) for path in sorted([*files, *map(Path, unreadable)])]
 
 
 def _list_prefix(uri: str) -> list[str]:
@@ -166,7 +168,7 @@ def _list_prefix(uri: str) -> list[str]:
     return [f"{uri.partition('://')[0]}://{name}" for name in media]
 
 
-def _file(uri: str) -> str:
+def _real_path(uri: str) -> str:
     """Which file it is, whatever names it has: links lead to it, and `./a` is `a`."""
     return uri if is_remote(uri) else os.path.realpath(uri)
 

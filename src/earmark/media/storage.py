@@ -73,7 +73,7 @@ class Storage(Protocol):
     def close(self) -> None: ...  # noqa: D102
 
 
-def changed(uri: str) -> UnreadableFile:
+def file_changed(uri: str) -> UnreadableFile:
     """What to say of a file that is no longer the one that was opened."""
     return UnreadableFile(
         f"{place_of(uri)} changed while it was in use; run again once nothing writes to it"
@@ -131,7 +131,7 @@ class LocalStorage:
         self._meter.bytes_read += sum(map(len, found))
         state = os.fstat(self._descriptor)
         if (state.st_size, state.st_mtime_ns) != (self.size_bytes, self._changed_at):
-            raise changed(self.uri)
+            raise file_changed(self.uri)
         return found
 
     def hold(self, stretch: range) -> None:

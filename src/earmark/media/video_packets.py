@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earmark.errors import MediaError
-from earmark.media.container import moving_pictures, open_media
+from earmark.media.container import find_video_stream, open_media
 from earmark.media.packet_index import Ints, read_packets
 from earmark.media.recording_part import Part
 from earmark.media.source import place_of
@@ -43,7 +43,7 @@ def read_video_packets(parts: Sequence[Part], meter: Meter) -> VideoPackets:
 def _columns(part: Part, meter: Meter) -> tuple[NDArray[Any], ...]:
     """Times, sizes and which are keys, of the video packets of one file as they are shown."""
     with open_media(part.uri, meter, version=part.version, index_only=True) as file:
-        stream = moving_pictures(file.container)
+        stream = find_video_stream(file.container)
         if stream is None:
             raise MediaError(
                 f"{place_of(part.uri)} has no pictures any more; it changed while in use"

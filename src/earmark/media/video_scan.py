@@ -16,10 +16,10 @@ from av.video.reformatter import Interpolation
 from earmark.errors import MediaError
 from earmark.media.container import (
     decode_packet,
-    moving_pictures,
+    demux_packets,
+    find_video_stream,
     open_media,
-    packets_of,
-    read_only,
+    select_stream,
 )
 from earmark.media.frame import Pixels
 from earmark.media.recording import Recording
@@ -73,12 +73,12 @@ def _scan(recording: Recording, size: tuple[int, int], meter: Meter) -> Iterator
 def _decode(part: Part, meter: Meter) -> Iterator[tuple[float, VideoFrame]]:
     """Every picture of one file with its time on the recording's clock."""
     with open_media(part.uri, meter, version=part.version) as file:
-        stream = moving_pictures(file.container)
+        stream = find_video_stream(file.container)
         if stream is None or stream.time_base is None:
             return
-        read_only(file.container, stream)
+        select_stream(file.container, stream)
         decode, tick = stream.codec_context.decode, float(stream.time_base)
-        for packet in packets_of(file.container, stream):
+        for packet in demux_packets(file.container, stream):
             for picture in decode_packet(decode, packet if packet.size else None, meter):
                 if picture.pts is not None:
                     yield picture.pts * tick + part.shift, picture

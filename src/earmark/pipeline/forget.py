@@ -29,8 +29,8 @@ from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_lock import lock_run
 from earmark.ledger.run_reader import Run, find_runs
 from earmark.media.atomic_file import replacing
-from earmark.media.content_file import files_of
-from earmark.media.source import as_place, name_of
+from earmark.media.content_file import files_of_recording
+from earmark.media.source import name_of, stored_path
 from earmark.media.source_listing import SUFFIXES
 from earmark.reporting.html_document import embed_json
 from earmark.reporting.report_page import PAGES, pictures_of
@@ -92,7 +92,7 @@ def find_recording(recording: str, runs: Sequence[Path]) -> dict[Path, list[Reco
     """
     known = {run: all_recordings(run) for run in runs}
     every = list(chain.from_iterable(known.values()))
-    place = as_place(recording)
+    place = stored_path(recording)
     exact = [one for one in every if recording in (one.id, one.name) or place in _files(one)]
     loose = [one for one in every if recording in map(name_of, _files(one))]
     found = exact or loose
@@ -160,7 +160,7 @@ def _files(recording: RecordingRow) -> list[str]:
 
 def _cached(cache: Path | None, key: str) -> Iterator[Path]:
     for folder in (cache, cache / NAMES, cache / SOUNDS) if cache else ():
-        yield from files_of(folder, key)
+        yield from files_of_recording(folder, key)
 
 
 def _parts(cache: Path | None) -> list[Path]:
@@ -201,7 +201,7 @@ def _clean_plan(path: Path, places: Set[str]) -> None:
         return
     except (ValueError, KeyError, TypeError) as error:
         raise LedgerError(f"{path} is no plan of earmark: delete it, then forget again") from error
-    paths = [one for one, uris in given if places.isdisjoint(map(as_place, uris))]
+    paths = [one for one, uris in given if places.isdisjoint(map(stored_path, uris))]
     if len(paths) == len(given):
         return
     if not paths:

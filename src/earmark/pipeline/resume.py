@@ -15,7 +15,7 @@ from earmark.ledger.blurred_ledger import blur_of
 from earmark.ledger.row_values import differences
 from earmark.ledger.run_reader import Run
 from earmark.ledger.schema import FILE
-from earmark.media.source import as_place
+from earmark.media.source import stored_path
 from earmark.pipeline.run_plan import Plan
 
 
@@ -45,7 +45,7 @@ def resume(plan: Plan, folder: str | Path, *, retry_failed: bool = False) -> Pla
         )
     if not places or plan.across:
         return plan
-    failed = [source for source in plan.sources() if as_place(source.uris[0]) in places]
+    failed = [source for source in plan.sources() if stored_path(source.uris[0]) in places]
     return replace(plan, paths=failed)
 
 

@@ -22,7 +22,7 @@ from earmark.gate.score_cache import ScoreCache
 from earmark.gate.survival import Survival
 from earmark.grid import Grid
 from earmark.media import Source, find
-from earmark.media.source import from_root
+from earmark.media.source import absolute_path
 from earmark.models import ModelStore
 from earmark.redaction import redact_url
 from earmark.selection import (
@@ -145,7 +145,7 @@ class Plan:
         if self.backend.engine in HERE:
             return found
         # A worker may have been started in another folder.
-        return [replace(one, uris=tuple(map(from_root, one.uris))) for one in found]
+        return [replace(one, uris=tuple(map(absolute_path, one.uris))) for one in found]
 
     @property
     def forecast_error(self) -> ForecastError | None:
