@@ -1,4 +1,4 @@
-"""Opens a file; gives sound and frames at times."""
+"""Opens recordings; reads their sound, and frames at given times."""
 
 from earmark.media.audio_timeline import Sound
 from earmark.media.frame import Frame

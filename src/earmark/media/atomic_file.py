@@ -1,4 +1,4 @@
-"""Files that are whole or not there."""
+"""Atomic writes: a file is complete or does not exist."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 STALE = 3600.0
-"""Seconds after which a scratch file nobody has written to is that of a process that is gone."""
+"""Seconds without a write after which a scratch file is taken to be abandoned."""
 
 
 def remove_stale(folder: Path) -> None:
-    """Remove what killed processes have left of their scratch files in `folder`."""
+    """Remove scratch files that killed processes have left in `folder`."""
     for path in folder.glob(".*.scratch*"):
         with suppress(OSError):  # another process was faster
             if time.time() - path.stat().st_mtime > STALE:
@@ -24,11 +24,11 @@ def remove_stale(folder: Path) -> None:
 def replacing(path: Path) -> Iterator[Path]:
     """A scratch file beside `path` that becomes `path` at the end of the block.
 
-    Whatever happens, `path` is either what it was or whole; the scratch file keeps the suffix and
-    is gone afterwards.
+    Whatever happens, `path` is either unchanged or complete. The scratch file has the same suffix
+    and is removed afterwards.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Not after `path`: its name may be as long as a file system takes.
+    # Not derived from the name of `path`, which may be as long as a file system allows.
     scratch = path.with_name(f".{uuid.uuid4().hex}.scratch{path.suffix}")
     scratch.touch(exist_ok=False)
     try:

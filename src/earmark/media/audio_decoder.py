@@ -1,4 +1,4 @@
-"""Decodes an audio track into runs: stretches without a break in their timestamps.
+"""Decodes an audio track into runs: sound without a break in its timestamps.
 
 packets  reached by the index of the file, or by demuxing it
 frames   [0][1][2][3]      [4][5][6]
@@ -36,44 +36,44 @@ from earmark.media.storage import Meter, Storage
 from earmark.timeline import HOP
 
 SOUND_RATES = range(1000, 1_000_001)
-"""Samples a second that sound may have; others cost gigabytes to resample."""
+"""Accepted sample rates in Hz; others take gigabytes to resample."""
 
 JITTER = HOP / 2
-"""Seconds a timestamp may stray from the sound so far before it is believed to be a break.
+"""Seconds that a timestamp may differ from the end of the sound so far without being a break.
 
-Containers round timestamps (Matroska to 1 ms) and cameras let them waver; cutting the sound at
-each would be heard as a click. Half a step of the feature clock is the most a sound may be out.
+Containers round timestamps (Matroska to 1 ms) and those of cameras jitter; cutting the sound at
+each would be heard as a click. Half a step of the feature clock is the largest error allowed.
 """
 
 _PIECE_SAMPLES = 1 << 15
 """Decoded samples joined before they are resampled.
 
-One packet at a time costs half as much again, and more than this falls out of the cache.
+One packet at a time takes 1.5 times as long, and more than this does not fit the CPU cache.
 """
 
 _BATCH_BYTES = 1 << 20
-"""Audio read ahead of the decoder, at most; over a network one batch is one round of requests."""
+"""Most audio read ahead of the decoder; over a network one batch is one round of requests."""
 
 _PADDING = bytes(64)
-"""Decoders may look this far past the end of a packet, so that much memory must follow it."""
+"""Decoders may read this many bytes past the end of a packet, so it is padded."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunPiece:
-    """Decoded sound that follows the piece before it, or begins a run."""
+    """A piece of decoded sound: it continues the piece before it, or begins a run."""
 
     frame: AudioFrame
     """Without a timestamp."""
     part: int
-    """Number of the file it comes from."""
+    """Index of its file."""
     begins: float | None
-    """The container's time at which a run begins with it; None where it goes on."""
+    """Container time at which it begins a run; None if it continues one."""
 
 
 def decode_runs(parts: Sequence[Part], track: int, meter: Meter) -> Generator[RunPiece, None, None]:
-    """The decoded sound of an audio track of all files of a recording, in order.
+    """The decoded sound of an audio track over all files of a recording, in order.
 
-    `UnreadableFile` where a file cannot be read, its packets not decoded, or its sound not joined.
+    Raises `UnreadableFile` if a file cannot be read, or its sound not decoded or joined.
     """
     for number, part in enumerate(parts):
         with explain_mixing_errors(part):
@@ -83,7 +83,7 @@ def decode_runs(parts: Sequence[Part], track: int, meter: Meter) -> Generator[Ru
 
 @contextmanager
 def explain_mixing_errors(part: Part) -> Iterator[None]:
-    """Turn an error of libav in the block into `UnreadableFile`: the sound cannot be mixed."""
+    """Turn libav errors in the block into `UnreadableFile`: the sound cannot be mixed."""
     try:
         yield
     except av.error.FFmpegError as error:
@@ -96,9 +96,9 @@ def explain_mixing_errors(part: Part) -> Iterator[None]:
 def join_frames(
     frames: Iterable[AudioFrame], zero: float
 ) -> Iterator[tuple[AudioFrame, float | None]]:
-    """The frames joined, each with the time at which a run begins with it.
+    """The frames joined into longer ones, each with the time at which it begins a run, or None.
 
-    A frame without a timestamp follows the one before; the first of all is at `zero`.
+    A frame without a timestamp follows the one before; if it is the first, it is at `zero`.
     """
     queue, kind, tick = AudioFifo(), None, 0.0
     following, begins = zero, None
@@ -122,7 +122,7 @@ def join_frames(
 
 
 def _decode(part: Part, track: int, meter: Meter) -> Iterator[AudioFrame]:
-    """The frames of an audio track in file order, none where the file has no such track."""
+    """The frames of an audio track in file order; none if the file has no such track."""
     damaged = meter.damaged_packets
     is_silent = True
     with open_media(part.uri, meter, version=part.version, index_only=True) as file:
@@ -168,10 +168,10 @@ def _decode_indexed(file: MediaFile, stream: AudioStream, meter: Meter) -> Itera
 def _read_pieces(
     storage: Storage, positions: NDArray[np.int64], sizes: NDArray[np.int32]
 ) -> Iterator[memoryview]:
-    """The bytes of each piece, in order, in as few reads as are worth it.
+    """The bytes of each piece, in order, with few reads.
 
-    Pieces that touch, or lie closer than the storage's `spare_bytes`, come in one read; a new one
-    begins where the next piece lies back in the file, or further on than that.
+    Pieces no further apart than the storage's `spare_bytes` share one read; a new read begins if
+    the next piece lies earlier in the file, or further on than that.
     """
     ends = positions + sizes
     gaps = positions[1:] - ends[:-1]

@@ -1,9 +1,9 @@
-"""Lays decoded sound on a recording's clock, in blocks, with memory that does not grow.
+"""Places decoded sound on a recording's clock, in blocks, with bounded memory.
 
     pieces of runs ──▶ resampled to mono ──▶ without gaps ──▶ Sound, Sound, …
 
-Every run is laid at its own time: what is missing between two of them is silence, what overlaps is
-heard once.
+Every run is placed at its own time: gaps between runs become silence, and overlapping sound is
+used once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from earmark.media.storage import Meter
 Samples = NDArray[np.float32]
 
 BLOCK = 30.0
-"""Seconds of one block; longer ones measured no faster, and 30 s of 16 kHz sound is 2 MB."""
+"""Seconds of one block; longer ones were no faster, and 30 s at 16 kHz take 2 MB."""
 
 _SILENCE = np.float32(0.0)
 
@@ -47,15 +47,15 @@ class Sound:
 
 
 PlacedSamples = tuple[int, Samples, range]
-"""Where samples begin, the samples, and the places their file takes up; all counted in samples."""
+"""First position, the samples, and the positions of their file; positions count samples."""
 
 
 def place_runs(
     pieces: Generator[RunPiece, None, None], parts: Sequence[Part], sample_rate: int, meter: Meter
 ) -> Generator[Sound, None, None]:
-    """Decoded sound of the files of a recording, laid at its time: all of it, without a gap.
+    """The whole sound of a recording in blocks, each run at its time, without gaps.
 
-    `UnreadableFile` where the sound is of a kind that cannot be mixed to one channel.
+    Raises `UnreadableFile` if the sound cannot be mixed to one channel.
     """
     with closing(pieces):
         placed = _resample(pieces, parts, sample_rate)
@@ -66,7 +66,7 @@ def place_runs(
 def _resample(
     pieces: Iterable[RunPiece], parts: Sequence[Part], rate: int
 ) -> Iterator[PlacedSamples]:
-    """The sound of all runs as mono; the same however a run is cut into pieces."""
+    """The sound of all runs as mono, independent of how a run is cut into pieces."""
     for piece, following in pairwise(chain[RunPiece | None](pieces, [None])):
         assert piece is not None, "only the last one is followed by none"
         part = parts[piece.part]
@@ -82,7 +82,7 @@ def _resample(
 
 
 def _push(graph: Graph, *frames: AudioFrame | None) -> Iterator[Samples]:
-    """What the resampler has ready after each of `frames`; after None, what it has held back."""
+    """The resampler's output after each of `frames`; None flushes it."""
     for frame in frames:
         graph.push(frame)
         with suppress(av.error.BlockingIOError, av.error.EOFError):
@@ -93,10 +93,10 @@ def _push(graph: Graph, *frames: AudioFrame | None) -> Iterator[Samples]:
 def fill_gaps(
     placed: Iterable[PlacedSamples], end: int, sample_rate: int, meter: Meter
 ) -> Iterator[Samples]:
-    """The samples one after the other up to `end`, with silence where there are none.
+    """The samples in order up to `end`, with silence in the gaps.
 
-    What lies before the next free place has been heard already and is left out; it counts as
-    overlap from the beginning of its file on. Silence counts as missing between sounds of a file.
+    Samples before the current position overlap earlier ones and are dropped; `meter.overlap` counts
+    them from the beginning of their file. `meter.missing` counts silence between sounds of a file.
     """
     position = overlap = missing = 0
     for place, values, file in placed:
@@ -113,7 +113,7 @@ def fill_gaps(
 
 
 def cut_blocks(stream: Iterable[Samples], sample_rate: int) -> Iterator[Sound]:
-    """The samples in blocks, all full but for the last."""
+    """The samples in blocks of `BLOCK` seconds; the last may be shorter."""
     size = round(BLOCK * sample_rate)
     block, start, filled = np.zeros(size, np.float32), 0, 0
     for values in stream:
@@ -130,10 +130,10 @@ def cut_blocks(stream: Iterable[Samples], sample_rate: int) -> Iterator[Sound]:
 
 
 def _open_resampler(frame: AudioFrame, sample_rate: int) -> Graph:
-    """Filters of libav from sound like `frame` to mono.
+    """A libav filter graph that converts sound like `frame` to mono.
 
-    PyAV's own resampler starts a thread a core that none of these filters uses, which takes as long
-    as resampling some seconds of sound.
+    PyAV's own resampler starts one thread per core, which these filters do not use and which takes
+    as long as resampling some seconds of sound.
     """
     graph = Graph()
     graph.threads = 1

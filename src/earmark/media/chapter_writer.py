@@ -1,4 +1,4 @@
-"""Writes copies of whole recordings with chapters, packets as they are."""
+"""Writes copies of whole recordings with chapters, without re-encoding."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Chapter = tuple[int, int, str]
 """First millisecond, last, and title."""
 
 _KEPT = ("video", "audio", "subtitle")
-"""Streams that both containers hold; a camera's telemetry is in neither's list."""
+"""Stream types that both containers support; a camera's telemetry is dropped."""
 
 
 def chapter_entries(chapters: Iterable[Chapter]) -> list[Any]:
-    """Chapters as a container takes them."""
+    """Chapters in the form that PyAV takes."""
     return [
         {
             "id": number,
@@ -36,8 +36,8 @@ def chapter_entries(chapters: Iterable[Chapter]) -> list[Any]:
 
 
 def add_copy(output_file: Any, stream: Any) -> Any:
-    """A stream of the container `output_file` that takes the packets of `stream` as they are."""
-    # Opaque: a copy needs no encoder, which the decoders of some codecs (AV1) have none of.
+    """A new stream of `output_file` for copied packets of `stream`."""
+    # Opaque: a copy needs no encoder, and for some codecs (AV1) there is none.
     copy = output_file.add_stream_from_template(stream, opaque=True)
     if stream.language not in (None, "und"):
         copy.metadata["language"] = stream.language
@@ -47,10 +47,10 @@ def add_copy(output_file: Any, stream: Any) -> Any:
 
 
 def copy_with_chapters(file: str, chapters: Iterable[Chapter], path: Path, kind: str) -> None:
-    """Write a copy of the recording in `file`, packets as they are, with `chapters` of its own.
+    """Write a copy of the recording in `file` with `chapters`, without re-encoding.
 
-    `file` is local, or an address that libav reads; `kind` is libav's name of the container, `mp4`
-    or `matroska`. `MediaError` where what it holds cannot be read, or does not go in there.
+    `file` is a path or a URL that libav reads; `kind` is libav's name of the container, `mp4` or
+    `matroska`. Raises `MediaError` if a stream cannot be read, or not be stored in that container.
     """
     try:
         with av.open(file) as input_file, av.open(str(path), "w", format=kind) as output_file:

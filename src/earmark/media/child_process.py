@@ -1,4 +1,4 @@
-"""Starts processes of this machine that share nothing with this one but what they are given."""
+"""Starts child processes that share nothing with this one but their arguments."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from types import ModuleType
 from typing import Any
 
 _STARTING = threading.Lock()
-"""Held while a process is started: it inherits the environment of this one."""
+"""Held while a process is started, since the environment is changed for it."""
 
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-"""What the libraries behind NumPy read; Ray sets the second for its workers likewise."""
+"""Environment variables of the libraries behind NumPy; Ray sets the second for its workers."""
 
 
 def cores() -> int:
-    """Cores this process may use."""
+    """Number of cores that this process may use."""
     with suppress(AttributeError):  # not on macOS
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -29,11 +29,11 @@ def cores() -> int:
 def start_process(
     target: Callable[..., None], *arguments: Any, needs_script: bool = False
 ) -> SpawnProcess:
-    """A process that calls `target` with `arguments`, and ends with this one.
+    """A started process that calls `target` with `arguments`, and ends with this one.
 
-    With `needs_script` it runs the user's script first, to learn what that defines.
+    With `needs_script` it imports the user's script first, for the classes defined there.
     """
-    # Spawned, not forked: a fork copies locks that other threads of ours may hold.
+    # Spawned, not forked: a fork copies locks that other threads may hold.
     process = multiprocessing.get_context("spawn").Process(
         target=target, args=arguments, daemon=True
     )
@@ -44,7 +44,7 @@ def start_process(
 
 @contextmanager
 def _without_script() -> Iterator[None]:
-    """Processes started here do not run the user's script again to learn what it defines."""
+    """Processes started in the block do not import the user's script."""
     script = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:
@@ -55,10 +55,10 @@ def _without_script() -> Iterator[None]:
 
 @contextmanager
 def _one_thread_each() -> Iterator[None]:
-    """Processes started here do linear algebra on one thread: there is one of them a core.
+    """Processes started in the block use one thread for linear algebra: there is one per core.
 
-    The library would start a thread a core in each, and they would wait for each other by
-    spinning: listening then takes half as much again. It reads this once, when it is loaded.
+    Otherwise each would start one thread per core, and they would spin while waiting for each
+    other: listening takes 1.5 times as long. The libraries read the variables once, when loaded.
     """
     unset = [name for name in THREADS if name not in os.environ]
     os.environ.update(dict.fromkeys(unset, "1"))

@@ -1,4 +1,4 @@
-"""Joins clips to one video with chapters and subtitles that a player can turn off."""
+"""Joins clips into one video with chapters and optional subtitles."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from earmark.media.clip_writer import (
 )
 
 RATE = 48_000
-"""Samples a second of sound that is encoded anew."""
+"""Sample rate of re-encoded sound, in Hz."""
 
 _ROTATIONS = {
     90: "transpose=cclock",
@@ -34,7 +34,7 @@ _ROTATIONS = {
     180: "hflip,vflip",
     -180: "hflip,vflip",
 }
-"""What turns a picture as a player would."""
+"""Filters that rotate a picture as a player would, by its rotation in degrees."""
 
 _STYLE = (
     "[V4+ Styles]\r\nFormat: Name, Fontname, Fontsize, PrimaryColour, SecondaryColour, "
@@ -42,15 +42,15 @@ _STYLE = (
     "Angle, BorderStyle, Outline, Shadow, Alignment, MarginL, MarginR, MarginV, Encoding\r\n"
     "Style: Default,Arial,16,&Hffffff,&Hffffff,&H0,&H0,0,0,0,0,100,100,0,0,1,1,0,2,10,10,10,1\r\n"
 )
-"""How subtitles look, which their encoder wants to know."""
+"""Style of the subtitles, which the encoder requires."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClipCue:
-    """A moment of a clip: a chapter by its title, and a line of text below it."""
+    """A chapter of a clip, and its subtitle."""
 
     start: float
-    """In seconds of the clip."""
+    """Seconds from the start of the clip."""
     end: float
     title: str
     text: str
@@ -58,17 +58,17 @@ class ClipCue:
 
 @dataclass(frozen=True, slots=True)
 class CaptionedClip:
-    """A clip and what is said of it, in order."""
+    """A clip with its cues, in order."""
 
     path: Path
     cues: tuple[ClipCue, ...]
 
 
 def join_clips(clips: Sequence[CaptionedClip], path: Path) -> bool:
-    """Write `clips` after one another to `path`, an MP4; whether their streams were copied.
+    """Write `clips` in order to `path`, an MP4; return whether their streams were copied.
 
-    They are where all have the same, which clips of one recording have; else pictures and sound
-    are encoded anew, in the size of the first. `MediaError` where there is no way to do so.
+    Streams are copied if all clips have the same formats, as clips of one recording do; else they
+    are re-encoded in the size of the first. Raises `MediaError` if neither is possible.
     """
     try:
         kinds, lengths = zip(*(_measure(clip.path) for clip in clips), strict=True)
@@ -84,7 +84,7 @@ def join_clips(clips: Sequence[CaptionedClip], path: Path) -> bool:
 
 
 def _measure(path: Path) -> tuple[object, float]:
-    """What must be the same for streams to be copied, and when the last packet ends."""
+    """The formats, which must be equal for streams to be copied, and the end of the last packet."""
     with av.open(str(path)) as clip:
         kind = tuple(
             (
@@ -166,7 +166,7 @@ def _encode(clips: Sequence[CaptionedClip], starts: Sequence[float], output_file
 
 
 def _encode_one(input_file: Any, start: float, video: Any, sound: Any, output_file: Any) -> None:
-    """Encode the pictures and the sound of one clip, in the order they come."""
+    """Re-encode the video and sound of one clip, in file order."""
     resampler = AudioResampler("fltp", "stereo", RATE)
     graph: Any = None
     wanted = (*input_file.streams.video[:1], *input_file.streams.audio[: sound is not None])
@@ -189,7 +189,7 @@ def _encode_one(input_file: Any, start: float, video: Any, sound: Any, output_fi
 
 
 def _open_fit_filter(stream: Any, frame: Any, video: Any) -> Graph:
-    """What turns pictures upright and fits them into those of the video, with black beside them."""
+    """A filter graph that rotates pictures upright and letterboxes them to the video's size."""
     graph = Graph()
     size = f"{video.width}:{video.height}"
     rotation = [_ROTATIONS[frame.rotation]] if frame.rotation in _ROTATIONS else []

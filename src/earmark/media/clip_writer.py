@@ -1,7 +1,6 @@
 """Writes clips cut out of recordings.
 
-Packets go over as they are, from a key frame on; only what is to be blurred is decoded, and encoded
-anew.
+Packets are copied from a key frame on; only video to be blurred is decoded and re-encoded.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ from earmark.media.recording import Recording
 from earmark.timeline import Span
 
 MOST_INTERLEAVE = 2.0
-"""Seconds by which one stream may run ahead of another in a file."""
+"""Seconds by which one stream may be ahead of another in a file."""
 
 TICKS_A_SECOND = 90_000
-"""Ticks a second of pictures that are encoded anew."""
+"""Time base of re-encoded video."""
 
 BLUR_HOLD = 0.3
-"""Seconds that what was found once is blurred for: a face that turns away is still there."""
+"""Seconds for which a face once found stays blurred: one that turns away is still there."""
 
 
 class Blur(Protocol):
@@ -56,13 +55,13 @@ def cut_clip(
     muted: Sequence[Span] | None = (),
     blur: Blur | None = None,
 ) -> float:
-    """Write `span` of `recording` to `path`; it begins at the key frame before.
+    """Write `span` of `recording` to `path`, from the key frame before it.
 
-    The second of the recording at which it begins is given back; its own time begins at 0. Of
-    several chapters it is cut from the one that shows its beginning. Its sound is the track that is
-    listened to; what lies in one of the spans `muted` is left out, packet by packet; None leaves
-    out all of it. With `blur` every picture is decoded, blurred and encoded anew, and it begins
-    where `span` does. `MediaError` where it is no local file, or cannot be cut.
+    Returns the second of the recording at which the clip begins; its own time begins at 0. Of
+    several chapters, the one that contains the start of `span` is used. The sound is the track that
+    is listened to, without the packets that touch a span of `muted`; None leaves out all sound.
+    With `blur` every picture is decoded, blurred and re-encoded, and the clip begins with `span`.
+    Raises `MediaError` if the file is not local or cannot be cut.
     """
     begun = [one for one in recording.parts if one.start <= span.start]
     part = begun[-1] if begun else recording.parts[0]
@@ -92,17 +91,17 @@ def cut_clip(
 
 @dataclass(frozen=True, slots=True)
 class _CutRange:
-    """What is cut, in the container's time."""
+    """The range to cut, in container time."""
 
     begin: float
     end: float
     muted_times: list[tuple[float, float]] | None
-    """Where there is no sound; nowhere is any if None."""
+    """Ranges without sound; None mutes everything."""
     track: int
     """Which of the audio tracks, from 0."""
 
     def has_sound(self, packet: Packet[Any], time: float) -> bool:
-        """Whether none of the sound in `packet`, which begins at `time`, is to be left out."""
+        """Whether `packet`, which begins at `time`, touches no muted range."""
         length = float((packet.duration or 0) * packet.time_base) if packet.time_base else 0.0
         return not any(
             time < end and time + length >= start for start, end in self.muted_times or ()
@@ -110,7 +109,7 @@ class _CutRange:
 
 
 def _cut(input_file: Any, output_file: Any, cut: _CutRange, blurred: BlurredVideo | None) -> float:
-    """Write what is wanted; the second of the container at which it begins."""
+    """Write the range; return the container time at which the clip begins."""
     zero = cut.begin if blurred else None
     pictures, sounds = input_file.streams.video[:1], input_file.streams.audio[cut.track :][:1]
     sounds = () if cut.muted_times is None else sounds
@@ -124,7 +123,7 @@ def _cut(input_file: Any, output_file: Any, cut: _CutRange, blurred: BlurredVide
         if time > cut.end + MOST_INTERLEAVE:
             break
         if time > cut.end:
-            continue  # of another stream there may be some to come
+            continue  # packets of other streams may follow
         zero = time if zero is None else zero
         if blurred and packet.stream.type == "video":
             blurred.write(decode_packet(packet), cut.begin, cut.end)
@@ -141,7 +140,7 @@ def _cut(input_file: Any, output_file: Any, cut: _CutRange, blurred: BlurredVide
 
 
 def decode_packet(packet: Packet[Any]) -> list[Any]:
-    """The frames in a packet; none in one that is damaged, as in the last of a file cut off."""
+    """The frames in a packet; none if it is damaged, such as the last one of a truncated file."""
     try:
         return packet.decode()
     except av.FFmpegError:
@@ -149,7 +148,7 @@ def decode_packet(packet: Packet[Any]) -> list[Any]:
 
 
 def shift_packet(packet: Packet[Any], seconds: float) -> None:
-    """Show a packet so many seconds later."""
+    """Shift the timestamps of a packet by `seconds`."""
     assert packet.time_base is not None, "it comes from a file"
     steps = round(seconds / packet.time_base)
     packet.dts = None if packet.dts is None else packet.dts + steps
@@ -157,7 +156,7 @@ def shift_packet(packet: Packet[Any], seconds: float) -> None:
 
 
 class BlurredVideo:
-    """The video stream of a clip, encoded from frames that are blurred first."""
+    """The video stream of a clip, encoded from blurred frames."""
 
     def __init__(self, output_file: Any, first: Frame, blur: Blur) -> None:
         """Pictures of the size of `first` in the container `output_file`."""
@@ -166,7 +165,7 @@ class BlurredVideo:
         self._found: deque[tuple[float, list[PictureBox]]] = deque()
 
     def write(self, pictures: Iterable[VideoFrame], begin: float, end: float) -> None:
-        """Show those of `pictures` from `begin` to `end` of the container's time, from 0 on."""
+        """Write those of `pictures` from `begin` to `end`, in container time; `begin` becomes 0."""
         for picture in pictures:
             if picture.time is None or not begin <= picture.time <= end:
                 continue
@@ -181,12 +180,12 @@ class BlurredVideo:
             self._output_file.mux(self._stream.encode(shown))
 
     def close(self) -> None:
-        """Write what the encoder still holds."""
+        """Flush the encoder."""
         self._output_file.mux(self._stream.encode(None))
 
 
 def add_video(output_file: Any, width: int, height: int) -> Any:
-    """A stream of pictures of that size, less an odd pixel, that players everywhere show."""
+    """An H.264 stream of that size, rounded down to even, which all players support."""
     stream = output_file.add_stream("libx264", 30, options={"crf": "21", "preset": "veryfast"})
     stream.width, stream.height = width // 2 * 2, height // 2 * 2
     stream.pix_fmt = "yuv420p"
@@ -195,5 +194,5 @@ def add_video(output_file: Any, width: int, height: int) -> Any:
 
 
 def to_ticks(time: float, rate: int) -> tuple[int, Fraction]:
-    """A moment as ticks of a clock, and how long one is."""
+    """A time in seconds as ticks of a clock, and its time base."""
     return round(time * rate), Fraction(1, rate)

@@ -1,4 +1,4 @@
-"""libav containers over counted bytes, opened one way everywhere."""
+"""Opens media files with libav; every byte read is counted."""
 
 from __future__ import annotations
 
@@ -37,45 +37,45 @@ _FORMATS = (
     "matroska mov mp3 mpeg mpegts mpegvideo mxf nut obu ogg rm tta w64 wav wtv wv"
 )
 _OPTIONS = {"format_whitelist": ",".join(_FORMATS.split()), "protocol_whitelist": "none"}
-"""What libav may make of a file once it has looked at the first bytes: formats that hold the media
-themselves. Playlists and session descriptions open files and sockets, so none is among them, and
-no protocol is, so that whatever a format asks for is not opened."""
+"""The formats that libav may detect: only those that contain the media themselves. Playlists and
+session descriptions open files and sockets, so none is allowed, and neither is any protocol, so
+that a format cannot open anything else."""
 
 _COVER_ART = Disposition.attached_pic
-"""Of a stream that is no moving pictures: the cover of an album."""
+"""Marks a video stream that is a still, such as an album cover."""
 
 MOST_PIXELS = 1 << 27
-"""Of one picture: four of 8K."""
+"""Most pixels of one picture: four times 8K."""
 
 Decoded = TypeVar("Decoded")
 
 
 @dataclass(frozen=True, slots=True)
 class Tracks:
-    """What the head of a file says: its index, and the tracks to be read by their tables."""
+    """The index of a file, and the tracks that can be read by it."""
 
     index: Mp4Box | None
-    """The moov box of an MP4 or MOV file, with all that lies in it."""
+    """The moov box of an MP4 or MOV file, with its children."""
     traks: dict[int, Trak]
-    """By number, where the index says where all packets lie; none where demuxing is the way."""
+    """By number, if the index locates all packets; empty if the file must be demuxed."""
     access_reason: str
-    """Why the packets are reached the way they are."""
+    """Why packets are read by index, or by demuxing."""
     is_fragmented: bool = False
-    """Whether the index is in pieces through the file."""
+    """Whether the index is split into fragments throughout the file."""
     description: bytes = b""
-    """A file of these tracks without a packet; empty where demuxing is the way."""
+    """A media file with these tracks and no packets; empty if the file must be demuxed."""
 
 
 _tracks_cache: dict[tuple[str, str], Tracks] = {}
-"""The tracks of the files opened last, by place and version: a recording is described, then heard,
-then looked at, and its boxes need not be walked each time."""
+"""The tracks of recently opened files, by URI and version: a recording is opened to describe it, to
+listen and to decode frames, and its boxes are parsed only once."""
 
 _MOST_CACHED = 16
 
 
 @dataclass(frozen=True, slots=True)
 class MediaFile:
-    """An open container and the bytes beneath it."""
+    """An open container and its storage."""
 
     container: InputContainer
     storage: Storage
@@ -83,7 +83,7 @@ class MediaFile:
 
 
 def open_storage(uri: str, meter: Meter) -> Storage:
-    """The bytes at `uri`, counted by `meter`; a `MediaError` where they cannot be had."""
+    """The storage at `uri`, counted by `meter`; raises `MediaError` if it cannot be opened."""
     if not is_remote(uri):
         return LocalStorage(uri, meter)
     from earmark.media.remote_storage import RemoteStorage
@@ -100,12 +100,12 @@ def open_media(
     Args:
         uri: A path or an address.
         meter: Counts every byte.
-        version: What the storage said when the file was described; another one is refused.
-        index_only: Show libav of a file that has an index what its tracks are, and no packet.
+        version: The storage's version when the file was described; another one is refused.
+        index_only: If the file has an index, give libav only its tracks, and no packets.
 
     Raises:
         UnreadableFile: missing, a directory, empty, cut off or not media.
-        RemoteError: the server does not answer, or serves no byte ranges.
+        RemoteError: the server does not answer, or does not support byte ranges.
     """
     storage = open_storage(uri, meter)
     try:
@@ -136,7 +136,7 @@ def _tracks_of(storage: Storage, version: str) -> Tracks:
 
 
 def _read_tracks(storage: Storage) -> Tracks:
-    """The tracks to read by their tables, and why those or none."""
+    """The tracks that can be read by index, and why those or none."""
     boxes = read_boxes(storage)
     if not boxes:
         return Tracks(None, {}, "its container keeps no index of every packet")
@@ -197,10 +197,9 @@ def unreadable_file(uri: str, error: Exception) -> UnreadableFile:
 
 
 def select_stream(container: InputContainer, stream: Stream) -> None:
-    """Have the demuxer skip all other streams, and pictures be decoded on all cores.
+    """Make the demuxer skip all other streams, and decode video on all cores.
 
-    None is decoded that is larger than any camera's: a header of a few bytes may ask for pictures
-    that take gigabytes.
+    Pictures larger than those of any camera are refused: a damaged header may ask for gigabytes.
     """
     for each in container.streams:
         each.discard = Discard.default if each == stream else Discard.all
@@ -210,10 +209,10 @@ def select_stream(container: InputContainer, stream: Stream) -> None:
 
 
 def demux_packets(container: InputContainer, *streams: Stream) -> Iterator[Packet[Any]]:
-    """The packets of `streams` from here to the end.
+    """The packets of `streams` from the current position to the end.
 
-    A stream that only begins in the middle of a file (a damaged FLV does that) is not known to
-    PyAV, which fails at its packets and can be asked to go on behind them.
+    PyAV fails at packets of a stream that begins in the middle of a file, as in a damaged FLV;
+    demuxing then continues after them.
     """
     while True:
         try:
@@ -224,7 +223,7 @@ def demux_packets(container: InputContainer, *streams: Stream) -> Iterator[Packe
 
 
 def find_video_stream(container: InputContainer) -> VideoStream | None:
-    """The first stream of moving pictures; the cover of an album is not one."""
+    """The first video stream that is not a still such as an album cover; None if there is none."""
     return next((one for one in container.streams.video if not one.disposition & _COVER_ART), None)
 
 
@@ -234,13 +233,13 @@ def decode_packet(
     """The frames that a packet completes; None flushes the decoder. Refused packets are counted."""
     try:
         return decode(packet)
-    except av.error.FFmpegError:  # damage is not always called invalid data
+    except av.error.FFmpegError:  # damage is not always reported as invalid data
         meter.damaged_packets += 1
         return []
 
 
 class _ByteFile:
-    """A Storage as the file object that libav reads."""
+    """A file object for libav that reads from a Storage."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -248,7 +247,7 @@ class _ByteFile:
         self._buffer = b""
 
     def tell(self) -> int:
-        """Where the next byte is read: files that have none are taken to be pipes."""
+        """The position; libav takes a file without `tell` for a pipe."""
         return self._position
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:

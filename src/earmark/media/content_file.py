@@ -1,4 +1,4 @@
-"""Files of a cache, named by the recording they tell of first: all of one are found by its key."""
+"""File names in a cache: they begin with the recording's hash, so that its files can be found."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 
 
 def content_file(folder: Path, key: str, made_by: str, suffix: str) -> Path:
-    """Where `folder` keeps what `made_by` (which names the key too) made of the recording `key`."""
+    """The cache file of recording `key` made by `made_by`, a text that includes the key."""
     owner, maker = (hashlib.sha256(each.encode()).hexdigest() for each in (key, made_by))
     path = folder / owner[:2] / f"{owner[:32]}-{maker}{suffix}"
-    legacy_path = folder / maker[:2] / f"{maker}{suffix}"  # as it was called before
+    legacy_path = folder / maker[:2] / f"{maker}{suffix}"  # the name in earlier versions
     with suppress(OSError):
         if legacy_path.exists():
             path.parent.mkdir(exist_ok=True)
@@ -23,7 +23,7 @@ def content_file(folder: Path, key: str, made_by: str, suffix: str) -> Path:
 
 
 def files_of_recording(folder: Path, key: str) -> Iterator[Path]:
-    """What `folder` keeps of the recording `key`, and what does not say of which it is."""
+    """The cache files of the recording `key`, and those whose name does not tell the recording."""
     owner = hashlib.sha256(key.encode()).hexdigest()[:32]
     yield from folder.glob(f"{owner[:2]}/{owner}-*")
     for path in folder.glob("[0-9a-f][0-9a-f]/*"):

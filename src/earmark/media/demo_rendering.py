@@ -1,6 +1,6 @@
-"""How a made scene sounds and looks: a noise and a drawing for every kind of action.
+"""Sound and pictures of the demo scene: a noise and a drawing for every kind of action.
 
-Published models recognise it: a blow is a burst of noise over the modes of a steel bar, water is
+Published models recognise them: a blow is a burst of noise over the modes of a steel bar, water is
 filtered noise with drops in it, and a voice is a pulse train through the formants of vowels
 (Peterson and Barney, 1952); there is a clock on the wall, and a sign.
 """
@@ -19,13 +19,13 @@ Picture = NDArray[np.uint8]
 """`(height, width, 3)`, red, green and blue."""
 
 STEEL = ((1100, 0.6, 25), (2350, 0.8, 30), (3900, 0.6, 35), (5200, 0.5, 40), (6700, 0.3, 50))
-"""Hertz, amplitude and decay a second of the modes of a bar."""
+"""Frequency in Hz, amplitude and decay rate per second of the modes of a steel bar."""
 
 VOWELS = (
     *((730, 1090, 2440), (270, 2290, 3010), (300, 870, 2240)),
     *((530, 1840, 2480), (570, 840, 2410), (660, 1720, 2410)),
 )
-"""Hertz of the first three formants."""
+"""Frequencies in Hz of the first three formants."""
 
 SIGN = "WORKSHOP 7"
 """What is written on the wall."""
@@ -73,14 +73,14 @@ def _knock(rng: np.random.Generator, count: int, sample_rate: int) -> FloatArray
 
 
 def _rub(rng: np.random.Generator, count: int, sample_rate: int) -> FloatArray:
-    """Hiss that comes and goes with each stroke."""
+    """Noise whose level rises and falls with each stroke."""
     hiss = np.diff(rng.standard_normal(count + 1))
     strokes = np.abs(np.sin(np.pi * rng.uniform(1.5, 2.5) * np.arange(count) / sample_rate))
     return np.asarray(hiss * strokes**2)
 
 
 def _beep(rng: np.random.Generator, count: int, sample_rate: int) -> FloatArray:
-    """Of a machine; lower and slower ones are telephones to YAMNet."""
+    """Beeps of a machine; YAMNet takes lower and slower ones for a telephone."""
     time = np.arange(count) / sample_rate
     return np.asarray(np.sin(2 * np.pi * rng.uniform(2000, 3000) * time) * (time % 0.25 < 0.12))
 
@@ -118,7 +118,7 @@ def _water(rng: np.random.Generator, count: int, sample_rate: int) -> FloatArray
 
 
 def _voice(rng: np.random.Generator, count: int, sample_rate: int) -> FloatArray:
-    """Somebody who talks in vowels, four or five a second."""
+    """A voice that speaks vowels, four or five a second."""
     time = np.arange(count) / sample_rate
     pitch = 115 * (1 + 0.12 * np.sin(np.pi * time) + 0.05 * np.sin(3.4 * np.pi * time))
     pulses = np.diff(np.floor(np.cumsum(pitch) / sample_rate), prepend=0.0)
@@ -152,7 +152,7 @@ NOISES: dict[str, Callable[[np.random.Generator, int, int], FloatArray]] = {
     "knock": _knock,
     "beep": _beep,
 }
-"""What each kind of sound is made of, given its length in samples."""
+"""Makes each kind of sound, given its length in samples and the sample rate."""
 
 
 def _fill(
@@ -214,14 +214,14 @@ DRAWINGS: dict[str, Callable[[Picture, float], None]] = {
     "rinse": _draw_water,
     "carry": _draw_box,
 }
-"""How each kind of action looks, given the seconds it has gone on for in all."""
+"""Draws each kind of action, given the seconds it has lasted in all."""
 
 SEEN_AT_REST = ("hammer", "rub", "carry")
 """Kinds whose object stays in sight when nothing is done with it; water is there while it runs."""
 
 
 def _grid(picture: Picture) -> tuple[FloatArray, FloatArray]:
-    """The place of every pixel in heights of the picture, across and down."""
+    """The x and y of every pixel, in units of the picture's height."""
     height, width = picture.shape[:2]
     down, across = np.mgrid[0:height, 0:width] / height
     return across, down

@@ -1,4 +1,4 @@
-"""Makes small recordings whose actions are known: a workbench that moves and sounds.
+"""Makes small recordings with known actions: a workbench with movement and sound.
 
     script   quiet          busy                 quiet        busier
     actions  ────────────── ▇▇ ▇ ▇▇▇ ▇ ▇▇ ───────────── ▇▇▇▇ ▇▇ ▇▇ ▇▇
@@ -36,21 +36,21 @@ from earmark.media.demo_rendering import (
 from earmark.timeline import FloatArray, Span
 
 STARTS_A_SECOND = (0.0, 0.5, 0.08, 1.2)
-"""How busy the stretches of a script are, in turn: nothing, some work, little, much."""
+"""Rate of action starts in successive stretches of a script: none, some, few, many."""
 
 SILENT_SHARE = 0.12
 """Share of the audible kinds of action that make no sound."""
 
 DISTRACTORS_A_SECOND = 0.08
-"""Sounds that belong to no action, wherever they fall."""
+"""Rate of sounds that belong to no action, at random times."""
 
 SAMPLE_RATE = 16_000
-"""Of the sound that is written."""
+"""Of the recording, in Hz."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptedAction:
-    """Something done in a scene, and known to be done."""
+    """An action in a scene."""
 
     label: str
     """`hammer`, `rub`, `rinse` or `carry`."""
@@ -78,7 +78,7 @@ class Noise:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """All that happens in a scene, before any of it is drawn or sounded."""
+    """The actions and sounds of a scene, before rendering."""
 
     seed: int
     duration: float
@@ -93,7 +93,7 @@ class Script:
             raise ValueError(f"a scene lasts more than 0 s, not {duration}")
         rng = np.random.default_rng(seed)
         actions = tuple(_draw_actions(rng, duration))
-        noises = [  # near enough to be named
+        noises = [  # loud enough to be recognised
             Noise(action.label, action.start, action.span.duration, 0.4)
             for action in actions
             if action.is_heard
@@ -150,7 +150,7 @@ class Scene:
 
 
 def make_scene(path: Path, *, seed: int = 0, duration: float = 120.0, **shape: Any) -> Scene:
-    """Write a scene of so many seconds to `path`; `shape` is as of `write_scene`."""
+    """Write a scene of `duration` seconds to `path`; `shape` are options of `write_scene`."""
     return write_scene(path, Script.compose(seed=seed, duration=duration), **shape)
 
 

@@ -1,8 +1,8 @@
-"""Pictures as anybody expects them: upright, 8 bits, ordinary brightness.
+"""Frames as upright 8-bit RGB pictures of standard dynamic range.
 
-Pictures of high dynamic range (PQ and HLG transfer, as phones and action cameras write them) are
-brought to linear light in units of reference white (203 cd/m², ITU-R BT.2408), converted to the
-BT.709 primaries, rolled off above white by `x (1 + x / 25) / (1 + x)` (extended Reinhard, peak
+Pictures of high dynamic range (PQ and HLG transfer, from phones and action cameras) are converted
+to linear light in units of reference white (203 cd/m², ITU-R BT.2408), then to the BT.709
+primaries, tone-mapped by `x (1 + x / 25) / (1 + x)` (extended Reinhard, peak
 five times white) and encoded as sRGB.
 """
 
@@ -24,12 +24,12 @@ from earmark.timeline import FloatArray
 
 Pixels = NDArray[np.uint8]
 PictureBox = tuple[int, int, int, int]
-"""First row, last, first column, last, in pixels of a frame; the last are not of it."""
+"""First and last row, first and last column, in pixels; the last are exclusive."""
 Curve = Callable[[FloatArray], FloatArray]
 
 _UNSPECIFIED = 2
 _HD_HEIGHT = 720
-"""From this height on an unmarked picture is taken to be BT.709, below to be BT.601."""
+"""Pictures without a colour space are BT.709 from this height on, BT.601 below."""
 
 _WHITE = 203.0
 _PEAK = 5.0
@@ -42,7 +42,7 @@ _TO_709 = np.array(
 
 
 THUMBNAIL_PIXELS = 320
-"""Across a picture in the report."""
+"""Width of a picture in the report."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +65,7 @@ class Frame:
         return int(self.rgb.shape[0])
 
     def resized(self, width: int, height: int) -> Frame:
-        """The same picture at another size in pixels; its shape is not kept."""
+        """The picture at another size in pixels; the aspect ratio may change."""
         if min(width, height) < 1:
             raise ValueError(f"a picture needs at least one pixel, not {width} x {height}")
         shrinks = width <= self.width and height <= self.height
@@ -107,7 +107,7 @@ class Frame:
 
 
 def convert_frame(picture: VideoFrame, time: float) -> Frame:
-    """A decoded picture as a Frame: turned as its container asks, 8-bit RGB."""
+    """A decoded picture as a Frame: rotated as its container says, 8-bit RGB."""
     space = None  # as the picture says
     if picture.colorspace == _UNSPECIFIED:
         space = Colorspace.ITU709 if picture.height >= _HD_HEIGHT else Colorspace.ITU601

@@ -1,12 +1,12 @@
-"""A recording's pictures at given times, with as few others decoded as the codec allows.
+"""Decodes the pictures at given times, with as few others as the codec allows.
 
     wanted            ▼  ▼                        ▼
     packets   K . . . . . . . . K . . . . . . . . K . . . . .
     decoded   ^^^^^^^^^^^^^                       ^
               from the key frame before to the last one wanted, once for both
 
-Packets are read ahead of the decoder until it is known which one is shown at each time, so that
-not a picture is decoded past it.
+Packets are read ahead of the decoder until it is known which one is shown at each time, so that no
+picture is decoded past it.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ from earmark.media.source import place_of
 from earmark.media.storage import Meter
 
 _READ_ON = 10.0
-"""Seconds up to which the next time is reached by reading on; further ones by seeking."""
+"""Seconds up to which the next time is reached by reading on; beyond, by seeking."""
 _REORDER_DEPTH = 17
-"""Packets among which one that is shown later may stand before one that is shown earlier."""
+"""Packets within which decode order may differ from presentation order."""
 _TOLERANCE = 1e-6
-"""Seconds of arithmetic by which a time may miss the picture it means."""
+"""Seconds of rounding error in a time."""
 
 
 @dataclass(slots=True)
 class FrameStats:
-    """Counts what decoding pictures cost."""
+    """Counts the work of decoding."""
 
     decoded: int = 0
-    """Pictures decoded, those on the way from a key frame included."""
+    """Pictures decoded, including those from the key frame to the wanted one."""
     returned: int = 0
-    """Pictures given back."""
+    """Pictures returned."""
     seeks: int = 0
     """Jumps to a key frame."""
     meter: Meter = field(default_factory=Meter)
@@ -85,7 +85,9 @@ class FrameReader(AbstractContextManager["FrameReader"]):
         """The picture shown at each of `times`, in the order asked; see `Recording.frames`."""
         found: dict[float, Frame] = {}
         starts = [part.start for part in self._parts]
-        for place, part in enumerate(self._parts):  # the first before it all, the last after it all
+        for place, part in enumerate(
+            self._parts
+        ):  # times before all parts go to the first, after all to the last
             own = sorted({t for t in times if max(0, bisect_right(starts, t) - 1) == place})
             try:
                 shown = self._open(part).decode([time - part.shift for time in own]) if own else ()
@@ -118,9 +120,9 @@ class FrameReader(AbstractContextManager["FrameReader"]):
 
 
 class FrameDecoder:
-    """Gives the pictures of one open file; may be asked again and again.
+    """Decodes pictures of one open file, any number of times.
 
-    Holds the packets from the key frame on that is decoded next.
+    Buffers the packets from the next key frame to decode on.
     """
 
     def __init__(self, container: InputContainer, stream: VideoStream, stats: FrameStats) -> None:
@@ -131,19 +133,19 @@ class FrameDecoder:
         self._tick = float(stream.time_base or 0)
         self._start = (stream.start_time or 0) * self._tick
         self._buffer: list[tuple[float, Packet[VideoStream]]] = []
-        """Each with the container's time at which it is shown."""
+        """Packets with the container time at which they are shown."""
         self._packets: Iterator[Packet[VideoStream]] = iter(())
         self._is_at_end = True
 
     def decode(self, times: Sequence[float]) -> Iterator[tuple[float, VideoFrame]]:
         """For each of the ascending container `times`, the picture shown then and its own time.
 
-        Before the first picture that is the first, after the last the last. Ends early where there
-        is no picture that can be decoded.
+        Times before the first picture give the first, after the last the last. Ends early if no
+        picture can be decoded.
         """
         remaining = deque(times)
         while remaining:
-            group = [remaining.popleft()]  # those that hang on one key frame
+            group = [remaining.popleft()]  # times decoded from one key frame
             self._seek_to(group[0])
             while (
                 remaining
@@ -179,9 +181,9 @@ class FrameDecoder:
         decoder.flush_buffers()
 
     def _seek_to(self, time: float) -> None:
-        """Hold the packets from the last key frame shown by `time` on, all that are shown by it.
+        """Buffer the packets shown up to `time`, from the last key frame before it.
 
-        Where none is shown by then, those from the file's first one.
+        If there is no key frame by then, from the first one of the file.
         """
         is_near = bool(self._buffer) and (
             self._buffer[0][0] <= time + _TOLERANCE and time - self._buffer[-1][0] <= _READ_ON
@@ -199,14 +201,14 @@ class FrameDecoder:
             is_first = target < self._start - 1.0
             if is_near or is_first or (self._buffer and _can_start_at(*self._buffer[0], time)):
                 return
-            # Some containers seek by decode time or land behind the key frame: go further back.
+            # Some containers seek by decode time or land after the key frame: go further back.
             back = 2 * back + 1.0
 
     def _read_until(self, time: float) -> int:
-        """Hold on to packets until none that follows can be shown up to `time`.
+        """Buffer packets until no further one can be shown up to `time`.
 
-        Stops short where a later key frame than the first one held is shown by then: its place
-        among them is given, else 0.
+        Stops early at a key frame shown by then, other than the first in the buffer, and returns
+        its index; else returns 0.
         """
         places = range(len(self._buffer) - 1, 0, -1)
         later = next((n for n in places if _can_start_at(*self._buffer[n], time)), 0)
@@ -221,9 +223,9 @@ class FrameDecoder:
         return later
 
     def _is_past(self, time: float) -> bool:
-        """Whether what is read next is shown after `time`.
+        """Whether all packets not yet read are shown after `time`.
 
-        No picture is shown before it is decoded, and none waits for more than 16 others.
+        No picture is shown before it is decoded, and none is delayed by more than 16 others.
         """
         if not self._buffer:
             return False
@@ -234,5 +236,5 @@ class FrameDecoder:
 
 
 def _can_start_at(shown: float, packet: Packet[VideoStream], time: float) -> bool:
-    """Whether decoding can start at a packet `shown` then, and its picture is there by `time`."""
+    """Whether `packet` is a key frame shown by `time`, so that decoding can start there."""
     return packet.is_keyframe and shown <= time + _TOLERANCE

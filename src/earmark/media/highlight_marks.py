@@ -1,12 +1,12 @@
-"""The moments that somebody marked while recording: HiLight tags of GoPro cameras.
+"""Highlights marked while recording: HiLight tags of GoPro cameras.
 
-They stand in the index of a file, in milliseconds from its beginning:
+They are in the index of a file, in milliseconds from its beginning:
 
     moov ── udta ─┬─ HMMT    how many, then a number each (HERO5 and before; later ones too)
                   └─ GPMF    DEVC ── STRM ── HLMT: records of 36 bytes (HERO6 and later)
 
-A record begins with its time; its 25th byte begins what kind it is, `MANL` where a person pressed
-the button. What the camera finds by itself is left out. The layout is as GoPro describes it
+A record begins with its time; its kind is at the 25th byte, `MANL` if a person pressed the button.
+Highlights that the camera found itself are left out. The layout is as GoPro describes it
 (github.com/gopro/gpmf-parser, issue 21).
 """
 
@@ -19,7 +19,7 @@ from earmark.media.mp4_boxes import Mp4Box, walk_boxes
 from earmark.media.storage import Storage
 
 MOST_BYTES = 1 << 18
-"""Of a box that is read for marks; a camera's own is of some kilobytes."""
+"""Most bytes read of a box; a camera's has some kilobytes."""
 
 _MANUAL = b"MANL"
 _RECORD_BYTES, _KIND_AT = 36, 24
@@ -27,7 +27,7 @@ _CONTAINERS = (b"DEVC", b"STRM")
 
 
 def read_marks(storage: Storage, index: Mp4Box, *, duration: float) -> tuple[float, ...]:
-    """Seconds from the beginning of a file that were marked, in order; those within `duration`."""
+    """Times of the marks within `duration`, in seconds from the beginning of a file, in order."""
     found: set[int] = set()
     for box in index.children:
         if box.kind != b"udta" or box.whole.stop > index.whole.stop:
@@ -47,7 +47,7 @@ def read_marks(storage: Storage, index: Mp4Box, *, duration: float) -> tuple[flo
 
 
 def _manual_marks(data: bytes) -> Iterator[int]:
-    """The times of the records that a person made."""
+    """Milliseconds of the records that a person made."""
     place = 0
     while place + 8 <= len(data):
         key, kind, size, count = struct.unpack(">4sBBH", data[place : place + 8])

@@ -1,8 +1,8 @@
-"""An HTTP client whose every attempt ends in time, whatever the server does.
+"""An HTTP client with a deadline for every attempt, whatever the server does.
 
-The time-outs of httpx bound each read, not the whole: a server that sends a byte a minute is never
-late. Attempts therefore run on an event loop, where each is cancelled when its time is over. The
-loop has a thread of its own, which all clients of a process share and nobody waits for at exit.
+The time-outs of httpx bound each read, not the whole response: a server that sends a byte a minute
+never times out. Attempts therefore run on an event loop and are cancelled at their deadline. The
+loop has its own daemon thread, shared by all clients of a process.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _STARTING = threading.Lock()
 
 
 class HttpClient:
-    """Keeps connections alive; any number of threads may use it."""
+    """A thread-safe client that keeps connections alive."""
 
     def __init__(
         self,
@@ -49,9 +49,9 @@ class HttpClient:
 
         Args:
             headers: Sent with every request.
-            uses_proxies: Whether those that the environment names are gone through.
-            follows_redirects: Wherever they lead.
-            connections: At a time; waiting for one is no part of an attempt.
+            uses_proxies: Whether to use the proxies named in the environment.
+            follows_redirects: Whether to follow redirects, to any server.
+            connections: Most at a time; waiting for one does not count for the deadline.
         """
         logging.getLogger("httpx").addFilter(_REDACTING)
         self._client = httpx.AsyncClient(
@@ -68,7 +68,7 @@ class HttpClient:
         self.request = self._client.build_request
         """A request to be sent, with the headers of the client."""
         self.close = weakref.finalize(self, _close, self._client, self._loop)
-        """Lets go of the connections, which else happens when the client is gone."""
+        """Closes the connections; also done when the client is garbage-collected."""
 
     def start(
         self,
@@ -78,10 +78,10 @@ class HttpClient:
         limit_bytes: int,
         has_body: Callable[[httpx.Response], bool] = lambda _: True,
     ) -> Future[Reply]:
-        """What comes for `request` in one attempt, from the first byte sent to the last received.
+        """Start one attempt at `request`; the future gives the response and its body.
 
-        Fails with `TimeoutError` after `seconds`, with `BodyTooLarge` where the body has more than
-        `limit_bytes`, and with whatever httpx raises. `has_body` says whether it is wanted, and
+        Fails with `TimeoutError` after `seconds`, with `BodyTooLarge` if the body has more than
+        `limit_bytes`, and with any error of httpx. `has_body` says whether the body is read, and
         may raise to refuse the response.
         """
 
@@ -100,7 +100,7 @@ class HttpClient:
         return asyncio.run_coroutine_threadsafe(attempt(), self._loop)
 
     def send(self, request: httpx.Request, *, seconds: float, limit_bytes: int) -> Reply:
-        """What `start` gives, awaited."""
+        """The result of `start`, awaited."""
         return _wait(self.start(request, seconds=seconds, limit_bytes=limit_bytes))
 
     @contextmanager
@@ -109,7 +109,7 @@ class HttpClient:
     ) -> Iterator[tuple[httpx.Response, Iterator[bytes]]]:
         """The response to `request`, and its body in chunks, each of which takes `seconds` at most.
 
-        Fails as `start` does, with the chunks too.
+        Fails as `start` does, also while chunks are read.
         """
 
         def call(step: Coroutine[Any, Any, Value]) -> Value:
@@ -129,7 +129,7 @@ class HttpClient:
 
 
 class BodyTooLarge(OSError):
-    """A server sends more than it was asked for."""
+    """The response body is larger than allowed."""
 
 
 async def _with_deadline(seconds: float, step: Coroutine[Any, Any, Value]) -> Value:
@@ -142,7 +142,7 @@ async def _with_deadline(seconds: float, step: Coroutine[Any, Any, Value]) -> Va
 
 
 def _root_cause(error: BaseException) -> str:
-    """Why nobody answers, in the words of the system and not of the libraries in between."""
+    """The system's message of the error at the root of a failed connection."""
     while cause := error.__cause__ or error.__context__:
         error = cause.exceptions[0] if isinstance(cause, BaseExceptionGroup) else cause
     number = error.errno if isinstance(error, OSError) else None
@@ -150,7 +150,7 @@ def _root_cause(error: BaseException) -> str:
 
 
 async def _body(response: httpx.Response, limit_bytes: int) -> bytes:
-    """The body as it was sent; more than `limit_bytes` are refused, and not read."""
+    """The body, undecoded; raises `BodyTooLarge` beyond `limit_bytes`."""
     data = bytearray()
     async for chunk in response.aiter_raw():
         data += chunk
@@ -160,7 +160,7 @@ async def _body(response: httpx.Response, limit_bytes: int) -> bytes:
 
 
 def _wait(future: Future[Value]) -> Value:
-    """The result; whoever is interrupted while waiting wants it no longer."""
+    """The result; the attempt is cancelled if waiting is interrupted."""
     try:
         return future.result()
     finally:
@@ -174,7 +174,7 @@ def _close(client: httpx.AsyncClient, loop: asyncio.AbstractEventLoop) -> None:
 
 @cache
 def _event_loop(process: int) -> asyncio.AbstractEventLoop:
-    """The loop of this process, running; a fork has none of the threads of its parent."""
+    """The running event loop of a process; by process id, since a fork loses the thread."""
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name=f"http-{process}", daemon=True).start()
     return loop
@@ -182,7 +182,7 @@ def _event_loop(process: int) -> asyncio.AbstractEventLoop:
 
 @cache
 def _tls() -> ssl.SSLContext:
-    """The certificates of httpx and of the system, which take a while to load."""
+    """The certificates of httpx and of the system; cached, since loading is slow."""
     context = httpx.create_ssl_context()
     context.load_default_certs()
     return context

@@ -1,4 +1,4 @@
-"""What listening to a recording will cost, and what would go wrong."""
+"""How much listening to a recording will read, and what may go wrong."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from earmark.media.storage import Meter
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What a look at the index of a recording tells."""
+    """Sizes and warnings from the index of a recording."""
 
     audio_pass_bytes: int
     """Bytes that listening will read: index and audio packets, or the whole file; 0 without sound.
@@ -25,15 +25,15 @@ class Inspection:
     Over a network a little more, since close packets are fetched together.
     """
     audio_packet_bytes: int | None
-    """Bytes of the audio packets alone; None where there is no index to tell."""
+    """Bytes of the audio packets alone; None without an index."""
     index_bytes: int
-    """Bytes of the index; 0 where there is none."""
+    """Bytes of the index; 0 without one."""
     warnings: tuple[str, ...]
-    """What would go wrong or surprise, a line each; empty when all is well."""
+    """Possible problems, a line each; empty if there are none."""
 
 
 def inspect(recording: Recording) -> Inspection:
-    """Look closer at a recording, at its index and not at its media."""
+    """Inspect the index of a recording; media data is not read."""
     files = [_inspect_part(recording, part) for part in recording.parts]
     packets = [file.audio_packet_bytes for file in files]
     extra = dict(zip(recording.parts, [file.warnings for file in files], strict=True))
@@ -66,7 +66,7 @@ def _inspect_part(recording: Recording, part: Part) -> Inspection:
 
 
 def _timestamp_warnings(index: PacketIndex) -> list[str]:
-    """Holes and steps back in the times of audio packets."""
+    """Warnings about gaps and backward steps in audio timestamps."""
     steps = np.diff(index.stamps[index.is_shown]) / index.ticks_a_second
     if not len(steps):
         return []

@@ -1,7 +1,7 @@
-"""Reads lists of addresses and manifests, which name recordings and hold none.
+"""Reads lists and manifests, which name recordings.
 
-A list (`.txt`, `.m3u`) has one path or address a line; lines that start with `#` are comments. What
-is so named and is not text is no list, and may be a recording. A manifest (`.csv`, `.parquet`) has
+A list (`.txt`, `.m3u`) has one path or address a line; lines that start with `#` are comments. A
+file with such a suffix that is not text may be a recording. A manifest (`.csv`, `.parquet`) has
 a column `path` and may have `id`, `weight` and `priority`. Relative paths start at the list's own
 place, be that a folder or an address.
 """
@@ -20,17 +20,17 @@ from earmark.errors import MissingExtra, UnreadableFile, summarise
 from earmark.media.source import Source, is_remote, place_of, suffix_of
 
 MANIFESTS = frozenset([".csv", ".parquet", ".txt", ".m3u"])
-"""Endings of files that name recordings."""
+"""Suffixes of files that name recordings."""
 
 LIST_BYTES = 1 << 26
-"""The most of a list that is read."""
+"""Largest list that is read."""
 
 COLUMNS = ("path", "id", "weight", "priority")
-"""Of a manifest; only the first must be there."""
+"""Columns of a manifest; only the first is required."""
 
 
 def read_manifest(uri: str) -> list[str | Source]:
-    """The recordings that a list or a manifest names; a `MediaError` where it cannot be read."""
+    """The recordings in a list or manifest; raises `MediaError` if it cannot be read."""
     suffix, place, data = suffix_of(uri), place_of(uri), _read(uri)
     if suffix in (".txt", ".m3u") and b"\0" in data:
         return [uri]
@@ -44,7 +44,7 @@ def read_manifest(uri: str) -> list[str | Source]:
 
 
 def _read_list(uri: str, text: str) -> list[str]:
-    """What the lines of a list name; of a text that is no list they name nothing that is there."""
+    """The recordings in the lines of a list; raises if it names nothing that may exist."""
     lines = [line.strip() for line in text.splitlines()]
     found = [_resolve(uri, line) for line in lines if line and not line.startswith("#")]
     if not any(is_remote(n) or suffix_of(n)[1:].isalnum() or Path(n).exists() for n in found):
@@ -155,11 +155,11 @@ def _number(place: str, name: str, value: Any, default: float) -> float:
 
 
 def _resolve(uri: str, path: str) -> str:
-    """A path as the list at `uri` means it."""
+    """A path relative to the list at `uri`."""
     if is_remote(path) or Path(path).is_absolute():
         return path
     if not is_remote(uri):
         return str(Path(uri).parent / path)
     scheme, _, rest = uri.partition("://")
-    # It joins addresses of the web alone, and takes what stands before a colon for a scheme.
+    # `urljoin` joins only web addresses, and takes what precedes a colon for a scheme.
     return scheme + urljoin(f"http://{rest}", f"./{path}").removeprefix("http")

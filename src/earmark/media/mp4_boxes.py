@@ -1,4 +1,4 @@
-"""The boxes of an MP4 or MOV file: where its index lies, and what the index says of each track.
+"""Parses the boxes of an MP4 or MOV file: its index, and the tracks in it.
 
 ftyp ── moov ── mdat            index first ("fast start")
 ftyp ── mdat ── moov            index last, as cameras write it
@@ -36,33 +36,33 @@ _READ_INSIDE = {
     b"mdia": (b"minf",),
     b"minf": (b"stbl",),
 }
-"""Which boxes in a box are read for the boxes they hold: five deep, whatever a file nests."""
+"""Boxes whose children are parsed, by parent: at most five levels."""
 
 _DEEPEST = 10
-"""Boxes in boxes that are looked through for tables; libav goes no deeper."""
+"""Levels of boxes searched for tables; libav goes no deeper."""
 
 _MOST_BOXES, _LEAST_BOX_BYTES = 1 << 12, 128
-"""Boxes side by side before they must have this size on average: each costs some microseconds."""
+"""Siblings beyond which boxes must have this mean size, since each takes some microseconds."""
 
 MOST_INDEX_BYTES = 1 << 28
-"""Of the moov box: an index of 24 h at 60 pictures a second has a third of that."""
+"""Largest moov box: the index of 24 h at 60 pictures a second has a third of that."""
 
 _MOST_COPIED_BYTES = 1 << 20
-"""Of a box that a description takes over as it is."""
+"""Largest box that is copied into a description."""
 
 _TABLES = {b"stsz": bytes(12), b"stco": bytes(8), b"stts": bytes(8), b"stsc": bytes(8)}
-"""What stands in a description for the tables that every track must have: none of their rows."""
+"""Empty tables for a description: every track must have these four."""
 
 _PACKET_TABLES = frozenset(b"co64 ctts stco stsc stss stsz stts stz2".split())
 """Tables with a row for every packet."""
 
 _CONTAINER_BOXES = frozenset(b"dinf edts mdia minf moof moov mvex stbl traf trak udta wave".split())
-"""Boxes that libav reads for the boxes they hold, wherever they stand."""
+"""Boxes whose children libav parses, wherever they occur."""
 
 _LEFT_OUT = frozenset(
     b"co64 stz2 ctts stss sdtp sbgp sgpd cslg edts tref udta meta moof traf trun".split()
 )
-"""Boxes that a description does without: tables, references to packets, what people wrote."""
+"""Boxes left out of a description: tables, references to packets, metadata."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,33 +76,33 @@ class Mp4Box:
     whole: range
     body: range
     children: tuple[Mp4Box, ...] = ()
-    """What it holds, where that is read."""
+    """Its child boxes, if parsed."""
 
 
 Edit = tuple[float, int]
-"""What comes next: seconds, and the tick of the track they begin at; -1 for seconds of nothing."""
+"""One edit: its seconds, and the tick of the track at which it begins; -1 for an empty edit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trak:
-    """What the index says of one track, its tables not yet read."""
+    """One track in the index, its tables not yet read."""
 
     number: int
     kind: bytes
     """`vide`, `soun` or another."""
     ticks_a_second: int
     rotation: int
-    """Degrees clockwise by which it asks to be turned: 0, 90, 180 or 270."""
+    """Rotation for display in degrees clockwise: 0, 90, 180 or 270."""
     edits: tuple[Edit, ...]
     tables: dict[bytes, range]
     """The bodies of the boxes in `stbl`, by their kind."""
 
 
 def read_boxes(storage: Storage) -> dict[bytes, Mp4Box]:
-    """The first box of each kind in the file; none where it is not MP4 or MOV.
+    """The first box of each kind in the file; none if it is not MP4 or MOV.
 
-    The index, moov, is among them with all that lies in it: `UnreadableFile` where it is missing or
-    cut off. Fragments, moof, are looked for no further than the first.
+    The index, moov, has its children; raises `UnreadableFile` if it is missing or truncated. The
+    search ends at the first fragment, moof.
     """
     if storage.read(0, 16)[4:8] not in _FIRST_BOXES:
         return {}
@@ -125,7 +125,7 @@ def read_boxes(storage: Storage) -> dict[bytes, Mp4Box]:
 
 
 def read_traks(storage: Storage, index: Mp4Box) -> list[Trak]:
-    """The tracks that an index tells of, in its order; none where the movie has no clock."""
+    """The tracks of an index, in its order; none if there is no movie header."""
     headers = [box for box in index.children if box.kind == b"mvhd"]
     if not headers:
         return []
@@ -134,7 +134,7 @@ def read_traks(storage: Storage, index: Mp4Box) -> list[Trak]:
 
 
 def describe(storage: Storage, *boxes: Mp4Box) -> bytes:
-    """The boxes, for a file that has its tracks described and not one packet in them."""
+    """The boxes as bytes of a file with the same tracks but no packets."""
     data = b""
     for box in boxes:
         is_misplaced = not box.children and any(
@@ -155,13 +155,13 @@ def describe(storage: Storage, *boxes: Mp4Box) -> bytes:
 
 
 def check_table_places(storage: Storage, box: Mp4Box, depth: int = 0) -> None:
-    """`UnreadableFile` where a table is in `box`, but for the first of its kind in an `stbl`.
+    """Raise `UnreadableFile` if `box` has packet tables other than one of each kind in an `stbl`.
 
-    libav reads them wherever they lie, and of two the second.
+    libav reads them wherever they are, and of two it uses the second.
     """
     held: Iterable[Mp4Box] = box.children
     is_stray = box.kind in _PACKET_TABLES
-    if box.kind == b"stsd":  # its entries have heads of many lengths before the boxes in them
+    if box.kind == b"stsd":  # its entries have headers of various lengths before their boxes
         data = _read(storage, box.body, _MOST_COPIED_BYTES)
         is_stray = any(kind in data for kind in _PACKET_TABLES)
     elif box.kind == b"stbl" and box.children:
@@ -180,9 +180,9 @@ def check_table_places(storage: Storage, box: Mp4Box, depth: int = 0) -> None:
 
 
 def walk_boxes(storage: Storage, within: range) -> Iterator[Mp4Box]:
-    """The boxes side by side in a stretch; one that reaches past the end is given and ends it.
+    """The sibling boxes in a byte range; the last may reach past its end.
 
-    `UnreadableFile` where there are more, and smaller ones, than anything has that was recorded.
+    Raises `UnreadableFile` if there are more, and smaller, boxes than any recording has.
     """
     position = within.start
     for number in itertools.count():
@@ -209,7 +209,7 @@ def walk_boxes(storage: Storage, within: range) -> Iterator[Mp4Box]:
 
 
 def _parse(storage: Storage, stretch: range, *, within: bytes) -> Iterator[Mp4Box]:
-    """The boxes of a stretch in a box of kind `within`, with the boxes they hold."""
+    """The boxes of a byte range in a box of kind `within`, with their children."""
     for box in walk_boxes(storage, stretch):
         is_read = box.kind in _READ_INSIDE.get(within, ()) and box.whole.stop <= stretch.stop
         held = tuple(_parse(storage, box.body, within=box.kind)) if is_read else ()
@@ -243,7 +243,7 @@ def _read_trak(storage: Storage, trak: Mp4Box, movie_ticks: int) -> Trak:
 
 
 def _clock(storage: Storage, body: range | None) -> int:
-    """Ticks a second, at least 1, from a movie's or a media header."""
+    """Ticks a second, at least 1, from a movie or media header."""
     header = _read(storage, body, 32).ljust(32, b"\0")
     place = 20 if header[:1] == b"\1" else 12
     return max(1, int.from_bytes(header[place : place + 4], "big"))

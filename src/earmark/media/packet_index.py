@@ -1,4 +1,4 @@
-"""The packet index of a track: where every packet lies and when it is shown.
+"""The packet index of a track: position, size and time of every packet.
 
 The tables of an MP4 are read straight into arrays, 16 bytes a packet. libav's own index costs
 about 70 bytes a packet of every track and is built in full before the first is read: 100 MB for
@@ -31,17 +31,17 @@ class PacketIndex:
     sizes: NDArray[np.int32]
     """Bytes of each packet."""
     stamps: Ints
-    """When each is shown, in ticks of the container's time, edits applied."""
+    """When each is shown, in ticks of container time, edits applied."""
     is_shown: NDArray[np.bool_]
-    """False for packets that are decoded for what follows and cut away by an edit."""
+    """False for packets that are decoded for later ones but cut away by an edit."""
     is_key: NDArray[np.bool_]
     ticks_a_second: int
     start: float
-    """When the first one shown begins, in the container's time; 0 where none is."""
+    """Start of the first packet shown, in container time; 0 if none is shown."""
     end: float
-    """When the last one shown ends."""
+    """End of the last packet shown."""
     missing_packets: int
-    """Packets of the tables that lie past the end of the file."""
+    """Packets in the tables that lie past the end of the file."""
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -62,7 +62,7 @@ class PacketIndex:
 
 
 def check_fragments(storage: Storage) -> None:
-    """`UnreadableFile` where the fragments of a file name more packets than there can be."""
+    """Raise `UnreadableFile` if the fragments of a file list more than `MOST_PACKETS` packets."""
     count = 0
     for moof in walk_boxes(storage, range(storage.size_bytes)):
         trafs = walk_boxes(storage, moof.body) if moof.kind == b"moof" else ()
@@ -80,10 +80,10 @@ def check_fragments(storage: Storage) -> None:
 
 
 def why_unsupported(storage: Storage, trak: Trak) -> str:
-    """What keeps `read_packets` from reading a track; empty where nothing does.
+    """Why `read_packets` cannot read a track; empty if it can.
 
-    `UnreadableFile` where its tables are such as no recording has: a table of a few bytes may claim
-    billions of packets, and libav believes it.
+    Raises `UnreadableFile` if its tables are impossible: a table of a few bytes may claim billions
+    of packets, and libav trusts it.
     """
     tables = _Tables(storage, trak.tables)
     count, largest = tables.measure()
@@ -105,7 +105,7 @@ def why_unsupported(storage: Storage, trak: Trak) -> str:
 
 
 def read_packets(storage: Storage, trak: Trak) -> PacketIndex:
-    """The index of a plain track, from its tables."""
+    """The index of a supported track, from its tables."""
     tables = _Tables(storage, trak.tables)
     rows = tables.raw_chunks() if tables.is_raw else tables.packets()
     positions, sizes, stamps, durations, is_key = rows
@@ -138,7 +138,7 @@ def read_packets(storage: Storage, trak: Trak) -> PacketIndex:
 
 
 def _edit_offsets(trak: Trak) -> tuple[int, int, int]:
-    """Ticks to add to the track's own time, and when it begins and ends to be shown after that.
+    """Ticks to add to the track's own time, and the first and last tick shown after that.
 
     own time        0 ──────── start ──────────────────────▶
     container time        (nothing) │ shown for `duration` │
@@ -153,19 +153,19 @@ def _edit_offsets(trak: Trak) -> tuple[int, int, int]:
 
 
 def _cap_total(counts: Ints, total: int) -> Ints:
-    """`counts` cut off where together they exceed `total`; a spoiled table may ask for billions."""
+    """`counts`, reduced from where their sum exceeds `total`; damaged tables may claim billions."""
     reached = np.minimum(np.cumsum(np.minimum(counts, total)), total)
     cut: Ints = np.diff(reached, prepend=0)
     return cut
 
 
 MOST_PACKETS = 1 << 24
-"""Of one track: 19 h of 240 pictures a second, 97 h of AAC; they take 750 MB to read."""
+"""Most packets of a track: 19 h at 240 pictures a second, 97 h of AAC; reading takes 750 MB."""
 MOST_PACKET_BYTES = 1 << 27
-"""Of one packet: an uncompressed picture of 8K has 100 MB."""
+"""Largest packet: an uncompressed picture of 8K has 100 MB."""
 
 _PIECE_BYTES = 1 << 20
-"""Of raw sound that is read as one packet."""
+"""Bytes of raw sound read as one packet."""
 
 _FOREVER = 1 << 60
 _LARGEST_INT64 = (1 << 63) - 1
@@ -192,7 +192,7 @@ class _Tables:
         """Whether a sample is one instant of uncompressed sound, so that a chunk is a packet."""
 
     def measure(self) -> tuple[int, int]:
-        """How many packets there are, and the bytes of the largest."""
+        """Number of packets, and bytes of the largest."""
         if self.is_raw:
             chunks, held = self._chunks()
             samples = int(np.minimum(held, MOST_PACKETS << 10).sum())
@@ -205,7 +205,7 @@ class _Tables:
 
     @property
     def has_whole_chunks(self) -> bool:
-        """Whether a sample of raw sound is as large as the header says."""
+        """Whether the size of a raw sample agrees with the header."""
         # In stsd: 8 bytes of the box, 8 of the entry, 8 more, then the version of what follows.
         version = self._number(b"stsd", 24, 2)
         if version in _FRAME_BYTES:
@@ -249,7 +249,7 @@ class _Tables:
         return positions, sizes, stamps, held.astype(np.int32), np.ones(len(held), np.bool_)
 
     def _positions(self, sizes: NDArray[np.int32]) -> Ints:
-        """Where each sample begins: samples of a chunk follow one another from its start."""
+        """First byte of each sample: the samples of a chunk follow one another."""
         chunks, held = self._chunks()
         before = np.cumsum(sizes, dtype=np.int64)
         before -= sizes
@@ -262,7 +262,7 @@ class _Tables:
         return positions
 
     def _chunks(self) -> tuple[Ints, Ints]:
-        """Where each chunk begins, and how many samples it holds."""
+        """First byte of each chunk, and its number of samples."""
         if b"co64" in self._tables:
             places = self._rows(b"co64", form=">u8").reshape(-1)
             starts = np.minimum(places, _FOREVER).astype(np.int64)
@@ -277,9 +277,9 @@ class _Tables:
     def _rows(
         self, kind: bytes, *, width: int = 1, after: int = 8, form: str = ">u4"
     ) -> NDArray[Any]:
-        """The rows of a table, shape `(rows, width)`: as many as it says and has.
+        """The rows of a table, shape `(rows, width)`: as many as it claims and contains.
 
-        The number of rows stands just before the first, which is `after` bytes in.
+        The first is `after` bytes in, preceded by the number of rows.
         """
         body = self._tables.get(kind, range(0))
         size = width * np.dtype(form).itemsize
@@ -289,7 +289,7 @@ class _Tables:
         return np.frombuffer(data, form, count=len(data) // size * width).reshape(-1, width)
 
     def _number(self, kind: bytes, place: int, size: int = 4) -> int:
-        """A whole number in the head of a table; 0 where there is no such table."""
+        """An integer in the header of a table; 0 if there is no such table."""
         body = self._tables.get(kind, range(0))
         if body.stop - body.start < place + size:
             return 0
@@ -298,9 +298,9 @@ class _Tables:
 
 
 def _expand_runs(runs: NDArray[Any], count: int) -> NDArray[np.int32]:
-    """The values of a table of runs, one for each of `count` samples; 0 where the table ends.
+    """The values of a run-length table, one for each of `count` samples; 0 after its end.
 
-    Values are taken as signed, as version 1 of `ctts` and careless files of version 0 have them.
+    Values are signed, as in version 1 of `ctts` and in many files of version 0.
     """
     values = runs[:, 1].astype(np.uint32).view(np.int32)
     values = np.repeat(values, _cap_total(runs[:, 0].astype(np.int64), count))

@@ -1,4 +1,4 @@
-"""Prefetches the frames of many windows: a few are decoded ahead of whoever wants them."""
+"""Prefetches the frames of many windows: a few are decoded ahead of the consumer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from earmark.media.frame_reader import FrameReader
 from earmark.media.recording import Recording
 
 THREADS = 2
-"""Requests decoded side by side; as many again wait decoded."""
+"""Requests decoded in parallel; as many again wait decoded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class FrameRequest:
     recording: Recording
     times: tuple[float, ...]
     then: Callable[[DecodedFrames], Any] | None = None
-    """What to make of them where they are decoded: pictures take as long again."""
+    """Applied to them in the decoding thread or process: JPEG encoding takes as long again."""
 
     def __str__(self) -> str:
         return self.recording.name
@@ -35,7 +35,7 @@ class FrameRequest:
 
 @dataclass(frozen=True, slots=True)
 class DecodedFrames:
-    """The frames of one request, and what they cost."""
+    """The frames of one request, and the cost of decoding."""
 
     frames: list[Frame]
     """One a time asked for; empty where they could not be decoded, or `made` holds what was
@@ -45,7 +45,7 @@ class DecodedFrames:
     failure: str = ""
     """Why there are no frames, in a line."""
     made: Any = None
-    """What the request's `then` made of them."""
+    """The result of the request's `then`."""
 
 
 class Decoder(Protocol):
@@ -56,12 +56,12 @@ class Decoder(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of what is open."""
+        """Close open files."""
         ...
 
 
 class HeldRecordingDecoder:
-    """Decodes right here; the recording it is at stays open. Travels closed."""
+    """Decodes in the calling thread and keeps the current recording open; pickled closed."""
 
     _recording: Recording | None = None
     _reader: FrameReader | None = None
@@ -70,7 +70,7 @@ class HeldRecordingDecoder:
         return HeldRecordingDecoder, ()
 
     def __call__(self, request: FrameRequest) -> DecodedFrames:
-        """The frames of `request`, or why there are none: a bug of ours is a reason too."""
+        """The frames of `request`, or why there are none; a bug in earmark is a failure too."""
         try:
             if self._reader is None or request.recording != self._recording:
                 self.close()
@@ -99,9 +99,9 @@ def prefetch(
 ) -> Generator[DecodedFrames, None, None]:
     """The frames of each of `requests`, in order, with bounded memory however many there are.
 
-    A few threads decode them, each with a decoder of its own, which keeps the recording it is at
-    open: requests of one recording should come together. Whoever is interrupted does not wait for
-    what they are at, not even when the process ends.
+    A few threads decode them, each with its own decoder, which keeps its current recording open:
+    requests of one recording should be adjacent. If the consumer is interrupted, nobody waits for
+    the threads, not even the process at exit.
     """
     queue: SimpleQueue[_Item | None] = SimpleQueue()
     given = queue, open_decoder
@@ -134,7 +134,7 @@ _Item = tuple[FrameRequest, Future[DecodedFrames]]
 
 
 def _decode_all(queue: SimpleQueue[_Item | None], open_decoder: Callable[[], Decoder]) -> None:
-    """Decode what is in the queue until there is to be no more."""
+    """Decode the requests in the queue until None comes."""
     with closing(open_decoder()) as decode:
         while (item := queue.get()) is not None:
             request, future = item

@@ -1,4 +1,4 @@
-"""Has a generator run in a thread of its own, a few items ahead of whoever reads it."""
+"""Runs a generator in its own thread, a few items ahead of the reader."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ Item = TypeVar("Item")
 
 
 def read_ahead(items: Generator[Item, None, None], most: int) -> Generator[Item, None, None]:
-    """The same `items`, up to `most` of them made before they are asked for.
+    """The same `items`, up to `most` of them generated ahead.
 
-    What making them raises is raised here, in its place. Where reading ends early, `items` is
-    closed by the thread once it has made the next one; nobody waits for that, not even the process
-    when it ends.
+    Errors of the generator are raised here, in order. If reading ends early, the thread closes
+    `items` after its next item; nobody waits for that, not even the process at exit.
     """
     sent: SimpleQueue[tuple[Item] | BaseException | None] = SimpleQueue()
     room = threading.Semaphore(most)

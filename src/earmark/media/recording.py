@@ -1,4 +1,4 @@
-"""A recording, described and not decoded."""
+"""A recording: its description, and methods that read it."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _NOTHING_TO_HEAR = (
 )
 
 _WORTH_A_THREAD = 60.0
-"""Seconds of sound whose decoding is worth a thread of its own."""
+"""Least seconds of sound for which decoding in a separate thread pays."""
 
 _BLOCKS_AHEAD = 2
-"""Of sound, decoded while the last one is listened to. Whole blocks are handed over, not what libav
-gives at a time: two threads that wake each other at every packet take twice the processor."""
+"""Blocks of sound decoded ahead. Whole blocks are handed over, not packets: two threads that wake
+each other at every packet take twice the CPU time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Recording:
     audio_track: int
     """Which of `audio_tracks` is listened to, from 0."""
     access: str
-    """How the sound is reached: `index` (audio packets alone are read) or `demux` (all of it)."""
+    """How sound is read: `index` (only audio packets) or `demux` (the whole file)."""
     access_reason: str
     """Why that way."""
     size_bytes: int
@@ -59,7 +59,7 @@ class Recording:
     """Bytes that describing it took."""
     parts: tuple[Part, ...]
     began: str = ""
-    """When it began, as its container says it, in ISO 8601; empty where it does not."""
+    """Start time from the container, in ISO 8601; empty if it has none."""
 
     @property
     def name(self) -> str:
@@ -68,12 +68,12 @@ class Recording:
 
     @property
     def audio_tracks(self) -> tuple[AudioTrack, ...]:
-        """The audio tracks there are; of chapters, those of the one that has most."""
+        """The audio tracks; of chapters, those of the chapter with the most."""
         return max((part.audio_tracks for part in self.parts), key=len)
 
     @property
     def video(self) -> VideoTrack | None:
-        """What the pictures are; None where there are none."""
+        """The video track; None if there is none."""
         return next((part.video for part in self.parts if part.video), None)
 
     @property
@@ -95,7 +95,8 @@ class Recording:
         """The sound as mono blocks of 30 s that cover `[0, duration)` without a gap.
 
         Channels are mixed equally. Where there is no sound (before it starts, after it ends, in
-        a hole) there are zeros, so what follows is at its time. `NoAudioStream` without a track.
+        gaps) there are zeros, so that later sound keeps its time. Raises `NoAudioStream` without
+        a track.
         """
         if all(part.track(self.audio_track).is_empty for part in self.parts):
             what = "an audio track of zero length" if self.has_audio else "no audio stream"
@@ -112,7 +113,7 @@ class Recording:
     def video_packets(self, *, meter: Meter | None = None) -> VideoPackets:
         """Time and size of every video packet, from the index: no byte of video is read.
 
-        `NoVideoIndex` where the container keeps no such index, or there are no pictures.
+        Raises `NoVideoIndex` if the container has no such index, or there is no video.
         """
         if not self.has_video or not all(part.has_index for part in self.parts):
             why = "keeps no index of its video packets" if self.has_video else "has no pictures"
@@ -127,15 +128,15 @@ class Recording:
     def frames(self, times: Sequence[float], *, stats: FrameStats | None = None) -> list[Frame]:
         """The picture shown at each of `times`, in the order asked; `MediaError` without pictures.
 
-        Decoding goes from the key frame before a time up to it and no further; times that hang on
-        one key frame are decoded once. Before the first picture that is the first, after the
-        last the last.
+        Decoding goes from the key frame before a time up to it and no further; times that share a
+        key frame are decoded in one pass. Times before the first picture give the first, after
+        the last the last.
         """
         with self.frame_reader(stats=stats) as reader:
             return reader.frames(times)
 
     def frame_reader(self, *, stats: FrameStats | None = None) -> FrameReader:
-        """The recording held open, to ask for frames many times over: `with` it."""
+        """A reader that keeps the recording open for many calls; a context manager."""
         self.check_pictures()
         parts = [part for part in self.parts if part.video]
         if not parts:
@@ -143,19 +144,19 @@ class Recording:
         return FrameReader(self.source.name, parts, stats if stats is not None else FrameStats())
 
     def check_pictures(self) -> None:
-        """Raise `MediaError` where there are pictures that nobody can decode."""
+        """Raise `MediaError` if libav cannot decode the video."""
         if any(part.video and part.video.codec == "unknown" for part in self.parts):
             raise MediaError(f"{self.name} has pictures that libav cannot decode; convert it first")
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values that `from_json` understands; where it lies is not among them."""
+        """Plain values for `from_json`, without paths."""
         plain = asdict(self)
         parts = [{**part, "uri": ""} for part in plain["parts"]]
         return {**plain, "source": None, "parts": parts}
 
     @classmethod
     def from_json(cls, plain: dict[str, Any], source: Source) -> Recording:
-        """The recording that was described, as it lies at `source` now."""
+        """The recording from `to_json`, now at `source`."""
         parts = [
             Part(
                 **{

@@ -1,6 +1,6 @@
-"""Describes a recording from its index or its packets, decoding nothing.
+"""Describes a recording from its index or its packets, without decoding.
 
-When a stream begins and ends is told by its packets; its header is not trusted.
+Start and end of a stream come from its packets; the header is not trusted.
 """
 
 from __future__ import annotations
@@ -38,28 +38,28 @@ from earmark.media.source import Source, place_of
 from earmark.media.storage import Meter
 
 _LEAST_BYTES_A_SECOND = {False: 20, True: 60}
-"""Of sound alone, and with pictures: digital silence as FLAC takes 27 at 8 kHz."""
+"""Least data rate without and with video: digital silence as FLAC takes 27 at 8 kHz."""
 
 _LONGEST = 7 * 24 * 3600.0
-"""Seconds of one file; a damaged clock may promise months of nothing."""
+"""Most seconds of one file; damaged timestamps may claim months."""
 
 _FIRST_YEAR = 1980
-"""Of a clock that was set."""
+"""A creation time up to this year means that the clock was not set."""
 
 MOST_OVERHANG = 0.1
-"""Seconds by which sound may overhang the pictures without making the recording longer.
+"""Seconds by which sound may exceed the video without making the recording longer.
 
-Codecs begin with priming and fill up their last packet; that is not time anybody filmed.
+Codecs begin with priming and pad their last packet; that is not recorded time.
 """
 
 _GUESSED_DURATION: int = cast(Any, Flags.generic_index).value
-"""Mark of the formats (MP3 and its like) whose duration is a guess from the bit rate."""
+"""Flag of formats such as MP3, whose duration is estimated from the bit rate."""
 
 _TAIL = 10.0
 """Seconds before the claimed end from which packets are read to find the real one."""
 
 _TOLERANCE = 1e-6
-"""Seconds of arithmetic by which two times that are the same may differ."""
+"""Rounding error in seconds between equal times."""
 
 _HEAD = 60.0
 """Seconds up to which packets are read to find when a stream begins; the header may not know."""
@@ -67,14 +67,14 @@ _HEAD = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """When a stream is shown, in the container's time; as it is, that of one without a packet."""
+    """Start and end of a stream in container time; the default is that of an empty stream."""
 
     start: float = 0.0
     end: float = 0.0
     packets: int | None = None
-    """How many it has, where an index says so."""
+    """Number of packets, if there is an index."""
     missing_packets: int = 0
-    """How many the index names that lie past the end of the file."""
+    """Packets in the index that lie past the end of the file."""
 
 
 MOST_FPS = 1000.0
@@ -90,7 +90,7 @@ def open_recording(source: Source | str | Path, *, audio_track: int = 0) -> Reco
 
     Raises:
         UnreadableFile: missing, empty, cut off or not media.
-        RemoteError: the server stands in the way.
+        RemoteError: the server fails or refuses.
         NoAudioStream: it has audio tracks, but not that one.
     """
     if not isinstance(source, Source):
@@ -129,7 +129,7 @@ def open_recording(source: Source | str | Path, *, audio_track: int = 0) -> Reco
 def _creation_time(reported: str) -> str:
     """The creation time in a file, in ISO 8601 to the second; empty where it cannot be right.
 
-    Cameras whose clock was never set say 1904 or 1970.
+    Cameras whose clock was never set give 1904 or 1970.
     """
     try:
         reported_time = datetime.fromisoformat(reported)
@@ -251,7 +251,7 @@ def _check_track(source: Source, parts: list[Part], track: int) -> None:
 
 
 def measure_extents(file: MediaFile, streams: list[Stream]) -> dict[int, Extent]:
-    """The extent of each stream by its number; a stream without a packet is left out."""
+    """The extent of each stream by its index; streams without packets are left out."""
     if file.tracks.traks:
         extents = {}
         for stream in streams:
@@ -283,7 +283,7 @@ def header_duration(container: InputContainer) -> float:
 def bounds(extents: Collection[Extent], video: Extent | None) -> tuple[float, float]:
     """When a file begins and ends; sound that overhangs the pictures a little does not count.
 
-    `extents` are of all streams, `video` is that of the pictures among them.
+    `extents` are of all streams, `video` is that of the video among them.
     """
     begin = min(extent.start for extent in extents)
     end = max(extent.end for extent in extents)
@@ -295,7 +295,7 @@ def bounds(extents: Collection[Extent], video: Extent | None) -> tuple[float, fl
 
 
 def _by_fragments(file: MediaFile, streams: list[Stream]) -> dict[int, Extent]:
-    """Extents from the index pieces of all fragments; the media of all is skipped."""
+    """Extents from the indexes of all fragments; media data is skipped."""
     for stream in file.container.streams:
         stream.discard = Discard.all
     for _ in demux_packets(file.container):
@@ -309,7 +309,7 @@ def _by_fragments(file: MediaFile, streams: list[Stream]) -> dict[int, Extent]:
 
 
 def _entries_within(stream: Stream, size_bytes: int) -> int:
-    """How many packets of an index lie in the file; those that do not are the last."""
+    """Number of packets of an index that lie within the file; those that do not are the last."""
     entries = stream.index_entries
     count = len(entries)
     while count and entries[count - 1].pos + entries[count - 1].size > size_bytes:
@@ -322,7 +322,7 @@ def _by_entries(stream: Stream, count: int, tick: float) -> Extent:
     entries = stream.index_entries
     first, last = entries[0].timestamp, entries[count - 1].timestamp
     step = last - entries[count - 2].timestamp if count > 1 else 0
-    # Pictures are stored by decode time; they are shown as much later as the first one.
+    # Entries have decode times; all pictures are shown as much later as the first one.
     begin = first if stream.start_time is None else max(first, stream.start_time)
     delay = begin - first if stream.type == "video" else 0
     ends = [last + delay + step, begin + (stream.duration or 0)]
@@ -331,7 +331,7 @@ def _by_entries(stream: Stream, count: int, tick: float) -> Extent:
 
 
 def _by_tail(container: InputContainer, streams: list[Stream]) -> dict[int, Extent]:
-    """Extents from the first and last packets; empty where the end cannot be sought."""
+    """Extents from the first and last packets; empty if seeking to the end fails."""
     if container.duration is None or container.format.flags & _GUESSED_DURATION:
         return {}
     begin = container.start_time or 0
@@ -344,12 +344,12 @@ def _by_tail(container: InputContainer, streams: list[Stream]) -> dict[int, Exte
         extents = {}
     if all(stream.index in extents for stream in streams):
         return extents
-    container.seek(begin)  # One of them ended earlier: only a whole pass tells when.
+    container.seek(begin)  # One stream ended earlier: find out with a whole pass.
     return {}
 
 
 def _begin(container: InputContainer, streams: list[Stream]) -> dict[int, float]:
-    """When the first packet of each stream is shown; reads until each has had one."""
+    """Time of the first packet of each stream; reads until all have one, or for `_HEAD` s."""
     firsts: dict[int, float] = {}
     limit = (container.start_time or 0) / av.time_base + _HEAD
     for packet in demux_packets(container, *streams):
@@ -364,7 +364,7 @@ def _begin(container: InputContainer, streams: list[Stream]) -> dict[int, float]
 def _by_scan(
     container: InputContainer, streams: list[Stream], known: dict[int, float] | None = None
 ) -> dict[int, Extent]:
-    """Extents from the packets between here and the end of the file; some may be `known`."""
+    """Extents from the packets up to the end of the file; `known` are starts found before."""
     firsts = dict(known or {})
     lasts: dict[int, tuple[float, float]] = {}
     for packet in demux_packets(container, *streams):
@@ -394,6 +394,6 @@ def _extent_of(stream: Stream, first: float, last: float, end: float) -> Extent:
 
 
 def _usual_step(stream: Stream) -> float:
-    """Seconds from one picture to the next, for packets that do not say how long they last."""
+    """Seconds between pictures, for packets without a duration; 0 if not known."""
     rate = stream.average_rate if isinstance(stream, VideoStream) else None
     return float(1 / rate) if rate else 0.0

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class AudioTrack:
-    """What one audio track is."""
+    """The description of one audio track."""
 
     codec: str
     sample_rate: int
     channels: int
     language: str | None = None
     start: float = 0.0
-    """When its first packet is heard, in the container's time."""
+    """Start of its first packet, in container time."""
     end: float = 0.0
     """When its last one ends."""
     missing_packets: int = 0
-    """Packets the index names that lie past the end of the file."""
+    """Packets in the index that lie past the end of the file."""
 
     @property
     def is_empty(self) -> bool:
@@ -28,7 +28,7 @@ class AudioTrack:
 
 @dataclass(frozen=True, slots=True)
 class VideoTrack:
-    """What the pictures are."""
+    """The description of a video track."""
 
     codec: str
     width_pixels: int
@@ -36,13 +36,13 @@ class VideoTrack:
     mean_fps: float
     """Pictures a second over the whole recording."""
     rotation: int = 0
-    """Degrees clockwise, 0, 90, 180 or 270, by which an MP4 or MOV asks to be turned."""
+    """Rotation for display in degrees clockwise, 0, 90, 180 or 270; MP4 and MOV only."""
     start: float = 0.0
     """When the first picture is shown, in the container's time."""
     end: float = 0.0
     """When the last one ends."""
     missing_packets: int = 0
-    """Packets the index names that lie past the end of the file."""
+    """Packets in the index that lie past the end of the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +54,20 @@ class Part:
     """When the file begins, on the recording's clock."""
     duration: float
     zero: float
-    """The container's own time of that beginning."""
+    """Container time of that beginning."""
     has_index: bool
     audio_tracks: tuple[AudioTrack, ...]
     video: VideoTrack | None
     size_bytes: int
     version: str = ""
-    """Of its content, as its storage told it."""
+    """Version of its content, from its storage."""
     promised: float = 0.0
-    """Seconds its header says there are, where it says so and no index tells."""
+    """Duration in the header; 0 if there is an index, or the header has none."""
     marks: tuple[float, ...] = ()
-    """Seconds from its beginning at which somebody marked a highlight on the camera, in order."""
+    """Highlights marked on the camera, in seconds from its beginning, in order."""
 
     def track(self, number: int) -> AudioTrack:
-        """One of its audio tracks; an empty one where it has not so many."""
+        """Audio track `number`; an empty one if it does not exist."""
         if number < len(self.audio_tracks):
             return self.audio_tracks[number]
         return AudioTrack("none", 0, 0)
@@ -79,5 +79,5 @@ class Part:
 
     @property
     def shift(self) -> float:
-        """Seconds from the container's clock to the recording's."""
+        """Seconds to add to container time for recording time."""
         return self.start - self.zero

@@ -1,4 +1,4 @@
-"""What is odd about a recording, as far as its description tells."""
+"""Warnings about a recording, from its description."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from earmark.media.source import name_of
 from earmark.media.source_listing import missing_chapters
 
 _LEAST_SILENCE = 0.5
-"""Seconds of missing sound at either end that are worth a word."""
+"""Seconds of missing sound at either end that give a warning."""
 
 _HEADER_TOLERANCE = 2.0
 """Seconds by which a file may end before its header says so: headers are rough."""
@@ -20,7 +20,7 @@ _HEADER_TOLERANCE = 2.0
 def list_warnings(
     recording: Recording, extra: Mapping[Part, Sequence[str]] = MappingProxyType({})
 ) -> list[str]:
-    """What is odd about a recording, a line each, with what else is known of its files."""
+    """Warnings about a recording, a line each; `extra` are further ones of its files."""
     lines, tracks = list[str](), len(recording.audio_tracks)
     if not tracks:
         lines = ["no audio stream: by default windows are chosen by the sizes of its video packets"]
@@ -42,7 +42,7 @@ def list_warnings(
 
 
 def _part_warnings(recording: Recording, part: Part) -> Iterator[str]:
-    """What one file lacks."""
+    """Warnings about one file."""
     missing = sum(track.missing_packets for track in part.audio_tracks)
     missing += part.video.missing_packets if part.video else 0
     length = f"it is taken to last {part.duration:.1f} s; copy the whole file again"

@@ -1,8 +1,8 @@
 """Files on servers: `http(s)://` over HTTP, `s3://` and all else by whatever fsspec knows.
 
-Every method is one attempt, which raises what the library raises. `FileNotFoundError` and
-`PermissionError` say that another would change nothing. Ranges are those of the file that the facts
-were read of; of another they raise `UnreadableFile`.
+Every method is one attempt and raises the library's errors. After `FileNotFoundError` and
+`PermissionError` a retry would not help. Reading ranges raises `UnreadableFile` if the file changed
+since `read_info`.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ _IN_FLIGHT = 8
 """Range requests made at a time."""
 
 _TIMEOUT = httpx.Timeout(30.0, connect=10.0, pool=None)
-"""Seconds without a word from the server."""
+"""Seconds without data from the server."""
 
 _DEADLINE = 30.0
-"""Seconds for a whole answer, and more for a long one:"""
+"""Seconds for a whole response, plus the time for its bytes at this rate:"""
 _LEAST_BYTES_A_SECOND = 1 << 16
-"""What a line must carry of it."""
+"""Least data rate."""
 
 _REFUSALS = frozenset([400, 401, 403, 405, 410, 451])
-"""Answers that another attempt will not change; 404 is the other one."""
+"""Statuses for which a retry does not help, besides 404."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
-    """What a server says about a file."""
+    """What a server reports about a file."""
 
     size_bytes: int | None
     tag: str | None
-    """Another one where the content is another."""
+    """Differs if the content differs."""
     changed: object
-    """When it changed last, in the server's words."""
+    """Time of the last change, as the server gives it."""
     is_folder: bool = False
 
     @property
     def version(self) -> str:
-        """Another one where size, tag or, where there is no tag, time of change is another."""
+        """Size and tag, or time of change if there is no tag."""
         return f"{self.size_bytes}:{self.tag or self.changed}"
 
 
@@ -66,14 +66,14 @@ class HttpFile:
         self._client = HttpClient(follows_redirects=True, connections=_IN_FLIGHT)
 
     def read_info(self) -> FileInfo:
-        """What the server says about the file, from an answer with its first byte alone."""
+        """The file's size and version, from a request for its first byte."""
         response, body = self._start(range(1), 1).result()
         self._meter.count(body)
         self._info = _info_of(response)
         return self._info
 
     def read_ranges(self, ranges: Sequence[range]) -> list[bytes | BaseException]:
-        """What came for each range, or why nothing did."""
+        """The bytes of each range, or the error."""
         replies = [self._start(wanted, len(wanted)) for wanted in ranges]
         return [reply.exception() or self._meter.count(reply.result()[1]) for reply in replies]
 
@@ -99,7 +99,7 @@ class HttpFile:
         )
 
     def _has_body(self, response: httpx.Response, wanted: range | None) -> bool:
-        """Make sure of an answer, and of the part that was asked for instead of the whole file."""
+        """Check the response; whether it has a body to read."""
         if wanted is not None and _size_of(response) == 0:
             return False  # no part can be had of an empty file
         status, said = response.status_code, f"{response.status_code} {response.reason_phrase}"
@@ -130,7 +130,7 @@ def _info_of(response: httpx.Response) -> FileInfo:
 
 
 def _size_of(response: httpx.Response) -> int | None:
-    """Bytes of the whole file, where the answer says so; none can be had of an empty one."""
+    """Bytes of the whole file; None if the response does not say."""
     if response.status_code == httpx.codes.OK:
         return 0 if response.headers.get("Content-Length") == "0" else None
     total = response.headers.get("Content-Range", "").rpartition("/")[2]
@@ -138,7 +138,7 @@ def _size_of(response: httpx.Response) -> int | None:
 
 
 class FsspecFile:
-    """A file in a store that fsspec knows; every method is one attempt."""
+    """A file in a store that fsspec supports; every method is one attempt."""
 
     def __init__(self, uri: str, meter: Meter) -> None:
         self._files, self._path = connect(uri)
@@ -146,7 +146,7 @@ class FsspecFile:
         self._version = ""
 
     def read_info(self) -> FileInfo:
-        """What the store says about the file before any of it is read."""
+        """The file's size and version, before any of it is read."""
         self._files.invalidate_cache()
         info = self._files.info(self._path)
         found = FileInfo(
@@ -159,7 +159,7 @@ class FsspecFile:
         return found
 
     def read_ranges(self, ranges: Sequence[range]) -> list[bytes | BaseException]:
-        """What came for each range, or why nothing did."""
+        """The bytes of each range, or the error."""
         answers: list[bytes | BaseException] = self._files.cat_ranges(
             [self._path] * len(ranges),
             [wanted.start for wanted in ranges],

@@ -13,7 +13,7 @@ from earmark.media.source import place_of
 from earmark.media.storage import Meter
 
 _BLOCK_BYTES = 1 << 16
-"""The least that is fetched at a time by single reads; the first block also tells files apart."""
+"""Least bytes fetched by a single read; the first block is also used for the key."""
 
 BACKOFF = (0.2, 0.6, 1.8)
 """Seconds before each retry; after the last the failure is reported."""
@@ -33,7 +33,7 @@ def read_whole(uri: str, limit_bytes: int) -> bytes:
 
 
 def explain_listing(uri: str, error: Exception) -> MediaError:
-    """What a store said that would not be listed or give a list, in one line."""
+    """The error to raise if a store cannot be listed, or a list not be read."""
     place = place_of(uri)
     reason = summarise(error)
     if isinstance(error, PermissionError):
@@ -52,8 +52,7 @@ class RemoteStorage:
     spare_bytes = 1 << 14
     """Bytes worth reading to save a request.
 
-    What a line of 50 Mbit/s carries in the 20 ms that a request takes to travel, shared by the
-    requests that travel together.
+    The bytes that 50 Mbit/s carry in the 20 ms of a round trip, divided by the requests in flight.
     """
 
     def __init__(self, uri: str, meter: Meter) -> None:
@@ -97,7 +96,7 @@ class RemoteStorage:
         return self._fetch([range(r.start, min(r.stop, self.size_bytes)) for r in ranges])
 
     def hold(self, stretch: range) -> None:
-        """Fetch a stretch in one request; it is held until another is read."""
+        """Fetch a byte range in one request; it is kept until another is read."""
         self.read(stretch.start, stretch.stop)
 
     def key(self) -> str:
@@ -106,7 +105,7 @@ class RemoteStorage:
         return hashlib.sha256(f"{self.version}:".encode() + head).hexdigest()
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._file.close()
 
     def _fetch_block(self, start: int, end: int = 0) -> bytes:
@@ -114,9 +113,9 @@ class RemoteStorage:
         return self._fetch([range(start, end)])[0]
 
     def _fetch(self, ranges: list[range]) -> list[bytes]:
-        """The bytes of each range; those that fail or come short are asked for again.
+        """The bytes of each range; those that fail or are incomplete are requested again.
 
-        As long as something new comes in, the backoff begins anew.
+        The backoff restarts whenever a range has arrived.
         """
         found: dict[int, bytes] = {}
 
@@ -164,6 +163,6 @@ class RemoteStorage:
 
 
 def _is_final(error: BaseException) -> bool:
-    """Whether a retry would not change it."""
+    """Whether a retry would not help."""
     unknown = type(error).__name__ == "NoCredentialsError"  # of a library we do not import
     return unknown or isinstance(error, FileNotFoundError | PermissionError)

@@ -11,7 +11,7 @@ from earmark.media.source import Source
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One of several equal parts of an archive, the same on every machine.
+    """One of several parts of an archive, the same on every machine.
 
     >>> Shard.parse("3/16")
     Shard(number=3, of=16)

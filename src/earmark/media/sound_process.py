@@ -1,10 +1,10 @@
-"""Decodes a long recording in a process of its own, so that listening has a core for itself.
+"""Decodes the sound of a long recording in a separate process, so that listening has its own core.
 
     the other process                         │ this one
     read ──▶ decode ──▶ pieces of runs ──▶ shared memory ──▶ resample ──▶ features ──▶ scores
 
-Threads of one process would wait for each other: libav is called for ten microseconds at a time,
-and the interpreter's lock is taken again after each. What is decoded is the same to the last bit.
+Threads of one process would wait for each other: each call of libav takes ten microseconds, and the
+interpreter's lock is taken again after each. The decoded sound is identical bit by bit.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from earmark.media.source import is_remote, place_of
 from earmark.media.storage import Meter
 
 WORTH_A_PROCESS = 1500.0
-"""Seconds of sound whose decoding is worth the start of a process."""
+"""Least seconds of sound for which starting a process pays."""
 
 _SLOTS, _SLOT_BYTES = 48, 288 << 10
-"""Of the shared memory, 14 MB: as much as is decoded ahead. A slot holds a piece of stereo."""
+"""Slots of the shared memory, 14 MB: the sound decoded ahead. A slot holds a stereo piece."""
 
 
 def is_worth_a_process(parts: Sequence[Part]) -> bool:
-    """Whether the sound of a recording is better decoded in a process of its own.
+    """Whether the sound of a recording is decoded faster in a separate process.
 
-    Not where a batch has a process on every core already, nor over a network, which is waited for.
+    Not in a batch, which has a process on every core already, nor over a network, which is slower.
     """
     return (
         parts[-1].end >= WORTH_A_PROCESS
@@ -50,9 +50,9 @@ def is_worth_a_process(parts: Sequence[Part]) -> bool:
 def decode_in_process(
     parts: Sequence[Part], track: int, meter: Meter
 ) -> Generator[RunPiece, None, None]:
-    """What `decode_runs` gives, and raises, decoded in another process, which is started at once.
+    """The same pieces and errors as `decode_runs`, from another process, which starts at once.
 
-    `BackendError` where that process was lost.
+    Raises `BackendError` if that process is lost.
     """
     pieces = _decode_in_process(parts, track, meter)
     next(pieces)
@@ -62,7 +62,7 @@ def decode_in_process(
 def _decode_in_process(
     parts: Sequence[Part], track: int, meter: Meter
 ) -> Generator[Any, None, None]:
-    """Nothing at first, once the process is started: from here on, whoever closes this ends it."""
+    """First yields None once the process is started, then the pieces; closing this kills it."""
     ours, theirs = Pipe()
     memory = RawArray("B", _SLOTS * _SLOT_BYTES)
     process = start_process(_decoder_main, theirs, memory, tuple(parts), track, meter)
@@ -83,12 +83,12 @@ def _decode_in_process(
 
 
 _MessageHeader = tuple[int, float | None, str, str, int, int, Meter]
-"""What is sent of a piece beside its samples: its part and when it begins, the kind, layout, number
-and rate of the samples, and what has been counted so far."""
+"""Sent for a piece besides its samples: its part and start, the format, layout, number and rate of
+the samples, and the meter so far."""
 
 
 def _slots(memory: Any) -> Iterator[memoryview]:
-    """The slots of the shared memory in turn, for ever; both processes go through them alike."""
+    """The slots of the shared memory, in an endless cycle; both processes use the same order."""
     shared = memoryview(memory).cast("B")
     for number in itertools.count():
         first = number % _SLOTS * _SLOT_BYTES
@@ -96,7 +96,7 @@ def _slots(memory: Any) -> Iterator[memoryview]:
 
 
 def _receive(connection: Connection[Any, Any], memory: Any, meter: Meter) -> Iterator[RunPiece]:
-    """The pieces as they come; says after each that its slot is free again."""
+    """The pieces as they arrive; after each, tells the sender that its slot is free."""
     slots = _slots(memory)
     while isinstance(message := connection.recv(), tuple):
         part, begins, kind, layout, samples, sample_rate, counted = message
@@ -117,7 +117,7 @@ def _receive(connection: Connection[Any, Any], memory: Any, meter: Meter) -> Ite
 def _decoder_main(
     connection: Connection[Any, Any], memory: Any, parts: Sequence[Part], track: int, meter: Meter
 ) -> None:
-    """The life of the other process."""
+    """The main function of the decoding process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that listens
     with suppress(EOFError, ConnectionError):  # nobody listens any more
         try:
@@ -134,14 +134,14 @@ def _decoder_main(
             connection.send(error)
         except Exception as error:  # noqa: BLE001 - raised again where it is listened to
             connection.send(internal_error(place_of(parts[0].uri), error))
-        while True:  # what was sent is gone once either end is closed
+        while True:  # keep the pipe open until the reader has received everything
             connection.recv_bytes()
 
 
 def _messages(
     parts: Sequence[Part], track: int, meter: Meter
 ) -> Iterator[tuple[_MessageHeader, list[memoryview]]]:
-    """What is sent, each with its samples: so many as fit into a slot."""
+    """The messages, each with as many samples as fit into a slot."""
     for piece in decode_runs(parts, track, meter):
         frame = piece.frame
         planes = [memoryview(plane) for plane in frame.planes]

@@ -1,4 +1,4 @@
-"""Where recordings lie, by path or address, and what to call them."""
+"""Paths and URLs of recordings, and their names in messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _REMOTE = re.compile(r"^[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where one recording lies: one file or address, or its chapters in order.
+    """The location of one recording: a path or URL, or those of its chapters in order.
 
     >>> Source(("a/GX010042.MP4", "a/GX020042.MP4")).name
     'a/GX010042.MP4 and 1 more'
@@ -22,9 +22,9 @@ class Source:
 
     uris: tuple[str, ...]
     id: str = ""
-    """What a manifest calls it; empty where none does."""
+    """Its id in a manifest; empty without one."""
     weight: float = 1.0
-    """What an action in it is worth beside those in others, where recordings share a budget."""
+    """Relative value of an action in it, if recordings share a budget."""
 
     def __post_init__(self) -> None:
         if not self.uris:
@@ -35,7 +35,7 @@ class Source:
 
     @property
     def name(self) -> str:
-        """What to call it in a message: its id, or where the first file is and how many follow."""
+        """Its name in messages: its id, or its first file and how many follow."""
         if self.id:
             return self.id
         first = place_of(self.uris[0])
@@ -43,12 +43,12 @@ class Source:
 
     @property
     def path(self) -> str:
-        """Where its first file lies, as that may be kept and shown: see `paths`."""
+        """The first of `paths`."""
         return redact_url(self.uris[0]) if is_remote(self.uris[0]) else self.uris[0]
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Its files and addresses, without what is secret in them."""
+        """Its paths and URLs without secrets, fit to be stored and shown."""
         return tuple(redact_url(uri) if is_remote(uri) else uri for uri in self.uris)
 
 
@@ -62,12 +62,12 @@ def is_remote(uri: str) -> bool:
 
 
 def is_web(uri: str) -> bool:
-    """Whether `uri` is an address of the web: one that has no folders to list."""
+    """Whether `uri` is an HTTP address, which has no folders to list."""
     return uri.lower().startswith(("http://", "https://"))
 
 
 def place_of(uri: str) -> str:
-    """Which file a message is about: a path as it was given, an address without its secrets.
+    """The path or URL for a message: a path as given, a URL without its secrets.
 
     >>> place_of("cam/a.mp4"), place_of("https://me:key@host/a.mp4")
     ('cam/a.mp4', 'https://host/a.mp4?***')
@@ -89,21 +89,21 @@ def name_of(uri: str) -> str:
 
 
 def suffix_of(uri: str) -> str:
-    """The ending of its name, in lower case, with the dot; empty where there is none."""
+    """The suffix of its name, in lower case, with the dot; empty if there is none."""
     path = unquote(urlsplit(uri).path) if is_remote(uri) else uri
     return PurePosixPath(path).suffix.lower()
 
 
 def absolute_path(path: str) -> str:
-    """A local path from the root, whatever folder a later command starts in; a URL as it is."""
+    """A local path made absolute; a URL unchanged."""
     return path if is_remote(path) else str(Path(path).absolute())
 
 
 def stored_path(path: str) -> str:
-    """The same as it is kept: as text, and without what is secret in a URL."""
+    """The absolute path as it is stored: valid text, without secrets in a URL."""
     return storable_text(redact_url(absolute_path(path)))
 
 
 def storable_text(words: str) -> str:
-    """The words as text a database can hold: half of a surrogate pair becomes a question mark."""
+    """Text that a database can store: lone surrogates become question marks."""
     return words.encode("utf-8", "replace").decode()

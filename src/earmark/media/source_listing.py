@@ -1,12 +1,12 @@
-"""Finds recordings: folders, globs, prefixes, lists and addresses in, a Source a recording out.
+"""Finds recordings in folders, globs, prefixes, lists and URLs: one Source per recording.
 
-What action cameras call their files says which are chapters of one recording, which are copies:
+The file names of action cameras tell chapters of one recording and small copies:
 
     GX010042.MP4  GX020042.MP4      chapters 1 and 2 of recording 42
     GL010042.LRV  GL020042.LRV      small copies of them, for a telephone
     GX010042.THM                    a still, for a list
 
-Only names are read. A camera whose names do not tell (DJI's) has a recording a file.
+Only names are read. If names do not tell (DJI), each file is a recording.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SUFFIXES = (
     ".mts .mxf .oga .ogg .ogv .opus .ts .vob .wav .webm .wma .wmv"
 )
 SUFFIXES = frozenset(_SUFFIXES.split())
-"""File names with these endings are taken from a folder; a file named outright may have any."""
+"""Suffixes of files taken from a folder; a file named explicitly may have any."""
 
 
 # GoPro HERO6 and later: GX010042 is chapter 1 of recording 42 (GH, GX by codec, GL a small copy).
@@ -41,13 +41,13 @@ _INSTA360 = re.compile(
 )
 
 _COPY_SUFFIXES = ("lrv", "lrf", "thm")
-"""Endings of small copies (GoPro, Insta360; DJI) and of stills."""
+"""Suffixes of small copies (GoPro, Insta360; DJI) and of stills."""
 _COPY = re.compile(r"^(?:GL\d{6}|LRV_\d{8}_.*)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class _CameraFile:
-    """What the name of a file says of it."""
+    """What the name of a camera file tells."""
 
     recording: tuple[str, ...]
     """The same for all chapters of a recording."""
@@ -65,12 +65,11 @@ def find(
     """The recordings at `paths`, in the order given, each once.
 
     A folder gives the media files beneath it in name order, and so does a prefix such as
-    `s3://bucket/cams/`; a glob, what it matches; a list of addresses or a manifest, what it names,
-    see `manifest`; an address, itself; a Source, itself. Chapter files of one action-camera
-    recording in one folder are one Source; the small copies beside them are none, and
-    `on_copies` hears of them. A path with nothing there still gives a Source: opening it says
-    what is wrong, so one bad path does not stop a batch. A `MediaError` says which list cannot be
-    read, or which file is named twice.
+    `s3://bucket/cams/`; a glob gives its matches, a list or manifest the recordings it names (see
+    `manifest`), a URL or Source itself. Chapter files of one action-camera recording in one folder
+    are one Source; small copies beside them are left out and passed to `on_copies`. A path that
+    does not exist still gives a Source: opening it says what is wrong, so that one bad path does
+    not stop a batch. Raises `MediaError` if a list cannot be read, or a file is named twice.
     """
     entries = [entry for path in paths for entry in _expand(path)]
     named = _files_of(dict.fromkeys(entry for entry in entries if isinstance(entry, Source)))
@@ -89,7 +88,7 @@ def find(
 
 
 def _files_of(sources: Iterable[Source]) -> set[str]:
-    """The files of all `sources`; raises where two of them have one id, or one file."""
+    """The files of all `sources`; raises if two of them share an id or a file."""
     ids: set[str] = set()
     files: set[str] = set()
     for source in sources:
@@ -105,7 +104,7 @@ def _files_of(sources: Iterable[Source]) -> set[str]:
 
 
 def _ambiguous_paths(sources: Sequence[Source]) -> UnreadableFile:
-    """What to say where two have one redacted address, by which a run knows its recordings."""
+    """The error if two have the same redacted URL, which identifies recordings in a run."""
     ((path, _), *_) = Counter(source.path for source in sources).most_common(1)
     return UnreadableFile(
         f"two recordings are {path} once what is secret in their addresses is "
@@ -135,7 +134,7 @@ def _expand(path: str | Path | Source) -> Iterable[str | Source]:
 def _list_folder(folder: str) -> list[str]:
     """The media files beneath a folder by name, and folders there that may not be read.
 
-    Opening one of these says so, as it does of a link that leads nowhere: nothing is passed over.
+    Opening such a folder, or a broken link, reports the error, so that nothing is skipped.
     """
     unreadable: list[str] = []
     files = [
@@ -169,14 +168,14 @@ def _list_prefix(uri: str) -> list[str]:
 
 
 def _real_path(uri: str) -> str:
-    """Which file it is, whatever names it has: links lead to it, and `./a` is `a`."""
+    """The path of the file with links and `./` resolved; a URL unchanged."""
     return uri if is_remote(uri) else os.path.realpath(uri)
 
 
 def join_chapters(uris: Iterable[str]) -> tuple[list[Source], list[str]]:
-    """The recordings these files are, chapters in order, and the files that are small copies.
+    """The recordings of these files, chapters in order, and the files that are small copies.
 
-    A copy whose full file is not here is a recording: it may be all that is left of one.
+    A copy without its full file is a recording: it may be all that is left.
 
     >>> join_chapters(["GX010042.MP4", "GL010042.LRV"])[1]
     ['GL010042.LRV']
@@ -193,7 +192,7 @@ def join_chapters(uris: Iterable[str]) -> tuple[list[Source], list[str]]:
 
 
 def missing_chapters(uris: Sequence[str]) -> list[int]:
-    """The numbers of chapters before the last that are not among the files of a recording.
+    """The numbers of missing chapters before the last one of a recording.
 
     >>> missing_chapters(["GX020042.MP4", "GX040042.MP4"]), missing_chapters(["GP010042.MP4"])
     ([1, 3], [0])

@@ -1,4 +1,4 @@
-"""Bytes of a recording, wherever it lies, counted as they are read."""
+"""Random access to the bytes of a recording's file; all reads are counted."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from earmark.errors import UnreadableFile
 from earmark.media.source import place_of
 
 _SAMPLE_BYTES = 4096
-"""Read at either end of a local file for its content key: enough to tell headers apart."""
+"""Bytes hashed at either end of a local file for its content key."""
 
 _MOST_HELD_BYTES = 1 << 20
-"""Of a local file: the index of an hour; of a longer one each piece is worth a read."""
+"""Most bytes kept of a local file: the index of an hour; a larger one is read piece by piece."""
 
 
 @dataclass(slots=True)
 class Meter:
-    """Counts what reading a recording cost."""
+    """Counts bytes read and problems met."""
 
     bytes_read: int = 0
     """Bytes asked of the disk or the server, the index included."""
     access: str = ""
-    """How the sound was reached: `index`, or `demux` where any chapter needs it."""
+    """How sound was read: `index`, or `demux` if any chapter needs it."""
     damaged_packets: int = 0
-    """Packets the decoder refused; their time is silence."""
+    """Packets the decoder refused; they become silence."""
     overlap: float = 0.0
-    """Seconds of sound left out because their time had been heard already."""
+    """Seconds of sound dropped because they overlap earlier sound."""
     missing: float = 0.0
-    """Seconds of silence in holes of the sound, damaged packets included."""
+    """Seconds of silence in gaps of the sound, damaged packets included."""
 
     def count(self, data: bytes) -> bytes:
         """`data` itself, after counting its bytes."""
@@ -47,24 +47,24 @@ class Meter:
 
 
 class Storage(Protocol):
-    """One file that can be read at any position; a stretch of it is the `range` of its bytes.
+    """One file that can be read at any position; byte ranges are `range` objects.
 
-    `read` and `read_all` return what was asked for, or less only where the file ends; whatever
-    else goes wrong is raised as a MediaError naming the file. `hold` says that a stretch will be
-    read in many small pieces next, so that it is better read at once.
+    `read` and `read_all` return the bytes asked for, fewer only at the end of the file; any other
+    problem is a `MediaError` that names the file. `hold` announces many small reads in a range, so
+    that it may be read at once.
     """
 
     uri: str
     size_bytes: int
     version: str
-    """Another one where the content is another, as far as can be told without reading it.
+    """Differs if the content differs, as far as known without reading it.
 
-    A read of a file whose version is no longer this one fails.
+    Reading fails once the file has another version.
     """
     read_ahead_bytes: int
-    """Worth reading at a time where reads follow one another."""
+    """Bytes to read at a time in sequential reads."""
     spare_bytes: int
-    """Worth reading to save a read."""
+    """Bytes worth reading to save a read."""
 
     def read(self, start: int, end: int) -> bytes: ...  # noqa: D102
     def read_all(self, ranges: Sequence[range]) -> list[bytes]: ...  # noqa: D102
@@ -74,7 +74,7 @@ class Storage(Protocol):
 
 
 def file_changed(uri: str) -> UnreadableFile:
-    """What to say of a file that is no longer the one that was opened."""
+    """The error for a file that changed after it was opened."""
     return UnreadableFile(
         f"{place_of(uri)} changed while it was in use; run again once nothing writes to it"
     )
@@ -135,18 +135,18 @@ class LocalStorage:
         return found
 
     def hold(self, stretch: range) -> None:
-        """Keep a stretch, unless it is large, for the small reads that follow."""
+        """Keep a byte range, unless it is large, for the small reads that follow."""
         if len(stretch) <= _MOST_HELD_BYTES:
             self._held_start, self._held = stretch.start, self.read(stretch.start, stretch.stop)
 
     def key(self) -> str:
-        """A hash of size, time of change and both ends; the name plays no part."""
+        """A hash of size, time of change and both ends, independent of the name."""
         head = self.read(0, _SAMPLE_BYTES)
         tail = self.read(max(0, self.size_bytes - _SAMPLE_BYTES), self.size_bytes)
         return hashlib.sha256(f"{self.version}:".encode() + head + tail).hexdigest()
 
     def close(self) -> None:
-        """Let go of the file; closing twice does nothing."""
+        """Close the file; closing twice does nothing."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

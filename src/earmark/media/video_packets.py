@@ -35,13 +35,13 @@ class VideoPackets:
 
 
 def read_video_packets(parts: Sequence[Part], meter: Meter) -> VideoPackets:
-    """The video packets of files that all have an index, one of them pictures."""
+    """The video packets of files that all have an index, at least one with video."""
     files = [_columns(part, meter) for part in parts if part.video]
     return VideoPackets(*map(np.concatenate, zip(*files, strict=True)))
 
 
 def _columns(part: Part, meter: Meter) -> tuple[NDArray[Any], ...]:
-    """Times, sizes and which are keys, of the video packets of one file as they are shown."""
+    """Times, sizes and key flags of the video packets of one file, in presentation order."""
     with open_media(part.uri, meter, version=part.version, index_only=True) as file:
         stream = find_video_stream(file.container)
         if stream is None:

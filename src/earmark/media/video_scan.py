@@ -1,7 +1,7 @@
-"""Decodes every picture of a recording in turn, small and grey: the dear way to see motion.
+"""Decodes every picture of a recording, small and grey: the costly way to measure motion.
 
-Nothing else in earmark decodes what it does not show. This is here for the comparison: a visual
-frontline has to watch it all before it can say what is worth watching.
+Nothing else in earmark decodes pictures that it does not show. This is for comparison: a visual
+frontline must decode everything before it can choose.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from earmark.media.recording_part import Part
 from earmark.media.storage import Meter
 
 _LEAST_GAP = 0.03
-"""Seconds between pictures: all of 30 a second are given, and every other one of 50 or 60."""
+"""Least seconds between pictures: all of 30 a second are returned, half of 50 or 60."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,8 +45,8 @@ def scan_video(
 ) -> Iterator[GreyFrame]:
     """The pictures of `recording` in the order they are shown; every one of them is decoded.
 
-    They are `width_pixels` wide, or as wide as they are, and keep their shape. What follows the
-    last one given too closely is passed over. `MediaError` where none can be decoded.
+    They are at most `width_pixels` wide and keep their aspect ratio. Pictures less than
+    `_LEAST_GAP` after the previous one are skipped. Raises `MediaError` if none can be decoded.
     """
     video = recording.video
     if video is None:
