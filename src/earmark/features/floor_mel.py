@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from earmark.features.encoder import SoundEncoder
-from earmark.features.spectrum import POWER_FLOOR, mel_weights, power_spectra, serial_matmul
+from earmark.features.spectrum import EPSILON, mel_weights, power_spectra, serial_matmul
 from earmark.media import Sound
 from earmark.timeline import CLOCK_RATE, HOP, FloatArray, Track
 
@@ -48,7 +48,9 @@ class FloorMel(SoundEncoder):
         floor = NoiseFloor(self.rise * HOP)
         past = RunningMoments(self.memory, self.bands)
         for power, first in power_spectra(sound):
-            fine = np.log(serial_matmul(power.mean(axis=1), weights) + POWER_FLOOR)  # (steps, FINE)
+            fine = np.log(
+                serial_matmul(power.mean(axis=1), weights) + EPSILON
+            )  # (steps, FINE_BANDS)
             levels = fine.reshape(len(fine), self.bands, -1).mean(axis=2)
             rows = [levels - floor.advance(levels), past.normalise(levels, self.least_spread)]
             values = np.concatenate(rows, axis=1).astype(np.float32)

@@ -8,13 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from earmark.features.encoder import SoundEncoder
-from earmark.features.spectrum import (
-    POWER_FLOOR,
-    SPECTRA,
-    mel_weights,
-    power_spectra,
-    serial_matmul,
-)
+from earmark.features.spectrum import EPSILON, SPECTRA, mel_weights, power_spectra, serial_matmul
 from earmark.media import Sound
 from earmark.timeline import CLOCK_RATE, Track
 
@@ -32,7 +26,7 @@ class Flux(SoundEncoder):
         """The spectral flux of `sound`; 0 in the first 10 ms."""
         weights, before = mel_weights(self.bands), None
         for power, first in power_spectra(sound):
-            levels = np.log(serial_matmul(power.reshape(-1, len(weights)), weights) + POWER_FLOOR)
+            levels = np.log(serial_matmul(power.reshape(-1, len(weights)), weights) + EPSILON)
             start = levels[:1] if before is None else before
             rises = np.diff(levels, axis=0, prepend=start).clip(0).mean(axis=1)
             before = levels[-1:]

@@ -9,7 +9,7 @@ import numpy as np
 
 from earmark.features.encoder import SoundEncoder
 from earmark.features.floor_mel import RunningMoments
-from earmark.features.spectrum import POWER_FLOOR, mel_weights, power_spectra, serial_matmul
+from earmark.features.spectrum import EPSILON, mel_weights, power_spectra, serial_matmul
 from earmark.media import Sound
 from earmark.timeline import CLOCK_RATE, Track
 
@@ -39,8 +39,6 @@ class LogMel(SoundEncoder):
         weights = mel_weights(self.bands)
         past = RunningMoments(self.memory, self.bands)
         for power, first in power_spectra(sound):
-            levels = np.log(
-                serial_matmul(power.mean(axis=1), weights) + POWER_FLOOR
-            )  # (steps, bands)
+            levels = np.log(serial_matmul(power.mean(axis=1), weights) + EPSILON)  # (steps, bands)
             rows = past.normalise(levels, self.least_spread).astype(np.float32)
             yield Track(rows, start=first / CLOCK_RATE)

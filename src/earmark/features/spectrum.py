@@ -26,7 +26,7 @@ SMALL_PRODUCT = 1 << 19
 MAX_COLUMNS = 128
 """Columns of such a product at most."""
 
-POWER_FLOOR = 1e-8
+EPSILON = 1e-8
 """Power added before the logarithm: -80 dB, where a full-scale tone has its mean square, 0.5."""
 
 SILENCE_DB = -100.0
@@ -43,7 +43,7 @@ def power_spectra(sound: Iterable[Sound]) -> Iterator[tuple[FloatArray, int]]:
     hop = STEP // SPECTRA
     margin = (WINDOW - hop) // 2
     taper = np.hanning(WINDOW + 1)[:-1]
-    taper = (taper / np.sqrt((taper**2).sum() * WINDOW / 2)).astype(np.float32)  # see QUIET
+    taper = (taper / np.sqrt((taper**2).sum() * WINDOW / 2)).astype(np.float32)  # see EPSILON
     for piece in cut_cells(sound, before=margin, after=margin):
         rows = np.lib.stride_tricks.sliding_window_view(piece.samples, WINDOW)[::hop]
         rows = rows[: piece.steps * SPECTRA]

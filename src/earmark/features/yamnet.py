@@ -170,7 +170,7 @@ class _QuantizedNetwork:
         self._window, self._bands, self._least, weights, biases = map(
             self._interpreter.get_tensor, (WINDOW, BANDS, LEAST_POWER, WEIGHTS, BIASES)
         )
-        self._bands = np.ascontiguousarray(self._bands.T)  # (SIZE // 2 + 1, 64): half the time
+        self._bands = np.ascontiguousarray(self._bands.T)  # (FFT_SIZE // 2 + 1, 64): half the time
         self._level, self._offset = details[SPECTRA]["quantization"]
         self._scale, self._zero = details[EMBEDDING]["quantization"]
         self._weights = weights.T.astype(float)  # (WIDTH, CLASSES)
