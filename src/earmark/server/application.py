@@ -43,14 +43,14 @@ pages = APIRouter(include_in_schema=False)
 def play(request: Request, served: Served, recording: str, part: int) -> Response:
     """A byte range of a recording's file."""
     with served.open() as run:
-        files_of_recording = find_recording(run, recording).files
+        files = find_recording(run, recording).files
         hidden = served.hidden(run)
     if hidden:
         raise LedgerError(hidden)
-    if not 0 <= part < len(files_of_recording) or why_unplayable(files_of_recording[part][0]):
+    if not 0 <= part < len(files) or why_unplayable(files[part][0]):
         raise UnknownRecording("there is no such file to play")
     is_head = request.method == "HEAD"
-    reply = read_range(files_of_recording[part][0], request.headers.get("range"), is_head=is_head)
+    reply = read_range(files[part][0], request.headers.get("range"), is_head=is_head)
     return StreamingResponse(
         reply.chunks, status_code=reply.status, headers=reply.headers, media_type=None
     )
