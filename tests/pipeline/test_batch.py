@@ -86,6 +86,15 @@ def test_the_question_is_the_one_a_server_would_be_asked(tmp_path):
     assert preview([video], run=folder, captioner=mail, **choices).calls == 0
 
 
+def test_a_batch_is_written_where_no_server_is_reached(tmp_path):
+    video = make_video(tmp_path / "shift.mp4", duration=48.0, clicks=[9.0, 25.0])
+    ask = {"server": "http://127.0.0.1:1/v1", "model": "mail", "engine": "batch"}
+    choices = {"budget": "2", "frontline": "flux", "sounds": False, "pictures": False}
+    path = tmp_path / "requests.jsonl"
+    caption([video], run=tmp_path / "run", batch=path, **ask, **choices)
+    assert len(path.read_text(encoding="utf-8").splitlines()) == 2
+
+
 @pytest.mark.parametrize("way", ["export", "engine"])
 def test_what_is_seen_in_the_frames_is_in_the_prompt_and_in_the_run(way, tmp_path, monkeypatch):
     def wanted_look(wanted=None, store=None):

@@ -61,7 +61,8 @@ def caption(
     plan = resume(make_plan(paths, plan, **choices), run, retry_failed=retry_failed)
     now = progress or Progress()
     captioner = plan.open_captioner(api_key=api_key)
-    captioner.check()
+    if plan.backend.batch is None:  # a batch file is written here and sent by somebody else
+        captioner.check()
     now.has_model = captioner.model != TAGS_MODEL
     speech, sounds = plan.speech_plan, plan.listening.beside
     listener = speech.open_listener(plan.store, api_key=api_key) if speech.speech else None
