@@ -6,17 +6,19 @@ DATA holds `resound/`, `shift/` and `epic/`; RUNS is where gates and features ar
 parts of participants two train the heads, of their dense recordings alone and of dense and sparse
 ones. Of the third five people teach, and the sparse recordings of the others are judged, in turn:
 the dense gate as it is, adapted to answers about 15 % of the windows of the five's sparse
-recordings, and the gate that has met sparse marks. Composites, not kitchen audio.
+recordings, and the gate that has met sparse marks. All these windows are picks of a run, or a
+quarter of them draws of its audit. Composites, not kitchen audio.
 """
 
 from __future__ import annotations
 
 import argparse
+from itertools import product
 from pathlib import Path
 
 import composites
 import numpy as np
-from adaptation_bench import BUDGETS, TaughtTurn, TurnResult, play_turn
+from adaptation_bench import BUDGETS, DRAWN, TaughtTurn, TurnResult, play_turn
 from make_default_gate import gather_all, held_out
 
 from earmark.evaluation.simulated_answers import AnswerSimulator
@@ -40,13 +42,14 @@ def main() -> None:
     material = gather_all(options.data, options.runs)
     gates = {kind: trained(kind, material, options.runs) for kind in ("dense", "both")}
     third = {name: material[name] for name in held_out(sorted(material))[0]}
-    for answers in options.answers:
-        results = []
+    for answers, drawn in product(options.answers, (0.0, DRAWN)):
+        player, results = AnswerSimulator.parse(answers), []
+        title = f"{answers}, {'with an audit' if drawn else 'a run alone'}"
         for first in options.turns:
             turn = turn_of(third, first)
-            results.append(play_turn(third, gates, turn, AnswerSimulator.parse(answers)))
-            show(f"{answers}, turn {first}", [results[-1]])
-        show(f"{answers}, mean of {len(results)} turns", results)
+            results.append(play_turn(third, gates, turn, player, drawn=drawn))
+            show(f"{title}, turn {first}", [results[-1]])
+        show(f"{title}, mean of {len(results)} turns", results)
 
 
 def trained(kind: str, material: Material, runs: Path) -> Gate:

@@ -17,6 +17,7 @@ from earmark.evaluation.benchmark import Case
 from earmark.evaluation.simulated_answers import AnswerSimulator
 from earmark.gate.gate import Gate
 from earmark.grid import Grid
+from earmark.selection.audit_sample import chance_of_activity, draw_evenly
 from earmark.selection.rules.coverage import Coverage
 from earmark.timeline import FloatArray
 from earmark.training.answer_regression import Reheard
@@ -29,6 +30,9 @@ BUDGETS = (0.01, 0.02, 0.05, 0.10, 0.25, 0.50)
 
 ASKED = 0.15
 """Share of the windows of each taught recording that are answered."""
+
+DRAWN = 0.25
+"""Share of these that are drawn at random, as `earmark audit` draws them, where a run has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +69,17 @@ class TurnResult:
 
 
 def play_turn(
-    material: Material, gates: Mapping[str, Gate], turn: TaughtTurn, player: AnswerSimulator
+    material: Material,
+    gates: Mapping[str, Gate],
+    turn: TaughtTurn,
+    player: AnswerSimulator,
+    *,
+    drawn: float = 0.0,
 ) -> TurnResult:
-    """Adapt `gates["dense"]` to the taught recordings, and judge it beside `gates["both"]`."""
+    """Adapt `gates["dense"]` to the taught recordings, and judge it beside `gates["both"]`.
+
+    Of the answers `drawn` is the share that an audit draws; there are as many in all without it.
+    """
     names = [*turn.busy, *turn.taught, *turn.judged]
     scores = {
         kind: {name: gate.scorer.score_whole(material[name].features) for name in names}
@@ -78,7 +90,7 @@ def play_turn(
     marks = _calibrated(gates["both"], scores["both"], material, known)
     asked = cases(scores["dense"], material, turn.taught, base.rates, base.survival)
     heard = [
-        Reheard(_answered(case, player), material[case.recording].takes[0], own)
+        Reheard(_answered(case, player, drawn), material[case.recording].takes[0], own)
         for case in asked
         for own in [scores["dense"][case.recording]]
     ]
@@ -107,13 +119,20 @@ def _calibrated(gate: Gate, scores: Scores, material: Material, names: Sequence[
     )
 
 
-def _answered(case: Case, player: AnswerSimulator) -> AnsweredRecording:
-    """What the player says of the windows that `coverage` picks."""
-    said = player.activities(case.recording, case.actions, case.windows)
-    picks = Coverage()(case.windows, budget=round(ASKED * len(case.windows)))
-    places = sorted(case.windows.window_at(pick.start) for pick in picks)
-    known = (AnsweredWindow(place, bool(said[place]), said[place]) for place in places)
-    return AnsweredRecording(case.recording, case.windows, tuple(known))
+def _answered(case: Case, player: AnswerSimulator, drawn: float) -> AnsweredRecording:
+    """What the player says of the windows that `coverage` picks, and of those an audit draws."""
+    windows = case.windows
+    said = player.activities(case.recording, case.actions, windows)
+    calls = round(ASKED * len(windows))
+    draws = round(drawn * calls)
+    picks = Coverage()(windows, budget=calls - draws)
+    places = {windows.window_at(pick.start) for pick in picks}
+    if draws:
+        rest = np.setdiff1d(np.arange(len(windows)), sorted(places))
+        rng = np.random.default_rng(0)
+        places.update(rest[draw_evenly(chance_of_activity(windows)[rest], draws, rng)].tolist())
+    known = (AnsweredWindow(place, bool(said[place]), said[place]) for place in sorted(places))
+    return AnsweredRecording(case.recording, windows, tuple(known))
 
 
 def _judge(

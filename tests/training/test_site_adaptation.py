@@ -216,6 +216,19 @@ def test_long_runs_of_agreeing_answers_lengthen_actions(tmp_path):
     assert adapt([run]).median > 4 * base.survival.median
 
 
+def test_what_is_done_again_and_again_is_no_long_action(tmp_path):
+    """A cook who washes, puts away and washes: names agree far apart, and no action lasts."""
+
+    def turns(chances: FloatArray, rng: np.random.Generator) -> list[str]:
+        return [("wash", "put away", "wipe")[each] for each in rng.integers(0, 3, len(chances))]
+
+    run = make_run(tmp_path / "run", turns)
+    base = default_gate()
+    recordings = list(read_answers([run], base).recordings)
+    assert fit_lengths(recordings, base.survival).median < 1.5 * base.survival.median
+    assert adapt([run]).median == base.survival.median
+
+
 def test_what_is_under_way_lasts_longer_than_what_begins():
     lasts = Survival.from_lengths([2.0, 2.0, 6.0])
     assert lasts.remaining(np.array([0.0, 2.0, 4.0, 9.0])) == pytest.approx(

@@ -14,6 +14,7 @@ from earmark.grid import Grid
 from earmark.media import Source, open_recording
 from earmark.timeline import FloatArray, Track
 from earmark.training.answer_regression import (
+    NEUTRAL,
     Reheard,
     Scored,
     as_before,
@@ -23,7 +24,7 @@ from earmark.training.answer_regression import (
 )
 from earmark.training.answered_windows import AnsweredRecording, AnsweredWindow, TeachingMaterial
 from earmark.training.site_adaptation import learn
-from earmark.training.site_head import bag_loss, fit_contexts, with_head
+from earmark.training.site_head import bags, fit_context, with_head
 from making import make_video
 
 WINDOWS = 60
@@ -56,27 +57,28 @@ def heard() -> list[Reheard]:
     return [made(seed) for seed in range(3)]
 
 
-def test_a_bag_is_active_by_its_best_second_and_idle_by_all_of_them():
-    one = replace(made(0).part, answers=(AnsweredWindow(0, True, "work"),))
-    idle = replace(one, answers=(AnsweredWindow(0, False, ""),))
-    held = made(0)
+def test_a_bag_holds_the_mean_of_the_seconds_of_its_window():
+    part = replace(made(0).part, answers=(AnsweredWindow(1, True, "work"),))
+    seconds = torch.arange(WINDOWS * 4.0)[None]
+    assert bags(seconds, part).tolist() == [[5.5]]
+    last = replace(part, answers=(AnsweredWindow(WINDOWS - 1, False, ""),))
+    assert bags(seconds[:, :-2], last).tolist() == [[237.0 - 0.25]]  # the cut one lasts as it ends
 
-    def loss(part: AnsweredRecording, *logits: float) -> float:
-        row = torch.tensor([*logits, *[0.0] * 60])
-        return float(bag_loss(row, replace(held, part=part)))
 
-    assert loss(one, 9.0, -9.0, -9.0, -9.0) < 0.01
-    assert loss(one, -9.0, -9.0, -9.0, -9.0) > 5
-    assert loss(idle, 9.0, -9.0, -9.0, -9.0) > 2
-    assert loss(idle, -9.0, -9.0, -9.0, -9.0) < 0.01
-    people = replace(one, answers=(replace(one.answers[0], weight=4.0),))
-    assert loss(people, -9.0, -9.0, -9.0, -9.0) == pytest.approx(
-        4 * loss(one, -9.0, -9.0, -9.0, -9.0)
-    )
+def test_what_people_say_counts_as_so_many_answers(heard):
+    def chance(weight: float) -> float:
+        one = heard[0]
+        answers = tuple(
+            replace(a, weight=weight) if not a.is_active else a for a in one.part.answers
+        )
+        head = fit_context([replace(one, part=replace(one.part, answers=answers))], 8)
+        return float(head(replace(made(9), scores=np.ones(WINDOWS * 100))).mean())
+
+    assert chance(4.0) < chance(1.0) - 0.05
 
 
 def test_a_head_hears_what_answers_were_about_in_a_recording_it_has_not_met(heard):
-    head, other = fit_contexts(heard, 8), made(9)
+    head, other = fit_context(heard, 8), made(9)
     means = head(other).reshape(WINDOWS, -1).mean(axis=1)
     active = bouts(9)
     assert means[active].min() > means[~active].mean()
@@ -84,7 +86,7 @@ def test_a_head_hears_what_answers_were_about_in_a_recording_it_has_not_met(hear
 
 
 def test_the_exported_head_is_the_fitted_one_and_may_be_extended_again(heard):
-    head, gate, other = fit_contexts(heard[:1], 8), default_gate(), made(9)
+    head, gate, other = fit_context(heard[:1], 8), default_gate(), made(9)
     site = with_head(with_head(gate, head), head)
     rows = [Track(other.features.astype(np.float32))]
     first, last = (
@@ -123,6 +125,18 @@ def test_answers_never_teach_that_a_higher_score_means_less():
     fitted = fit_weights(rows, gate.rates, gate.survival)
     fit = nearest(fitted.fits, 4.0)
     assert all(fit.weights[column] >= -1e-9 for column in (0, 2, 3))
+
+
+def test_few_answers_leave_rates_in_proportion_to_the_score():
+    """Weights of a base that were fitted to chance are forgotten, not kept."""
+    gate, one = default_gate(), made(0, every=30)
+    wild = FittedRates(
+        tuple(replace(fit, weights=(9.0, 9.0, 0.0, 0.0, 9.0, -9.0)) for fit in gate.rates.fits),
+        gate.rates.half,
+    )
+    fitted = fit_weights([Scored(one, one.scores)], wild, gate.survival)
+    weights = np.array(nearest(fitted.fits, 4.0).weights)
+    assert weights[:3] == pytest.approx(NEUTRAL[:3], abs=0.1)
 
 
 def test_what_is_judged_was_met_by_nothing(heard):

@@ -22,26 +22,53 @@ FEWEST_PAIRS = 30
 FARTHEST = 120.0
 """Seconds between neighbouring answers beyond which that they agree says little."""
 
-STRETCHES = np.geomspace(1 / 8, 16, 57)
-"""How many times longer actions may last than the base gate says."""
+STRETCHES = np.geomspace(1, 16, 33)
+"""How many times longer actions may last than the base gate says. Never shorter: answers that call
+one action by two names look like short actions."""
 
-AGREEMENTS = np.linspace(0.3, 0.98, 35)
-"""How likely two answers about the same action may be to agree."""
+AGREEMENTS = np.linspace(0.8, 0.98, 10)
+"""How likely two answers about the same action may be to agree. Were it less, names that come back
+now and then would look like one long action that is often misnamed."""
 
 
 def fit_lengths(parts: Part, survival: Survival) -> Survival:
     """The base curve stretched to how far apart answers that agree lie in `parts`."""
     apart, same = _pairs(parts)
+    again = _recurrence(parts)
     prior = PRIOR / len(apart)
-    base = survival.remaining(apart)
-    share = AGREEMENTS[:, None]  # (agreements, pairs) below
-    yes, no = same + prior * share * base, 1 - same + prior * (1 - share * base)
+    base = _agree(survival.remaining(apart), AGREEMENTS[:, None], again)  # (agreements, pairs)
+    yes, no = same + prior * base, 1 - same + prior * (1 - base)
 
     def likelihood(stretch: float) -> float:
-        chance = np.clip(share * survival.remaining(apart / stretch), 1e-6, 1 - 1e-6)
+        chance = _agree(survival.remaining(apart / stretch), AGREEMENTS[:, None], again)
         return float((yes * np.log(chance) + no * np.log1p(-chance)).sum(axis=1).max())
 
     return survival.stretched(survival.median * max(STRETCHES.tolist(), key=likelihood))
+
+
+def _agree(going: FloatArray, share: FloatArray | float, again: float) -> FloatArray:
+    """How likely two answers are to agree if the action is still `going` with that chance.
+
+    Or else it has been taken up `again`.
+    """
+    chance: FloatArray = np.clip(again + (1 - again) * share * going, 1e-6, 1 - 1e-6)
+    return chance
+
+
+def _recurrence(parts: Part) -> float:
+    """How often an answer agrees with the last but one where that between them says otherwise.
+
+    Then the action has ended and is taken up again: a cook washes, puts away and washes. Without
+    this what is done again and again would look like one long action.
+    """
+    found = [0.0]
+    for one in parts:
+        said = [(each.activity, one.windows.span(each.window).start) for each in one.answers]
+        for (first, begin), (other, _), (last, end) in zip(said, said[1:], said[2:], strict=False):
+            is_near = end - begin <= FARTHEST
+            if is_near and first and other and last and not same_activity(first, other):
+                found.append(float(same_activity(first, last)))
+    return float(np.mean(found))
 
 
 def _pairs(parts: Part) -> tuple[FloatArray, FloatArray]:
@@ -70,7 +97,7 @@ def learn_lengths(parts: Part, survival: Survival) -> Survival | None:
             continue
         old, new = (
             log_likelihood(
-                np.clip(_agreement(rest, curve) * curve.remaining(apart), 1e-6, 1 - 1e-6),
+                _agree(curve.remaining(apart), _agreement(rest, curve), _recurrence(rest)),
                 same,
                 np.ones(len(same)),
             )
@@ -84,5 +111,5 @@ def learn_lengths(parts: Part, survival: Survival) -> Survival | None:
 def _agreement(parts: Part, curve: Survival) -> float:
     """How likely two answers about the same action are to agree, if actions last as `curve`."""
     apart, same = _pairs(parts)
-    chances = np.clip(AGREEMENTS[:, None] * curve.remaining(apart), 1e-6, 1 - 1e-6)
+    chances = _agree(curve.remaining(apart), AGREEMENTS[:, None], _recurrence(parts))
     return float(AGREEMENTS[np.argmax(np.log(chances) @ same + np.log1p(-chances) @ (1 - same))])

@@ -38,11 +38,15 @@ from earmark.grid import Grid
 from earmark.media import Meter, open_recording
 from earmark.timeline import FloatArray, IndexArray, Track
 from earmark.training.answered_windows import PRIOR, AnsweredRecording
-from earmark.training.calibration import HALF, TARGETS
+from earmark.training.calibration import TARGETS
 
-RIDGES = (1.0, 20.0)
-"""How much a squared weight of the rates costs, in answers; columns are of unit spread. Which is
-better the answers kept aside say."""
+RIDGE = 20.0
+"""How much a squared weight of the rates costs, in answers; columns are of unit spread."""
+
+NEUTRAL = np.array([1 / 3, 1.0, 1.0, 1.0, 0.0, 0.0])
+"""Weights of the columns of `describe` that weights are held back by: rates in proportion to the
+score (the first column adds three logarithms of it), whatever the time. Those of a base that has
+met one kind of recording only may be fitted to chance."""
 
 LEAST, FURTHEST = 1e-4, 12.0
 """Actions expected of a window below and above which its chance is all but 0 or 1."""
@@ -125,7 +129,6 @@ def cross_fit(
     lengths: Lengths,
     *,
     folds: int,
-    ridge: float = RIDGES[0],
 ) -> Taught:
     """Scores, rates and lengths taught by `heard`, and by all but each part of it.
 
@@ -148,7 +151,7 @@ def cross_fit(
 
     def taught(rows: Sequence[Scored]) -> tuple[FittedRates, Survival]:
         survival = lengths([row.one.part for row in rows])
-        return fit_weights(rows, gate.rates, survival, ridge=ridge), survival
+        return fit_weights(rows, gate.rates, survival), survival
 
     held = {}
     for place, part in enumerate(parts):
@@ -178,18 +181,14 @@ class Scored:
         return self.one.part.places[self.one.part.active > 0]
 
 
-def fit_weights(
-    rows: Sequence[Scored], base: FittedRates, survival: Survival, *, ridge: float = RIDGES[0]
-) -> FittedRates:
-    """The rates under which the answers are likeliest, held back by the base gate.
+def fit_weights(rows: Sequence[Scored], base: FittedRates, survival: Survival) -> FittedRates:
+    """The rates under which the answers are likeliest, held back by `NEUTRAL`.
 
     A Poisson regression of which only whether there was anything is seen: a window is active with
     the chance `1 - exp(-expected)`, where `expected` counts the actions that start in it and those
     still going. To the weights of every length of window the same is added.
     """
-    usual = np.concatenate([row.pooled.mean[row.worked] for row in rows])
-    half = HALF * max(float(np.median(usual)), 1e-6) if len(usual) else base.half
-    added = _Regression.of(rows, base, half, survival, ridge=ridge).solve()
+    added = _Regression.of(rows, base, survival).solve()
     fits = tuple(
         Fit(
             fit.length,
@@ -198,7 +197,7 @@ def fit_weights(
         )
         for fit in base.fits
     )
-    return FittedRates(fits, half)
+    return FittedRates(fits, base.half)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -217,22 +216,13 @@ class _Regression:
     spread: FloatArray
     weights: FloatArray
     """Of the base, that the ridge counts together with what is added."""
-    ridge: float
 
     @classmethod
-    def of(
-        cls,
-        rows: Sequence[Scored],
-        rates: FittedRates,
-        half: float,
-        survival: Survival,
-        *,
-        ridge: float,
-    ) -> _Regression:
+    def of(cls, rows: Sequence[Scored], rates: FittedRates, survival: Survival) -> _Regression:
         """The equations of `rows`; the base's word is that of its `rates` before the new head."""
         parts = [row.one.part for row in rows]
         lags = max(part.lags(survival)[0].shape[1] for part in parts)
-        equations = [_equations(row, rates, half, survival, lags) for row in rows]
+        equations = [_equations(row, rates, survival, lags) for row in rows]
         x, logs, span, before = (np.concatenate(each) for each in zip(*equations, strict=True))
         active = np.concatenate([part.active for part in parts])
         weight = np.concatenate([part.weight for part in parts])
@@ -246,7 +236,6 @@ class _Regression:
             seen.mean(axis=0),
             np.maximum(seen.std(axis=0), LEAST_SPREAD),
             np.array(nearest(rates.fits, parts[0].windows.length).weights),
-            ridge,
         )
 
     def solve(self) -> FloatArray:
@@ -254,9 +243,10 @@ class _Regression:
 
         Those of `RISING` stay at 0 or above: a higher score never means that less is expected.
         """
-        flat = np.concatenate([[self._level()], -self.weights * self.spread])
-        starts = (np.zeros(len(self.weights) + 1), flat)
-        least = [low if column in RISING else -np.inf for column, low in enumerate(flat[1:])]
+        lowest = -self.weights * self.spread
+        neutral = np.concatenate([[self._level()], (NEUTRAL - self.weights) * self.spread])
+        starts = (np.zeros(len(self.weights) + 1), neutral)
+        least = [low if column in RISING else -np.inf for column, low in enumerate(lowest)]
         bounds = [(low, np.inf) for low in (-np.inf, *least)]
         found = min(
             (
@@ -283,25 +273,23 @@ class _Regression:
         each = self.span * np.exp(np.minimum(logs, math.log(MOST)))
         expected = np.clip(each.sum(axis=1), LEAST, FURTHEST)
         chance = -np.expm1(-expected)
-        kept = self.weights * self.spread + added[1:]
-        value = self.no @ expected - self.yes @ np.log(chance) + self.ridge * kept @ kept / 2
+        kept = (self.weights - NEUTRAL) * self.spread + added[1:]
+        value = self.no @ expected - self.yes @ np.log(chance) + RIDGE * kept @ kept / 2
         slope = self.no - self.yes * np.exp(-expected) / chance
         moved = np.where(is_cut, 0.0, each) * slope[:, None]
-        slopes = np.concatenate(
-            [[moved.sum()], np.einsum("al,alc->c", moved, z) + self.ridge * kept]
-        )
+        slopes = np.concatenate([[moved.sum()], np.einsum("al,alc->c", moved, z) + RIDGE * kept])
         count = float((self.yes + self.no).sum())
         return float(value) / count, slopes / count
 
 
 def _equations(
-    row: Scored, rates: FittedRates, half: float, survival: Survival, lags: int
+    row: Scored, rates: FittedRates, survival: Survival, lags: int
 ) -> tuple[FloatArray, ...]:
     """`x`, `base`, `span` and the base's chances of one recording."""
     part = row.one.part
     steps, reach = part.lags(survival, lags)
     fit = nearest(rates.fits, part.windows.length)
-    x = describe(row.pooled, half=half)[steps]
+    x = describe(row.pooled, half=rates.half)[steps]
     logs = fit.intercept + x @ np.array(fit.weights)
     before = part.chances(rates(row.one.pool(row.one.scores)), survival, least=1e-3)
     return x, logs, part.windows.length * reach, before

@@ -36,7 +36,6 @@ from earmark.reporting.text_format import counted
 from earmark.timeline import FloatArray
 from earmark.training.action_lengths import learn_lengths
 from earmark.training.answer_regression import (
-    RIDGES,
     Fitting,
     Reheard,
     Taught,
@@ -246,8 +245,8 @@ def _refitted(heard: Sequence[Reheard], base: Gate, watch: Watch) -> Candidate:
 
 
 def _with_new_head(heard: Sequence[Reheard], base: Gate, watch: Watch) -> Candidate:
-    """Contexts fitted to the answers beside the old head, and every weight of the rates."""
-    from earmark.training.site_head import SiteHead, fit_contexts, with_head  # takes PyTorch
+    """A context fitted to the answers beside the old head, and every weight of the rates."""
+    from earmark.training.site_head import SiteHead, fit_context, with_head  # takes PyTorch
 
     channels = int(base.card.settings.get("context_channels") or base.card.channels)
     folds = min(HEAD_FOLDS, len(heard))
@@ -258,7 +257,7 @@ def _with_new_head(heard: Sequence[Reheard], base: Gate, watch: Watch) -> Candid
         nonlocal done
         watch("fitting a head", done, total)
         done += 1
-        return fit_contexts(met, channels)
+        return fit_context(met, channels)
 
     taught, gain = _cross_fit(heard, base, lambda met: fitting(tuple(met)))
 
@@ -273,19 +272,15 @@ def _with_new_head(heard: Sequence[Reheard], base: Gate, watch: Watch) -> Candid
 
 
 def _cross_fit(heard: Sequence[Reheard], base: Gate, fitting: Fitting) -> tuple[Taught, Gain]:
-    """What is taught with the better of the ridges, and by how much it is better than the base."""
-    found = []
-    for ridge in RIDGES:
-        taught = cross_fit(
-            heard,
-            base,
-            fitting,
-            lambda met: learn_lengths(met, base.survival) or base.survival,
-            folds=min(HEAD_FOLDS, len(heard)),
-            ridge=ridge,
-        )
-        found.append((taught, _gain_of(heard, base, taught)))
-    return max(found, key=lambda pair: pair[1].mean)
+    """What is taught, and by how much it is better than the base."""
+    taught = cross_fit(
+        heard,
+        base,
+        fitting,
+        lambda met: learn_lengths(met, base.survival) or base.survival,
+        folds=min(HEAD_FOLDS, len(heard)),
+    )
+    return taught, _gain_of(heard, base, taught)
 
 
 def _gain_of(heard: Sequence[Reheard], base: Gate, taught: Taught) -> Gain:

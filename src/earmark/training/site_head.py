@@ -1,8 +1,9 @@
 """A head fitted to a site by answers: in which seconds anything is done there.
 
-A window said to be active is a positive bag of seconds, one said to be idle a negative one: of the
-first the pooled logit is to be high (the paper's pooling), of the other that of every second low.
-The base gate's score is multiplied by the chance that the fitted contexts give.
+A window said to be active is a positive bag of seconds, one said to be idle a negative one. The
+logit of a bag is the mean of its seconds': with the paper's pooling, which follows the best second,
+answers that invent activity do more harm. The head is linear, and the base gate's score is
+multiplied by the chance that it gives.
 """
 
 from __future__ import annotations
@@ -14,51 +15,96 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from torch import nn
 from torch.nn import functional
 
 from earmark.gate.gate import Gate, OnnxScorer
 from earmark.timeline import FloatArray
 from earmark.training.answer_regression import Reheard
-from earmark.training.head import Context, chance_of_work, in_seconds
+from earmark.training.answered_windows import AnsweredRecording
+from earmark.training.head import Context, Tower, chance_of_work, in_seconds
 from earmark.training.head_export import extend, prove
 
-TAU = 4.0
-"""How sharply a bag's logit follows its best second; the paper's."""
+RIDGE = 30.0
+"""How much a squared weight of the head costs, in answers; what it reads is of unit spread."""
 
-STEPS, LEARNING_RATE, WEIGHT_DECAY, COOLING = 100, 5e-3, 1e-2, 0.4
-"""Of the fit: every step reads all answers."""
-
-WIDTH, DROPOUT, SEEDS = 16, 0.3, 1
-"""Of the contexts; the width and dropout those of `train`."""
+STEPS = 200
+"""Of the fit, at most: every step reads all answers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SiteHead:
-    """Contexts fitted to answers, beside the gate that was there."""
+    """A context fitted to answers, beside the gate that was there."""
 
-    contexts: tuple[Context, ...]
+    context: Context
 
     def __call__(self, one: Reheard) -> FloatArray:
-        """The scores of the base gate by the chance that the contexts give."""
+        """The scores of the base gate by the chance that the context gives."""
         with torch.no_grad():
             features = torch.from_numpy(one.features.astype(np.float32))[None]
-            chance = chance_of_work(self.contexts, features)[0]
+            chance = chance_of_work([self.context], features)[0]
         scores: FloatArray = one.scores * chance.numpy()
         return scores
 
 
-def fit_contexts(heard: Sequence[Reheard], channels: int) -> SiteHead:
-    """A head fitted to the answers of `heard`; the same answers give the same head.
+def fit_context(heard: Sequence[Reheard], channels: int) -> SiteHead:
+    """A linear head fitted to the answers of `heard`; the same answers give the same head.
 
-    Its contexts read the first `channels` of the features.
+    It reads the first `channels` of the features.
     """
     seconds = [
         in_seconds(torch.from_numpy(one.features.astype(np.float32))[None], channels)
         for one in heard
     ]
+    context = Context(channels, width=2, dropout=0.0)
+    context.settle([each[0] for each in seconds])
     with _one_thread():
-        fitted = [_fit_context(heard, seconds, channels, seed) for seed in range(SEEDS)]
-    return SiteHead(tuple(fitted))
+        weights = _fit_weights(heard, [context.read(each)[0] for each in seconds])
+    context.tower = _linear(weights)
+    return SiteHead(context.eval())
+
+
+def _fit_weights(heard: Sequence[Reheard], read: Sequence[torch.Tensor]) -> torch.Tensor:
+    """The intercept and a weight for each row that is `read`, under which answers cost least."""
+    pairs = list(zip(heard, read, strict=True))
+    rows = torch.cat([bags(each, one.part) for one, each in pairs])  # (answers, rows)
+    active, weight = (
+        torch.from_numpy(np.concatenate(each)).float()
+        for each in zip(*((one.part.active, one.part.weight) for one in heard), strict=True)
+    )
+    weights = torch.zeros(rows.shape[1] + 1, requires_grad=True)
+    optimizer = torch.optim.LBFGS([weights], max_iter=STEPS, line_search_fn="strong_wolfe")
+
+    def cost() -> torch.Tensor:
+        optimizer.zero_grad()
+        logits = weights[0] + rows @ weights[1:]
+        each = functional.binary_cross_entropy_with_logits(logits, active, weight, reduction="sum")
+        loss = each + RIDGE * weights[1:] @ weights[1:] / 2
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss
+
+    optimizer.step(cost)  # type: ignore[no-untyped-call]
+    return weights.detach()
+
+
+def bags(read: torch.Tensor, part: AnsweredRecording) -> torch.Tensor:
+    """The mean over the seconds of each answered window of what is `read`, `(rows, seconds)`."""
+    length = part.windows.length
+    first = np.floor(part.places * length).astype(np.intp)
+    inside = first[:, None] + np.arange(max(1, math.ceil(length)))
+    return read[:, torch.from_numpy(np.minimum(inside, read.shape[1] - 1))].mean(2).T
+
+
+def _linear(weights: torch.Tensor) -> Tower:
+    """A tower that gives `weights[0] + weights[1:] @ rows`: what is above 0 less what is below."""
+    enter, leave = nn.Conv1d(len(weights) - 1, 2, 1), nn.Conv1d(2, 1, 1)
+    assert enter.bias is not None and leave.bias is not None
+    with torch.no_grad():
+        enter.weight[:, :, 0] = torch.stack([weights[1:], -weights[1:]])
+        enter.bias[:] = torch.stack([weights[0], -weights[0]])
+        leave.weight[0, :, 0] = torch.tensor([1.0, -1.0])
+        leave.bias.zero_()
+    return Tower(enter, [], leave)
 
 
 @contextmanager
@@ -72,52 +118,17 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _fit_context(
-    heard: Sequence[Reheard], seconds: Sequence[torch.Tensor], channels: int, seed: int
-) -> Context:
-    torch.manual_seed(seed)
-    context = Context(channels, width=WIDTH, dropout=DROPOUT)
-    context.settle([each[0] for each in seconds])
-    read = [context.read(each) for each in seconds]
-    optimizer = torch.optim.AdamW(context.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY)
-    total = sum(float(one.part.weight.sum()) for one in heard)
-    context.train()
-    for step in range(STEPS):
-        left = (STEPS - step) / STEPS
-        for group in optimizer.param_groups:
-            group["lr"] = LEARNING_RATE * min(1.0, left / COOLING)
-        pairs = zip(heard, read, strict=True)
-        losses = [bag_loss(context.judge(rows)[0], one) for one, rows in pairs]
-        loss = torch.stack(losses).sum() / total
-        optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-    return context.eval()
-
-
-def bag_loss(logits: torch.Tensor, one: Reheard) -> torch.Tensor:
-    """Cross-entropy of the answers about one recording, in answers; a logit a second."""
-    length = one.part.windows.length
-    first = np.floor(one.part.places * length).astype(np.intp)
-    inside = first[:, None] + np.arange(max(1, math.ceil(length)))
-    bags = logits[torch.from_numpy(np.minimum(inside, len(logits) - 1))]  # (answers, seconds)
-    pooled = torch.logsumexp(TAU * bags, dim=1) / TAU
-    active, weight = (torch.from_numpy(each).float() for each in (one.part.active, one.part.weight))
-    missed, stray = functional.softplus(-pooled), functional.softplus(bags).mean(1)
-    return (weight * (active * missed + (1 - active) * stray)).sum()
-
-
 def with_head(gate: Gate, head: SiteHead) -> Gate:
     """`gate` with the head in front of its scores; its calibration is as it was.
 
     Raises:
         ModelMismatch: the exported head differs from the fitted one.
     """
-    context = max(gate.card.context, head.contexts[0].context)
+    context = max(gate.card.context, head.context.context)
     made = replace(
         gate,
         card=replace(gate.card, context=context),
-        weights=extend(gate.weights, head.contexts),
+        weights=extend(gate.weights, [head.context]),
     )
     _prove(gate.scorer, made.scorer, head)
     return made
@@ -129,6 +140,6 @@ def _prove(old: OnnxScorer, new: OnnxScorer, head: SiteHead) -> None:
 
     def wanted(features: torch.Tensor) -> torch.Tensor:
         scores = torch.from_numpy(old.score_whole(features[0].numpy()))
-        return scores[None] * chance_of_work(head.contexts, features)
+        return scores[None] * chance_of_work([head.context], features)
 
     prove(wanted, new, [rows])
