@@ -1,9 +1,8 @@
 """A head fitted to a site by answers: in which seconds anything is done there.
 
 A window said to be active is a positive bag of seconds, one said to be idle a negative one. The
-logit of a bag is the mean of its seconds': with the paper's pooling, which follows the best second,
-answers that invent activity do more harm. The head is linear, and the base gate's score is
-multiplied by the chance that it gives.
+head is linear and the logit of a bag the mean of its seconds', so the fit is convex. The base
+gate's score is multiplied by the chance that the head gives.
 """
 
 from __future__ import annotations
