@@ -63,7 +63,7 @@ def test_progress_as_lines_of_json(archive, tmp_path):
     assert {line["event"] for line in lines} == {"progress"}
     first, last = lines[0], lines[-1]
     assert (first["stage"], first["recordings"], first["heard"]) == ("hearing", 3, 0)
-    assert (last["stage"], last["heard"], last["calls"], last["done"]) == ("asking", 3, 3, 3)
+    assert (last["stage"], last["heard"], last["calls"], last["done"]) == ("looking", 3, 3, 3)
     assert last["seconds_heard"] == pytest.approx(72.0, abs=0.5)
 
 
