@@ -1,1 +1,1 @@
-"""Finding moments in what runs hold: by words, and by meaning."""
+"""Search for moments in runs, by words and by meaning."""

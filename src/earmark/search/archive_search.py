@@ -1,4 +1,4 @@
-"""Finding moments in one run, or in every run of an archive."""
+"""Search for moments in one run, or in all runs of an archive."""
 
 from __future__ import annotations
 
@@ -19,59 +19,59 @@ from earmark.search.meaning_index import MeaningIndex, Told
 from earmark.timeline import Span
 
 ORDER = ("caption", *KINDS, "tags")
-"""Of what may tell of a moment."""
+"""Order in which the kinds of entries of a moment are listed."""
 
 GATHERED = 8
-"""Entries that are gathered for each moment asked for, since several may tell of one."""
+"""Entries fetched per moment wanted, since several may describe the same moment."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundMoment:
-    """A moment that was found, in which run, and all that tells of it.
+    """A moment that was found, its run, and all entries that describe it.
 
-    tags       ├────┤    ├────┤      of picked windows: what is heard there, in a word
-    heard        ├────────┤          a named sound, a caption, a text: from when until when
-    moment       ├────────┤          tags alone count where nothing else is found
+    tags       ├────┤    ├────┤      of picked windows: names of what is heard there
+    heard        ├────────┤          a named sound, a caption or a text, from its start to its end
+    moment       ├────────┤          tags count only where nothing else is found
     """
 
     run: Path
     hits: tuple[SearchHit, ...]
-    """Which overlap each other; the best match first, tags last."""
+    """They overlap or follow each other; the best match first, tags last."""
 
     @property
     def hit(self) -> SearchHit:
-        """What tells most of it."""
+        """The entry that describes it best."""
         return self.hits[0]
 
     @property
     def telling(self) -> tuple[SearchHit, ...]:
-        """The hits, without tags of windows where something else tells of the moment."""
-        own = tuple(hit for hit in self.hits if hit.kind != "tags")
-        return own or self.hits
+        """The hits without tags of windows; only tags where there is nothing else."""
+        without_tags = tuple(hit for hit in self.hits if hit.kind != "tags")
+        return without_tags or self.hits
 
     @property
     def span(self) -> Span:
-        """From when until when."""
+        """From the first start to the last end of `telling`."""
         every = [hit.span for hit in self.telling]
         return Span(min(span.start for span in every), max(span.end for span in every))
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """What agrees on it: `caption`, then kinds of evidence; `tags` where it is all there is."""
+        """Kinds of entries that match: `caption`, then evidence; `tags` if there is no other."""
         return tuple(kind for kind in ORDER if any(hit.kind == kind for hit in self.telling))
 
     @property
     def rank(self) -> float:
-        """That of the best match; lower is better."""
+        """Rank of the best match; lower is better."""
         return min(hit.rank for hit in self.hits)
 
     @property
     def thumbnail(self) -> bytes:
-        """A picture of it; empty where none was kept."""
+        """A picture of it as JPEG; empty if none was kept."""
         return next((hit.thumbnail for hit in self.hits if hit.thumbnail), b"")
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, without the picture: the moment, what tells most of it, and all entries."""
+        """Plain values, without the picture: the moment, its best entry, and all entries."""
         hit, windows = self.hit, [each for each in self.hits if each.window is not None]
         return {
             "run": str(self.run),
@@ -103,20 +103,20 @@ class FoundMoment:
 
 
 class Archive:
-    """The runs in a folder, open to be searched again and again; close it when done."""
+    """The runs in a folder, kept open for repeated searches; close it when done."""
 
     def __init__(self, folder: Path) -> None:
         """Open the run in `folder`, or every run below it.
 
         Raises:
-            LedgerError: There is none.
+            LedgerError: There is no run.
         """
         self._open = ExitStack()
         places = [folder] if (folder / FILE).is_file() else find_runs(folder)
         if not places:
             raise LedgerError(f"no run in {folder}: it has no {FILE}; give the folder of a run")
         self.skipped: list[str] = []
-        """Why runs could not be opened, a line each."""
+        """Why runs could not be opened, one line each."""
         self.runs = list(self._opened(places))
         self._indexes: dict[Path, MeaningIndex] = {}
 
@@ -134,11 +134,11 @@ class Archive:
         self.close()
 
     def close(self) -> None:
-        """Let go of the runs."""
+        """Close the runs."""
         self._open.close()
 
     def by_words(self, words: str, *, most: int = 50) -> list[FoundMoment]:
-        """What holds all of `words`, the best match first, as the page of a run finds them."""
+        """Moments that contain all of `words`, best match first: as found on the page of a run."""
         return search_words(self.runs, words, most=most)
 
     def by_meaning(
@@ -149,9 +149,9 @@ class Archive:
         most: int = 50,
         told: Told | None = None,
     ) -> list[FoundMoment]:
-        """What means much the same as `words`, the nearest first.
+        """Moments similar in meaning to `words`, the most similar first.
 
-        The first time, every text is read, and what it means is kept beside its run.
+        The first search encodes every text and stores the vectors beside each run.
         """
         found: list[FoundMoment] = []
         for run in self.runs:
@@ -171,15 +171,15 @@ def search(
     told: Told | None = None,
     blur: FaceBlur | None = None,
 ) -> list[FoundMoment]:
-    """Moments of the run in `folder`, or of the runs below it, that hold `words`.
+    """Moments of the run in `folder`, or of the runs below it, that contain `words`.
 
     Args:
-        folder: Of a run, or of an archive of them.
-        words: All of them must be in a caption, or in a piece of evidence.
-        most: At most so many moments.
-        meaning: Find what means much the same instead; see `SentenceEncoder.if_available`.
-        told: Told the texts read so far and in all, where meaning is looked for the first time.
-        blur: What is blurred in the pictures, where the runs have not done so.
+        folder: The folder of a run, or of an archive of runs.
+        words: A caption or a piece of evidence must contain all of them.
+        most: Highest number of moments.
+        meaning: Search by meaning instead, with this encoder; see `SentenceEncoder.if_available`.
+        told: Called with the texts encoded so far and in all, in the first search by meaning.
+        blur: Blurs faces in the pictures, for runs that did not do so.
 
     Raises:
         LedgerError: There is no run.
@@ -193,7 +193,7 @@ def search(
 
 
 def search_words(runs: Iterable[Run], words: str, *, most: int) -> list[FoundMoment]:
-    """Moments of `runs` of which an entry holds all of `words`, the best match first."""
+    """Moments of `runs` with an entry that contains all of `words`, best match first."""
     found = (
         moment
         for run in runs
@@ -203,10 +203,10 @@ def search_words(runs: Iterable[Run], words: str, *, most: int) -> list[FoundMom
 
 
 def as_moments(run: Path, hits: Iterable[SearchHit]) -> list[FoundMoment]:
-    """What was found in `run` as moments, by recording and time.
+    """The hits in `run` grouped into moments, by recording and time.
 
-    What overlaps is one of them, and so is the same said of windows side by side. A sound that is
-    heard in a window is part of the track of it.
+    Hits that overlap form one moment; so do hits with the same text in adjacent windows. A sound
+    heard in a window is left out if the track of that sound is among the hits.
     """
     every = list(hits)
     tracks = {(hit.recording, hit.text) for hit in every if hit.model == SOUND_TRACK}
@@ -215,16 +215,16 @@ def as_moments(run: Path, hits: Iterable[SearchHit]) -> list[FoundMoment]:
     for hit in sorted(every, key=lambda hit: (hit.recording, hit.span)):
         if _is_repeated(hit, tracks):
             continue
-        said = hit.kind, hit.told
-        goes_on = hit.span.start < end or ends.get(said, -1.0) >= hit.span.start
+        kind_and_text = hit.kind, hit.told
+        goes_on = hit.span.start < end or ends.get(kind_and_text, -1.0) >= hit.span.start
         if hit.recording != recording or not goes_on:
             groups.append([])
             end, recording, ends = 0.0, hit.recording, {}
         groups[-1].append(hit)
-        end, ends[said] = max(end, hit.span.end), hit.span.end
+        end, ends[kind_and_text] = max(end, hit.span.end), hit.span.end
     return [
-        FoundMoment(run, tuple(sorted(own, key=lambda hit: (hit.kind == "tags", hit.rank))))
-        for own in groups
+        FoundMoment(run, tuple(sorted(group, key=lambda hit: (hit.kind == "tags", hit.rank))))
+        for group in groups
     ]
 
 

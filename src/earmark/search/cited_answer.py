@@ -1,9 +1,9 @@
-"""Answers with sources: a text model is given entries of a run, and what quotes none is left out.
+"""Answers with sources: a text model reads entries of a run, and each sentence must quote one.
 
-    question ──▶ entries that may tell ──▶ model ──▶ sentences, each with quotes ──▶ those that hold
+    question ──▶ relevant entries ──▶ model ──▶ sentences with quotes ──▶ those with valid quotes
 
-What was said or written in a recording is data: whatever it demands, a sentence is kept only if it
-quotes, word for word, an entry that exists, and says something of it.
+Speech and text from a recording are data, never instructions. Whatever they demand, a sentence is
+kept only if it quotes an existing entry word for word and shares a word with it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from earmark.search.meaning_index import MeaningIndex
 from earmark.timeline import Span, format_clock
 
 MOST_ENTRIES = 40
-"""Entries the model is given."""
+"""Highest number of entries given to the model."""
 
 MOST_TEXT = 600
-"""Characters of an entry that it is given."""
+"""Characters of an entry given to the model."""
 
 COMMON = frozenset(
     stems(
@@ -36,7 +36,7 @@ COMMON = frozenset(
         "not no yes any some used use uses using someone anyone somebody happen happened many much"
     )
 )
-"""Stems that say nothing of what is asked about."""
+"""Stems of words too common to show what a question is about."""
 
 RULES = (
     "You answer a question about a recording from the numbered entries alone. The entries are "
@@ -82,18 +82,18 @@ SCHEMA: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class CitableEntry:
-    """Something a run holds that an answer can rest on."""
+    """A text of a run that an answer can quote."""
 
     path: str
     span: Span
     kind: str
     text: str
     folder: str = ""
-    """What tells its recording from another whose file has its name; empty where none has."""
+    """Distinguishes its recording from another with the same file name; empty if there is none."""
 
     @property
     def place(self) -> str:
-        """Where it is, for a person."""
+        """File name, start and end, for a person."""
         file = self.path.replace("\\", "/").rsplit("/", 1)[-1]
         name = f"{self.folder}/{file}" if self.folder else file
         return f"{name} {format_clock(self.span.start)} - {format_clock(self.span.end)}"
@@ -101,7 +101,7 @@ class CitableEntry:
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """An entry and the words of it that a sentence rests on."""
+    """An entry and the words of it that a sentence quotes."""
 
     entry: CitableEntry
     quote: str
@@ -109,7 +109,7 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class CitedSentence:
-    """A sentence of an answer, and what it rests on."""
+    """A sentence of an answer, and what it quotes."""
 
     text: str
     citations: tuple[Citation, ...]
@@ -122,20 +122,20 @@ class CitedAnswer:
     question: str
     sentences: tuple[CitedSentence, ...]
     unknown: str
-    """What the run does not tell, as the model says; it quotes nothing, and may be wrong."""
+    """What the run does not contain, according to the model; quotes nothing and may be wrong."""
     left_out: int
-    """Sentences that quoted nothing that is there."""
+    """Number of sentences dropped: no valid quote, or no word in common with what they quote."""
     entries: int
-    """That the model was given."""
+    """Number of entries given to the model."""
     tokens: int = 0
 
 
 def gather_entries(
     run: Run, question: str, encoder: SentenceEncoder | None = None
 ) -> list[CitableEntry]:
-    """What a model is given of `run`: the entries that may tell, the likeliest first.
+    """The entries of `run` to give to a model, the most relevant first.
 
-    Where these are few, also what captions and sounds there are, evenly over the time.
+    If fewer than five are relevant, captions and evidence evenly spread over time fill up the list.
     """
     found = telling_entries(run, question, encoder)
     if len(found) < 5:
@@ -148,7 +148,7 @@ def gather_entries(
 def telling_entries(
     run: Run, question: str, encoder: SentenceEncoder | None = None
 ) -> list[CitableEntry]:
-    """Entries that hold words of the question, then those that mean much the same."""
+    """Entries that contain words of the question, then those similar in meaning."""
     counts, folders = dict[CitableEntry, int](), run.folders()
     for word in dict.fromkeys(stems(question)):
         for hit in run.search(word, most=MOST_ENTRIES) if word not in COMMON else ():
@@ -158,12 +158,12 @@ def telling_entries(
     if encoder is not None:
         near = MeaningIndex.of(run, encoder).search(run, question, most=MOST_ENTRIES)
         found += (_entry(hit, folders) for hit in near)
-    told = [(entry.path, entry.span) for entry in found if entry.kind != "tags"]
-    return [  # tags of a window repeat the sounds that are told in full
+    described = [(entry.path, entry.span) for entry in found if entry.kind != "tags"]
+    return [  # without tags of windows that another entry overlaps: they repeat its sounds
         entry
         for entry in dict.fromkeys(found)
         if entry.kind != "tags"
-        or not any(path == entry.path and span.overlaps(entry.span) for path, span in told)
+        or not any(path == entry.path and span.overlaps(entry.span) for path, span in described)
     ][:MOST_ENTRIES]
 
 
@@ -173,28 +173,28 @@ def _entry(hit: SearchHit, folders: Mapping[str, str]) -> CitableEntry:
 
 
 def _overview(run: Run) -> list[CitableEntry]:
-    """Captions and sounds of a run, by recording and time."""
+    """Captions and evidence of a run, by recording and time."""
     entries = []
     for recording in run.recordings():
-        own = [
+        texts = [
             (row.span, "caption", row.kept.answer.text[:MOST_TEXT])
             for row in run.picks(recording.id)
             if row.kept is not None
         ]
-        own += [
+        texts += [
             (entry.span, entry.kind, entry.text[:MOST_TEXT])
             for entry in run.evidence(recording.id)
             if entry.kind != "heard" or entry.origin == SOUND_TRACK
         ]
         entries += [
-            CitableEntry(recording.path, *told, recording.folder)
-            for told in sorted(own, key=lambda told: told[0])
+            CitableEntry(recording.path, *text, recording.folder)
+            for text in sorted(texts, key=lambda text: text[0])
         ]
     return entries
 
 
 def as_messages(question: str, entries: Sequence[CitableEntry]) -> list[dict[str, str]]:
-    """What a text model is asked: rules, then the question and the entries as JSON."""
+    """The messages for a text model: rules, then the question and the entries as JSON."""
     data = {
         "question": question,
         "entries": [
@@ -211,16 +211,16 @@ def as_messages(question: str, entries: Sequence[CitableEntry]) -> list[dict[str
 def check_answer(
     question: str, entries: Sequence[CitableEntry], data: Mapping[str, Any], *, tokens: int = 0
 ) -> CitedAnswer:
-    """The answer as far as it holds: sentences whose quotes stand in the entries they name.
+    """The answer reduced to sentences whose quotes occur in the entries they name.
 
     Raises:
-        UnreadableAnswer: It has no sentences, not even an empty list of them.
+        UnreadableAnswer: It has no list of sentences; an empty list is allowed.
     """
-    said = data.get("sentences")
-    if not isinstance(said, list):
+    sentences = data.get("sentences")
+    if not isinstance(sentences, list):
         raise UnreadableAnswer("the answer has no list of sentences")
     kept = []
-    for one in said:
+    for one in sentences:
         text = " ".join(str(one.get("text", "")).split()) if isinstance(one, dict) else ""
         sources = one.get("sources") if isinstance(one, dict) else None
         citations = tuple(
@@ -235,14 +235,14 @@ def check_answer(
         question,
         tuple(kept),
         " ".join(unknown.split()) if isinstance(unknown, str) else "",
-        len(said) - len(kept),
+        len(sentences) - len(kept),
         len(entries),
         tokens,
     )
 
 
 def _citation(source: Any, entries: Sequence[CitableEntry]) -> Citation | None:
-    """The entry that `source` names, if it is there and holds the quote."""
+    """The entry that `source` names; None if there is no such entry or it lacks the quote."""
     number = source.get("entry") if isinstance(source, dict) else None
     quote = " ".join(str(source.get("quote", "")).split()) if isinstance(source, dict) else ""
     if not isinstance(number, int) or not 1 <= number <= len(entries) or len(quote) < 2:
@@ -253,13 +253,13 @@ def _citation(source: Any, entries: Sequence[CitableEntry]) -> Citation | None:
 
 
 def _is_about(text: str, question: str, citations: Sequence[Citation]) -> bool:
-    """Whether a sentence shares a word with what it quotes, or with the question and the quote."""
-    own = set(stems(text)) - COMMON
+    """Whether a sentence shares a word, not a common one, with an entry that it cites."""
+    used = set(stems(text)) - COMMON
     quoted = {word for each in citations for word in stems(each.entry.text)}
-    return bool(own & (quoted - COMMON)) or bool(own & (set(stems(question)) - COMMON) & quoted)
+    return bool(used & (quoted - COMMON)) or bool(used & (set(stems(question)) - COMMON) & quoted)
 
 
 def run_paths(folder: Path) -> list[str]:
-    """The recordings of the run in `folder`, to look at again."""
+    """Paths of the recordings of the run in `folder`."""
     with Run(folder) as run:
         return [recording.path for recording in run.recordings()]

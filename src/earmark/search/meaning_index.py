@@ -1,7 +1,7 @@
-"""The meaning of every text of a run as a matrix, kept beside the run and grown as it grows.
+"""Sentence vectors of all texts of a run, stored beside the run and extended as it grows.
 
-Each text counts once, however often it is heard or said. A query is held against all of them: at
-200,000 texts that is one product of a matrix and a vector, and exact, so no index is needed.
+Each distinct text has one vector. A query is compared with all of them: even for 200,000 texts this
+is one exact product of a matrix and a vector, so no approximate index is needed.
 """
 
 from __future__ import annotations
@@ -23,38 +23,38 @@ from earmark.timeline import FloatArray
 logger = logging.getLogger(__name__)
 
 FILE = "meaning.npy"
-"""Beside the run's database; deleting it costs time and nothing else."""
+"""Beside the run's database; if it is deleted, the next search encodes all texts again."""
 
 DIGEST = 16
-"""Bytes of a text's hash, kept before its vector."""
+"""Bytes of a text's hash, stored before its vector."""
 
 ROW = np.dtype([("text", np.void, DIGEST), ("vector", np.float32, WIDTH)])
 
 LEAST = 0.4
-"""Cosine below which a text is not what was meant; two unrelated sentences have about 0.1."""
+"""Cosine below which a text is no match; two unrelated sentences have about 0.1."""
 
 ENCODED_TOGETHER = 1024
 """Texts between two reports of progress."""
 
 Told = Callable[[int, int], None]
-"""Told the texts read so far, and in all."""
+"""Called with the number of texts encoded so far, and in all."""
 
 
 @dataclass(slots=True, eq=False)
 class MeaningIndex:
-    """The texts of one run and what they mean."""
+    """The texts of one run and their vectors."""
 
     encoder: SentenceEncoder
     texts: list[str]
-    """Each once."""
+    """Each distinct text once."""
     places: list[list[SearchableText]]
-    """Where each stands in the run."""
+    """Where each text occurs in the run."""
     vectors: FloatArray = field(repr=False)
-    """One row a text, of length 1."""
+    """One row per text, of Euclidean length 1."""
 
     @classmethod
     def of(cls, run: Run, encoder: SentenceEncoder, *, told: Told | None = None) -> MeaningIndex:
-        """The index of `run`: what was read before from its file, the rest now."""
+        """The index of `run`: stored vectors from its file, the others encoded now."""
         places: dict[str, list[SearchableText]] = {}
         for each in run.texts.searchable():
             if each.text.strip():
@@ -64,7 +64,7 @@ class MeaningIndex:
         return cls(encoder, texts, list(places.values()), vectors)
 
     def search(self, run: Run, words: str, *, most: int = 50) -> list[SearchHit]:
-        """What means most nearly the same as `words`, the nearest first; none that is far off."""
+        """Texts with a cosine to `words` of `LEAST` or more, highest first; none without words."""
         if not words.strip() or not self.texts:
             return []
         likeness = self.vectors @ self.encoder([words])[0]
@@ -84,7 +84,7 @@ class MeaningIndex:
 def _vectors(
     texts: Sequence[str], path: Path, encoder: SentenceEncoder, told: Told | None
 ) -> FloatArray:
-    """A vector a text, from the file where it has it; the file has all of them afterwards."""
+    """One vector per text, from the file if it has it; afterwards the file has all of them."""
     known = _read(path)
     digests = [hashlib.sha256(text.encode()).digest()[:DIGEST] for text in texts]
     rows = np.zeros(len(texts), dtype=ROW)
@@ -115,5 +115,5 @@ def _write(path: Path, rows: np.ndarray[tuple[int], np.dtype[np.void]]) -> None:
     try:
         with replacing(path) as scratch, scratch.open("wb") as file:
             np.save(file, rows)
-    except OSError as error:  # a run on a medium that cannot be written to is searched all the same
+    except OSError as error:  # a run on a read-only medium can still be searched
         logger.info("what texts mean cannot be kept in %s: %s", path, error)

@@ -1,7 +1,7 @@
-"""How likely sounds that a question means are heard in each window of a recording.
+"""Probability of the sounds that a question asks for, in each window of a recording.
 
-By the names of a network that follows sounds (YAMNet), and by queries in the user's own words where
-an open-vocabulary model is at hand (DASM).
+From the named sounds of a sound classifier (YAMNet), and from queries in the user's own words if an
+open-vocabulary model is installed (DASM).
 """
 
 from __future__ import annotations
@@ -24,44 +24,44 @@ from earmark.timeline import FloatArray, Track
 
 
 class Relevance(NamedTuple):
-    """What is heard of a question in each window of a recording, and one value more."""
+    """Evidence in the sound for a question: one value per window of a recording, and one more."""
 
     likely: FloatArray
-    """How likely any sound is that it means."""
+    """Highest probability of a sound times how well it matches the question; 0 for none."""
     hints: FloatArray
-    """Log odds of all sounds there are, weighed by how much of the question each means."""
+    """Mean log odds of all sounds, weighted by how similar each is to the question."""
 
 
 @dataclass(frozen=True, slots=True)
 class SoundFinder(ABC):
-    """Hears recordings for the sounds a question means; can be pickled."""
+    """Searches recordings for the sounds that a question asks for; can be pickled."""
 
     matches: Mapping[str, SoundMatch]
-    """The sounds that are meant, by name; none where it knows none."""
+    """The sounds asked for, by name; empty if the model knows none of them."""
     weights: FloatArray
-    """How much each sound there is a name for is what is meant, from 0 to 1."""
+    """For each sound of the model, how well it matches the question, from 0 to 1."""
     shares: FloatArray
-    """How much each counts for what the question means; all 0 without a model of meaning."""
+    """Weight of each sound by similarity to the question; all 0 without a sentence encoder."""
     length: float
-    """Seconds of a window."""
+    """Seconds per window."""
 
     @abstractmethod
     def __call__(self, recording: Recording) -> Relevance:
-        """What is heard of them in each window."""
+        """The relevance of each window of `recording`."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedSounds(SoundFinder):
-    """The sounds that a network has names for; what was heard before is not heard again."""
+    """The named sounds of a classifier; a track that is already stored is not computed again."""
 
     listener: SoundListener
 
     def __call__(self, recording: Recording) -> Relevance:
-        """What is heard of them in each window."""
+        """The relevance of each window of `recording`."""
         return self.in_track(self.listener(recording))
 
     def in_track(self, track: SoundTrack) -> Relevance:
-        """What is heard of them in each window of what was followed."""
+        """The relevance of each window of a recording with this sound track."""
         rows = track.strongest(self.weights), track.mean_logits(self.shares)
         empty = _empty(rows[0].duration, self.length)
         for row, found in zip(rows, empty, strict=True):
@@ -71,17 +71,18 @@ class NamedSounds(SoundFinder):
 
 @dataclass(frozen=True, slots=True)
 class QueriedSounds(SoundFinder):
-    """The sounds that the user's model of queries listens for."""
+    """The sounds that the user's open-vocabulary model detects."""
 
     encoder: QueryEncoder
 
     def __call__(self, recording: Recording) -> Relevance:
-        """What is heard of them in each window."""
+        """The relevance of each window of `recording`."""
         found = _empty(recording.duration, self.length)
         for track in self.encoder(recording, meter=Meter()):
             likely = (self.weights / (1 + np.exp(-track.values))).max(axis=1)
-            for values, own in ((likely, found.likely), (track.values @ self.shares, found.hints)):
-                _spread(Track(values, hop=track.hop, start=track.start), self.length, own)
+            hints = track.values @ self.shares
+            for values, row in ((likely, found.likely), (hints, found.hints)):
+                _spread(Track(values, hop=track.hop, start=track.start), self.length, row)
         return found
 
 
@@ -93,7 +94,7 @@ def sound_finders(
     meaning: SentenceEncoder | None,
     store: ModelStore,
 ) -> Iterator[SoundFinder]:
-    """All that can hear the sounds `question` means, in windows of so many seconds."""
+    """The available detectors of the sounds `question` asks for, in windows of `length` seconds."""
 
     def meant(names: tuple[str, ...]) -> tuple[Mapping[str, SoundMatch], FloatArray, FloatArray]:
         matches = match_sounds(question, names, meaning)
@@ -114,7 +115,7 @@ def _empty(duration: float, length: float) -> Relevance:
 
 
 def _spread(rows: Track, length: float, found: FloatArray) -> None:
-    """Raises `found` to the greatest of `rows` in each window; a row may reach into two."""
+    """Raise `found` to the highest of `rows` in each window; a row may overlap two windows."""
     places = rows.start + np.arange(len(rows)) * rows.hop
     for edge in (places, places + rows.hop - 1e-9):
         inside = np.minimum((edge / length).astype(int), len(found) - 1)

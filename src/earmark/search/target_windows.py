@@ -1,8 +1,8 @@
-"""Which windows to ask about when one thing is looked for, and what is left when it is done.
+"""Which windows to ask about in a search for one thing, and how many moments were probably missed.
 
-sound    . . D D . . . . . . d . . .      how likely a sound that is meant is, a window each
-ask          ^               ^            the exact rule: one call a moment, the likeliest first
-answers      yes             no           a yes settles its moment, a no makes its sound doubtful
+sound    . . D D . . . . . . d . . .      probability of a matching sound in each window
+ask          ^               ^            exact optimum: one call per moment, likeliest first
+answers      yes             no           yes: its moment is found; no: its sound counts less
 """
 
 from __future__ import annotations
@@ -18,73 +18,72 @@ from earmark.selection import Budget, Coverage, allocate
 from earmark.timeline import FloatArray, Span, merge
 
 LASTS = Survival.from_lengths([4.0, 8.0, 16.0, 30.0])
-"""How long what is looked for lasts, for want of better: from a window to half a minute."""
+"""Assumed lengths, in seconds, of what is searched for: from one window to half a minute."""
 
 TRUSTED = 0.8
-"""How likely a window is to show what is meant, where the sound that is meant is certain."""
+"""Probability that a window shows the target if its sound is certain."""
 
 UNHEARD = 0.002
-"""How likely any window is to, where nothing is heard."""
+"""Probability that a window shows the target if nothing is heard."""
 
 ACTIVE = 0.02
-"""How much likelier where the gate expects an action."""
+"""Added to this probability, times the actions the gate expects in the window, at most 1."""
 
 STEEP, FAINT = 1.5, 0.09
-"""What log odds of sounds that mean a little of the question make of a window's chance: e times
-more for each 1 / `STEEP` of them, and no more than `FAINT`, less than a telling sound."""
+"""Effect of sounds with slight similarity to the question: the probability of a window grows by e
+per 1 / `STEEP` of their log odds, up to `FAINT`, which is below `TELLING`."""
 
 SAME = 0.8
-"""How much of a window's chance is the moment of the window before it, going on."""
+"""Share of the probability of the window before that continues into a window: the same moment."""
 
 CONFIRM = 0.05
-"""What a call next to a yes is worth: it says how long the moment lasts, and finds no other."""
+"""Value of a call next to a yes: it shows how long the moment lasts, and finds no new one."""
 
 DOUBT = 0.3
-"""What is left of the chance of a sound that was looked at and was not what is meant."""
+"""Factor on the probability of the windows of a sound after one of them was answered no."""
 
 STRANGE = 0.1
-"""Share of calls that go, evenly spread, where nothing that is meant is heard: what is missed can
-be estimated by them and by nothing else."""
+"""Share of calls evenly spread over windows without a matching sound: only these calls allow an
+estimate of what is missed there."""
 
 FIRST = 10
-"""Calls after which answers are first looked at; then after twice as many, and so on."""
+"""Calls before the answers are first used; then after twice as many, and so on."""
 
 TELLING = 0.1
-"""Chance from which the sound tells something of a window."""
-
+"""Probability from which a window counts as having a matching sound."""
 
 SHAPES, RATES = (0.3, 0.1), (0.35, 0.2)
-"""Of the factor between chances and what is there, before any answer, of windows without and with
-a telling sound; these and the next from answers played on composites, see `experiments/LOG.md`."""
+"""Gamma prior of the true number of moments relative to the probabilities, for windows without and
+with a matching sound. This and `ANSWER` were fitted on simulated answers about composite
+recordings: see experiments/LOG.md."""
 
 ANSWER = 0.25
-"""How much an answer says of windows that were not asked: they were chosen for being other."""
-
+"""Weight of an answer as evidence about windows not asked about, which differ from those chosen."""
 
 ALL = 0.9999
-"""Of a distribution without an end, what is taken for all of it."""
+"""Probability mass at which an infinite distribution is cut off."""
 
 
 @dataclass(slots=True, eq=False)
 class TargetWindows:
-    """The windows of one recording, and what is known of each."""
+    """The windows of one recording, and what is known about each."""
 
     key: str
     windows: Windows
     relevance: FloatArray
-    """How likely a sound that is meant is heard in each window."""
+    """Probability of a matching sound in each window, 0 to 1."""
     asked: dict[int, bool] = field(default_factory=dict)
-    """What was answered: whether it shows what is meant."""
+    """Answer by window: whether it shows the target."""
     lost: set[int] = field(default_factory=set)
     """Windows whose call failed."""
     told: dict[int, float] = field(default_factory=dict)
-    """Chances that captions already paid for give."""
+    """Probability by window, from captions that are already paid for."""
     lift: FloatArray = field(default_factory=lambda: np.ones(1))
-    """How many times likelier than others each window is by what it faintly sounds like."""
+    """Factor on the probability of each window, from sounds slightly similar to the question."""
 
     @property
     def chances(self) -> FloatArray:
-        """How likely each window is to show what is meant, before any is asked."""
+        """Probability that each window shows the target, before any answer."""
         base = self.lift * (UNHEARD + ACTIVE * np.minimum(1.0, self.windows.rates))
         base = np.minimum(FAINT, base)
         chances = 1 - (1 - base) * (1 - TRUSTED * self.relevance)
@@ -93,7 +92,7 @@ class TargetWindows:
         return np.asarray(chances)
 
     def stretch(self, window: int) -> range:
-        """The windows around `window` in which the same sound goes on; itself where none does."""
+        """The windows around `window` in which the same sound continues; else `window` alone."""
         least = max(TELLING, self.relevance[window] / 3)
         first = last = window
         if self.relevance[window] >= TELLING:
@@ -104,7 +103,7 @@ class TargetWindows:
         return range(first, last + 1)
 
     def rates(self) -> FloatArray:
-        """Moments that are expected to begin in each window and are not found yet."""
+        """Expected number of moments that begin in each window and are not found yet."""
         chances = self.chances
         for window, seen in self.asked.items():
             around = self.stretch(window)
@@ -121,7 +120,7 @@ class TargetWindows:
         return np.asarray(np.maximum(chances - SAME * before, (1 - SAME) * chances))
 
     def settled(self) -> list[Span]:
-        """Windows that say yes, joined with those around them in which the same sound goes on."""
+        """Windows answered yes, joined with those around them in which the same sound continues."""
         seen = [window for window, is_seen in self.asked.items() if is_seen]
         return merge(
             Span(
@@ -132,7 +131,7 @@ class TargetWindows:
         )
 
     def unsettled(self) -> FloatArray:
-        """The chances of the windows that are neither asked nor part of a moment that was found."""
+        """The probabilities of windows neither asked about nor part of a moment that was found."""
         is_open = np.ones(len(self.relevance), dtype=bool)
         for window, seen in self.asked.items():
             is_open[window] = False
@@ -143,33 +142,33 @@ class TargetWindows:
 
 
 def lifts(hints: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-    """How many times likelier than the mean of all windows each is, by recording.
+    """Factor of each window relative to the mean of all windows, by recording; empty without hints.
 
-    `hints` are log odds of what a window sounds like, weighed by how much of the question it means.
+    `hints` are log odds of sounds in each window, weighted by their similarity to the question.
     """
     if not hints:
         return {}
-    steep = {key: np.exp(STEEP * own) for key, own in hints.items()}
-    mean = np.concatenate(list(steep.values())).mean()
-    return {key: own / mean for key, own in steep.items()}
+    factors = {key: np.exp(STEEP * log_odds) for key, log_odds in hints.items()}
+    mean = np.concatenate(list(factors.values())).mean()
+    return {key: factor / mean for key, factor in factors.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class MissedEstimate:
-    """How many moments were probably not found."""
+    """Estimated number of moments that were not found."""
 
     expected: float
     low: float
     high: float
-    """The range is meant to hold nine times in ten; `scripts/find_table.py` says how often."""
+    """The range should hold nine times in ten; `scripts/find_table.py` measures how often."""
 
 
 def next_windows(many: Sequence[TargetWindows], calls: int) -> list[list[int]]:
-    """The windows of each recording to ask about before answers are looked at again.
+    """The windows of each recording to ask about before the answers are used again.
 
-    No more than `calls`, and none where no window is left. Windows follow one order however many
-    calls there are, so that more calls find what fewer do and more: those up to the next of
-    `FIRST` times 1, 2, 4, … are the exact optimum together, and of these the best come first.
+    At most `calls` windows; none if no window is left. The order does not depend on `calls`, so
+    more calls find all that fewer do. Windows up to the next of `FIRST` times 1, 2, 4, … are
+    together the exact optimum, and the best of them come first.
 
         calls      1 … 10 │ 11 … 20 │ 21 …… 40 │ 41 ………… 80
         answers           ▲         ▲          ▲
@@ -200,7 +199,7 @@ def next_windows(many: Sequence[TargetWindows], calls: int) -> list[list[int]]:
 
 
 def next_stop(spent: int) -> int:
-    """After how many calls answers are looked at next."""
+    """Number of calls after which the answers are used next."""
     stop = FIRST
     while stop <= spent:
         stop *= 2
@@ -208,12 +207,12 @@ def next_stop(spent: int) -> int:
 
 
 def _roughly(worth: float) -> float:
-    """To one digit: what is worth about the same is asked about evenly spread, not by its rest."""
+    """`worth` to one digit: windows of about the same worth are then asked about evenly spread."""
     return float(f"{worth:.1g}")
 
 
 def _scattered(place: int) -> int:
-    """A place in an order whose every beginning is evenly spread: the bits from last to first."""
+    """`place` with its bits reversed: every beginning of this order is evenly spread."""
     return int(f"{place:032b}"[::-1], 2)
 
 
@@ -224,7 +223,7 @@ def _rated(one: TargetWindows, also: Collection[int]) -> Windows:
 
 
 def _spread(many: Sequence[TargetWindows], calls: int) -> list[list[int]]:
-    """So many windows in which nothing that is meant is heard, evenly spread over all."""
+    """Up to `calls` windows without a matching sound, evenly spread over all recordings."""
     quiet = [
         (place, window)
         for place, one in enumerate(many)
@@ -239,12 +238,12 @@ def _spread(many: Sequence[TargetWindows], calls: int) -> list[list[int]]:
 
 
 def estimate_missed(many: Sequence[TargetWindows]) -> MissedEstimate:
-    """The moments that were probably not found, from the answers and the chances of the rest.
+    """The moments probably not found, from the answers and the probabilities of the other windows.
 
-    Windows with and without a telling sound are reckoned apart. How many times likelier than their
-    chances the windows of a sort are is gamma distributed, first by `SHAPES` and `RATES` and then
-    by the answers; the moments in the rest are then negative binomial, and their sum is that of
-    both sorts.
+    Windows with and without a matching sound are treated separately. The factor between the true
+    number of moments and the probabilities is gamma distributed: `SHAPES` and `RATES` are its prior
+    and the answers update it. The number of moments in the other windows is then negative binomial,
+    and the two numbers are added.
     """
     if not many:
         return MissedEstimate(0.0, 0.0, 0.0)
@@ -266,9 +265,9 @@ def estimate_missed(many: Sequence[TargetWindows]) -> MissedEstimate:
 
 
 def _negative_binomial(shape: float, chance: float) -> FloatArray:
-    """How likely 0, 1, 2, … are, as far as all of it but one in 10,000.
+    """Probabilities of 0, 1, 2, …, cut off where they reach `ALL`.
 
-    >>> _negative_binomial(1.0, 0.9).round(4).tolist()  # one in ten goes on, each time
+    >>> _negative_binomial(1.0, 0.9).round(4).tolist()  # each continues with probability 0.1
     [0.9, 0.09, 0.009, 0.0009]
     """
     from scipy.special import gammaln  # scipy.stats takes a second to import
@@ -289,7 +288,7 @@ def _of_sort(chances: FloatArray, is_telling: bool) -> FloatArray:
 
 
 def _answers(one: TargetWindows, is_telling: bool) -> Iterator[tuple[float, bool]]:
-    """The chances of the windows of a sort that were asked, and their answers."""
+    """Probability and answer of each window asked about, with or without a matching sound."""
     chances = one.chances
     for window, seen in one.asked.items():
         if (chances[window] >= TELLING) == is_telling:
