@@ -1,4 +1,4 @@
-"""The report of an archive: an index of all recordings, and a page for each beside it."""
+"""The report of an archive: an index of all recordings, and a page for each recording."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from earmark.selection.coverage_ladder import coverage_of_budgets
 from earmark.version import VERSION
 
 SHARES = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0)
-"""Of the windows, for which coverage is forecast."""
+"""Budgets for which coverage is forecast, as shares of the possible calls."""
 
 
 def write_index(run: Run, path: Path, *, title: str | None = None) -> Path:
     """Write the index of `run` to `path` and a page for each recording beside it.
 
-    The index comes last, so that whatever it leads to is there.
+    The index is written last, so that every page it links to exists.
     """
     heading, error = describe_run(run, title), run.forecast_error()
     summaries = list(read_summaries(run))
@@ -56,17 +56,17 @@ def write_index(run: Run, path: Path, *, title: str | None = None) -> Path:
 
 
 def curve(run: Run, error: ForecastError | None = None) -> list[tuple[float, ...]]:
-    """Calls and the coverage expected of them, spent at one price over all recordings.
+    """Points (calls, expected coverage), each budget spent at one price over all recordings.
 
-    With the `error` of forecasts also between what it is to lie. Empty where no action is expected,
-    or the run is too old to say how long actions last.
+    With the `error` of forecasts, also the low and high end of the coverage. Empty if no action is
+    expected, or if the run is too old to store how long actions last.
     """
     survival = run.survival()
     if survival is None:
         return []
     many = []
     for recording in run.recordings():
-        if heard := run.heard(recording.id):  # of its windows only the rates matter
+        if heard := run.heard(recording.id):  # only the rates of its windows matter
             rates, is_free = heard.rates, heard.per_call > 1
             long = recording.duration if is_free else len(rates) * heard.window
             each = (rates, rates, rates, survival)
@@ -77,22 +77,22 @@ def curve(run: Run, error: ForecastError | None = None) -> list[tuple[float, ...
     if not total or math.isnan(reached[0]):
         return []
     actions = sum(float(windows.rates.sum()) for windows in many)
-    told = partial(measured_range, error=error, actions=actions, duration=run.totals().duration)
+    range_of = partial(measured_range, error=error, actions=actions, duration=run.totals().duration)
     points = [(0, 0.0), *zip(budgets, reached, strict=True)]
     drawn: list[tuple[float, ...]] = []
     for calls, share in points:
-        found = told(share)
+        found = range_of(share)
         shares = (found.expected, found.low, found.high) if found else (share,)
         drawn.append((calls, *(round(each, 4) for each in shares)))
     return drawn
 
 
 MEASURED = f"The range around the line held {CONFIDENCE:.0%} of the recordings it was measured on."
-"""Beneath the curve."""
+"""Text below the curve."""
 
 
 def page_name(summary: RecordingSummary) -> str:
-    """The file of a recording's page: its name, and enough of its id to tell namesakes apart."""
+    """File name of a recording's page: its own name, and part of its id in case names repeat."""
     stem = parts_of(summary.recording.path)[-1].rpartition(".")[0] or "recording"
     safe = "".join(sign if sign.isalnum() or sign in "-_." else "-" for sign in stem)
     return f"{safe[:40]}-{summary.recording.id[:10]}.html"
@@ -102,7 +102,7 @@ def _plain(run: Run, summary: RecordingSummary, overview: RecordingOverview) -> 
     row, totals = summary.recording, summary.totals
     choice, lasts = run.choice(row.id), (overview.active, overview.louder)
     active, louder = (None if each is None else round(each, 1) for each in lasts)
-    share, told = choice.forecast, choice.forecast_range
+    share, bounds = choice.forecast, choice.forecast_range
     return {
         "name": row.title,
         "path": row.path,
@@ -113,9 +113,9 @@ def _plain(run: Run, summary: RecordingSummary, overview: RecordingOverview) -> 
         "answered": totals.answered,
         "failed": totals.failed,
         "coverage": None if share is None else round(share, 4),
-        "low": round(told.low, 4) if told else None,
-        "high": round(told.high, 4) if told else None,
-        "words": as_range(share, told),
+        "low": round(bounds.low, 4) if bounds else None,
+        "high": round(bounds.high, 4) if bounds else None,
+        "words": as_range(share, bounds),
         "spend": round(totals.spend, 6),
         "active": active,
         "louder": louder,
@@ -130,8 +130,8 @@ def _write_pages(
 ) -> None:
     """Write the page of every recording that has changed since its page was written.
 
-    What is told of a recording changes only with its counts, the plan or the version, and these
-    are noted beside the pages; or with why its calls failed, so a page with failures is not kept.
+    A page changes only with the counts of its recording, the plan or the version, which are stored
+    beside the pages, or with the reasons why calls failed: a page with failures is always written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     noted, before = folder / "written.json", {}
@@ -142,11 +142,11 @@ def _write_pages(
     for summary, row in rows:
         name = page_name(summary)
         now[name] = [edition, *row.values()]
-        is_told = isinstance(before, dict) and before.get(name) == now[name]
-        if summary.totals.failed or not is_told or not (folder / name).exists():
+        is_current = isinstance(before, dict) and before.get(name) == now[name]
+        if summary.totals.failed or not is_current or not (folder / name).exists():
             about, heard = summary.recording, run.heard(summary.recording.id)
-            own = {"title": about.title, "totals": asdict(summary.totals), "missed": []}
-            own["coverage"] = forecast_of(run, about, heard or HeardRow(about.id))
-            write_page(run, folder / name, rows=[about], heading=heading | own)
+            fields = {"title": about.title, "totals": asdict(summary.totals), "missed": []}
+            fields["coverage"] = forecast_of(run, about, heard or HeardRow(about.id))
+            write_page(run, folder / name, rows=[about], heading=heading | fields)
     with replacing(noted) as scratch:
         scratch.write_text(json.dumps(now), encoding="utf-8")

@@ -1,7 +1,7 @@
-"""How commands speak: results on stdout, progress and warnings on stderr.
+"""Output of commands: results on stdout, progress and warnings on stderr.
 
-Whatever a server, a model or a file's name put into a message, a terminal is sent no control
-characters of theirs, and nothing that is secret in an address.
+Messages may contain text from a server, a model or a file name. A terminal never receives control
+characters from them, nor secrets that are part of an address.
 """
 
 from __future__ import annotations
@@ -35,29 +35,29 @@ from earmark.redaction import redact
 
 
 class Format(StrEnum):
-    """How a command prints what it found: for a person, or for a machine."""
+    """How a command prints its result: for a person, or for a program."""
 
     table = "table"
     json = "json"
 
 
 _WIDE = 240
-"""Columns of a table that goes to a file or a pipe: a line a row, nothing folded."""
+"""Width in characters of a table written to a file or a pipe: one line per row, no wrapping."""
 
 BETWEEN_LINES = 60.0
-"""Seconds between two lines that say how far something has come, where nobody looks."""
+"""Seconds between two lines of progress if stderr is no terminal."""
 
 _FOLDED = 10
-"""Columns of a terminal that folded words take at least."""
+"""Least width in characters of a column whose text is wrapped."""
 
 _UNPRINTABLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
 )
-"""Control characters but for tabs and line ends, and what turns the direction of writing."""
+"""Control characters except tab and line feed, and those that change the writing direction."""
 
 
 def printable(text: str) -> str:
-    r"""`text` with what would command a terminal written out.
+    r"""`text` with control characters replaced by escape sequences.
 
     >>> printable("\x1b[2J")
     '\\x1b[2J'
@@ -66,10 +66,10 @@ def printable(text: str) -> str:
 
 
 class _SafeConsole(Console):
-    """Prints what is printable and not secret, whoever wrote it."""
+    """Removes control characters and secrets from everything it prints."""
 
     def print(self, *objects: Any, **choices: Any) -> None:
-        """Plain text as it is, where nobody looks: rich takes half a millisecond a line."""
+        """Print `objects`; plain text that goes to no terminal bypasses rich (0.5 ms per line)."""
         is_plain = all(isinstance(each, str) for each in objects)
         if self.is_terminal or set(choices) - {"style"} or not is_plain:
             super().print(*objects, **choices)
@@ -78,13 +78,13 @@ class _SafeConsole(Console):
             self.file.flush()
 
     def render_str(self, text: str, **choices: Any) -> Text:
-        """A string as it is measured and drawn."""
+        """A string as it is measured and drawn, safe to print."""
         return super().render_str(printable(redact(text)), **choices)
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """What is drawn, whatever it was before: bars and the like are made of no strings."""
+        """The segments to draw, safe to print; covers what is not made of strings, such as bars."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=printable(segment.text))
 
@@ -92,19 +92,19 @@ class _SafeConsole(Console):
 _PLAIN: dict[str, Any] = {"soft_wrap": True, "highlight": False, "markup": False, "emoji": False}
 
 out = _SafeConsole(**_PLAIN, width=None if sys.stdout.isatty() else _WIDE)
-"""For results."""
+"""Console for results (stdout)."""
 
 err = _SafeConsole(**_PLAIN, stderr=True)
-"""For everything else."""
+"""Console for everything else (stderr)."""
 
 
 def emit_json(value: Any) -> None:
-    """Print `value` as JSON, for machines: no colour, no wrapping."""
+    """Print `value` as JSON for a program: no colour, no wrapping."""
     emit(json.dumps(value, indent=2, allow_nan=False) + "\n")
 
 
 def emit(text: str) -> None:
-    """Print `text` for a machine, byte for byte; where a person is looking, what is printable."""
+    """Print `text` unchanged for a program; on a terminal, control characters are escaped."""
     sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
 
 
@@ -116,10 +116,10 @@ def print_table(
     whole: Collection[str] = (),
     title: str | None = None,
 ) -> None:
-    """Print `rows` under `columns`: numbers to the right, and `words` to the left.
+    """Print `rows` under `columns`: those in `words` aligned left, the others (numbers) right.
 
-    On a narrow terminal words are folded, but for those of the columns in `whole`; where there is
-    no room for that either, every row is a block of lines.
+    On a narrow terminal the columns in `words` are wrapped, except those in `whole`. If even that
+    does not fit, each row is printed as a block of lines.
     """
     rows = list(rows)
     lines = _align(columns, rows, words)
@@ -148,7 +148,7 @@ def print_table(
 
 
 def _least_width(name: str, cells: Sequence[str], *, is_folded: bool) -> int:
-    """The columns below which a column cannot be read."""
+    """Least width in characters at which a column can be read."""
     if is_folded:
         return min(_FOLDED, max(map(cell_len, (name, *cells))))
     lines = (line for cell in cells for line in printable(redact(cell)).split("\n"))
@@ -156,7 +156,7 @@ def _least_width(name: str, cells: Sequence[str], *, is_folded: bool) -> int:
 
 
 def _print_blocks(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str | None) -> None:
-    """A block of lines a row: its first cell, and beneath it the others, each with its name."""
+    """Print one block per row: its first cell, and below it the others, each with its name."""
     if title is not None:
         out.print(title, style="bold")
     width = max(map(len, columns[1:]), default=0)
@@ -170,9 +170,9 @@ def _print_blocks(columns: Sequence[str], rows: Iterable[Sequence[str]], title: 
 def _align(
     columns: Sequence[str], rows: Sequence[Sequence[str]], words: Collection[str]
 ) -> list[str] | None:
-    """The lines of a table as rich would draw them; None where it has to fold a cell.
+    """The lines of a table as rich would draw them; None if a cell has to be wrapped.
 
-    Drawing takes rich 5 ms a table, which a folder of thousands of recordings would feel.
+    Rich takes 5 ms per table, which is slow for a folder of thousands of recordings.
     """
     cells = [[printable(redact(cell)) for cell in row] for row in (columns, *rows)]
     if any("\n" in cell or "\t" in cell for row in cells for cell in row):
@@ -191,20 +191,20 @@ def _align(
 
 
 def warn(message: str) -> None:
-    """One line of warning."""
+    """Print one line of warning on stderr."""
     err.print(f"warning: {message}", style="yellow")
 
 
 class LogHandler(logging.Handler):
-    """Prints what the library logs on stderr, above the bar where there is one."""
+    """Prints log records of the library on stderr, above the progress bar if there is one."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """One line a record, and its traceback where it has one."""
+        """Print one line per record, and its traceback if it has one."""
         err.print(self.format(record))
 
 
 def show_log() -> None:
-    """Print all that the library logs from now on."""
+    """Print every log record of the library from now on."""
     handler = LogHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(name)s: %(message)s", "%H:%M:%S"))
     logger = logging.getLogger("earmark")
@@ -214,10 +214,10 @@ def show_log() -> None:
 
 @contextmanager
 def watched_steps(first: str) -> Iterator[Callable[[str, int, int], None]]:
-    """To be told what is being done, how much of it is and of how much; begins with `first`.
+    """A function that shows the current step, the part done and the total; starts at `first`.
 
-    A bar where a person is looking, and elsewhere a plain line for each thing that is done, and
-    one a minute while it lasts.
+    On a terminal it draws a bar. Elsewhere it prints one line per step, and one every
+    `BETWEEN_LINES` seconds while a step lasts.
     """
     if err.is_terminal:
         with progress_bar("steps") as bar:
@@ -226,21 +226,21 @@ def watched_steps(first: str) -> Iterator[Callable[[str, int, int], None]]:
                 task, description=what, completed=done, total=total
             )
         return
-    said, at = first, time.monotonic()
+    current, printed_at = first, time.monotonic()
     err.print(first)
 
-    def say(what: str, done: int, total: int) -> None:
-        nonlocal said, at
-        if what != said or time.monotonic() - at >= BETWEEN_LINES:
-            said, at = what, time.monotonic()
+    def show(what: str, done: int, total: int) -> None:
+        nonlocal current, printed_at
+        if what != current or time.monotonic() - printed_at >= BETWEEN_LINES:
+            current, printed_at = what, time.monotonic()
             err.print(f"{what}: {done} of {total}" if total > 1 else what)
 
-    yield say
+    yield show
 
 
 @contextmanager
 def progress_bar(unit: str) -> Iterator[Progress]:
-    """A bar on stderr, drawn only where a person is looking."""
+    """A progress bar on stderr, drawn only on a terminal."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

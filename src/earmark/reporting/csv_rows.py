@@ -1,8 +1,8 @@
-"""Rows as CSV that a spreadsheet shows and does not run.
+"""Rows as CSV in which a spreadsheet finds no formulas.
 
-A cell that begins with one of `= + - @`, a tab or a carriage return is a formula to a spreadsheet,
-and a caption or a file name can hold any text. Such a cell gets an apostrophe in front, as a
-spreadsheet itself writes text; numbers stay numbers.
+A spreadsheet takes a cell that begins with one of `= + - @`, a tab or a carriage return for a
+formula, and a caption or a file name can contain any text. Such a cell gets an apostrophe in front,
+as spreadsheets themselves mark text; numbers stay numbers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def write_csv(
 
 
 def as_cell(value: object) -> object:
-    """`value` as it can stand in a cell.
+    """`value` as a cell: text that looks like a formula gets an apostrophe in front.
 
     >>> as_cell("=1+1"), as_cell("-1.5"), as_cell(-1.5), as_cell("a = b")
     ("'=1+1", '-1.5', -1.5, 'a = b')
@@ -35,7 +35,7 @@ def as_cell(value: object) -> object:
 
 
 def from_cell(text: str) -> str:
-    """The text that `as_cell` was given.
+    """The text that was given to `as_cell`.
 
     >>> from_cell("'=1+1"), from_cell("'tis")
     ('=1+1', "'tis")

@@ -1,4 +1,4 @@
-"""Edit lists (CMX 3600): clips of recordings one after the other, and the time codes of editors."""
+"""Edit lists (CMX 3600) of clips from recordings, one after the other, and their time codes."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from pathlib import PurePosixPath
 from earmark.selection.result import Selection
 
 FRAME_RATE = 25
-"""Frames a second of the time codes unless another is known; the formats have no seconds."""
+"""Default frames per second of time codes; the formats count frames, not fractions of seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """A stretch of one recording."""
+    """A section of one recording, in seconds."""
 
     path: str
     start: float
     end: float
     comment: str = ""
     id: str = ""
-    """What the user's manifest calls the recording."""
+    """Id of the recording in the user's manifest; empty if it has none."""
 
 
 def selection_edl(selection: Selection) -> str:
@@ -39,7 +39,7 @@ def selection_edl(selection: Selection) -> str:
 
 
 def edit_list(title: str, clips: Iterable[Clip], *, frame_rate: float = FRAME_RATE) -> str:
-    """The clips one after the other; every clip names its file and carries its comment."""
+    """The clips one after the other as an edit list; each with its file name and comment."""
     lines = [f"TITLE: {one_line(title)}", "FCM: NON-DROP FRAME"]
     place = 0
     for number, clip in enumerate(clips, start=1):
@@ -57,7 +57,7 @@ def edit_list(title: str, clips: Iterable[Clip], *, frame_rate: float = FRAME_RA
 
 
 def in_chapter(clip: Clip, chapters: Sequence[tuple[str, float]]) -> Clip:
-    """The clip on the clock of the file it begins in; as it is where there is but one."""
+    """The clip in the time of the chapter file it begins in; unchanged without chapters."""
     if not chapters:
         return clip
     place = max(bisect_right(chapters, clip.start, key=lambda chapter: chapter[1]) - 1, 0)
@@ -66,7 +66,7 @@ def in_chapter(clip: Clip, chapters: Sequence[tuple[str, float]]) -> Clip:
 
 
 def time_code(seconds: float, frame_rate: float = FRAME_RATE) -> str:
-    """`HH:MM:SS:FF`, counting every frame: at 29.97 a second the 30th begins the next second.
+    """`HH:MM:SS:FF` without dropped frames: at 29.97 per second, 30 frames count as one second.
 
     >>> time_code(3661.52)
     '01:01:01:13'
@@ -78,5 +78,5 @@ def time_code(seconds: float, frame_rate: float = FRAME_RATE) -> str:
 
 
 def one_line(text: str) -> str:
-    """`text` without line breaks, which would end the entry."""
+    """`text` without line breaks, which would end an entry of the list."""
     return " ".join(text.split())

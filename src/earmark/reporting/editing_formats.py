@@ -1,4 +1,4 @@
-"""Picks for editors, players and Label Studio: edit lists (CMX 3600), chapters, markers, clips."""
+"""Export of picks to editors, players and Label Studio: edit lists, chapters, markers, clips."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ from earmark.reporting.edit_list import FRAME_RATE, Clip, edit_list, in_chapter,
 from earmark.reporting.exporter import Export, Exporter, ExportRow, TextExporter
 
 _NO_TEXT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Control characters and half pairs, which no XML may hold, however they are written."""
+"""Control characters and lone surrogates, which XML does not allow even when escaped."""
 
 GAP = "not picked"
-"""The title between picks. MP4 has no gaps: a chapter lasts until the next, the first from 0."""
+"""Title of the chapters between picks. MP4 has no gaps: the first chapter starts at 0 and each
+lasts until the next."""
 
 
 class EditList(TextExporter):
-    """The picks as clips in a row; time codes at the recordings' frame rate if they share one.
+    """Edit list (CMX 3600): the picks as clips, one after the other.
 
-    At the usual one if not, or if theirs is too slow to be counted in.
+    Time codes use the frame rate of the recordings; 25 frames per second if their rates differ, are
+    unknown or round to 0.
     """
 
     def _pieces(self, export: Export) -> Iterable[str]:
@@ -44,9 +46,9 @@ class EditList(TextExporter):
 
 
 class Chapters(TextExporter):
-    """Chapters as ffmpeg's metadata text, a file a recording: one a pick, and those in between.
+    """Chapters as ffmpeg metadata, one file per recording: one per pick, and one per gap.
 
-    Times are the recording's. Where picks overlap, the later begins at the end of the one before.
+    Times are those of the recording. If picks overlap, the later starts at the end of the earlier.
     """
 
     is_per_recording = True
@@ -55,12 +57,12 @@ class Chapters(TextExporter):
     def _pieces(self, export: Export) -> Iterable[str]:
         yield ";FFMETADATA1\n"
         for start, end, title in _chapters(export):
-            words = re.sub(r"([=;#\\])", r"\\\1", title)  # which have a meaning in this format
+            words = re.sub(r"([=;#\\])", r"\\\1", title)  # special in this format
             yield f"\n[CHAPTER]\nTIMEBASE=1/1000\nSTART={start}\nEND={end}\ntitle={words}\n"
 
 
 class ChapteredMp4(Exporter):
-    """A copy of each recording, as recorded, with a chapter a pick: MP4, for any player."""
+    """An MP4 copy of each recording, not re-encoded, with one chapter per pick; for any player."""
 
     is_per_recording = True
     is_text = False
@@ -84,18 +86,18 @@ class ChapteredMp4(Exporter):
 
 
 class ChapteredMkv(ChapteredMp4):
-    """A copy of each recording, as recorded, with a chapter a pick: Matroska."""
+    """A Matroska copy of each recording, not re-encoded, with one chapter per pick."""
 
     suffix = "mkv"
     kind = "matroska"
 
 
 class OpenTimeline(TextExporter):
-    """OpenTimelineIO: picks as clips in a row, captions as markers. Needs `earmark[editing]`."""
+    """OpenTimelineIO: picks as consecutive clips, captions as markers. Needs `earmark[editing]`."""
 
     adapter = "otio_json"
     rates: tuple[float, ...] = ()
-    """Frames a second that the format can count in; any where none are named."""
+    """Frame rates that the format supports, in frames per second; empty: any."""
 
     def _pieces(self, export: Export) -> Iterable[str]:
         try:
@@ -118,14 +120,14 @@ class OpenTimeline(TextExporter):
 
 
 class FinalCut(OpenTimeline):
-    """Final Cut Pro X XML, by way of OpenTimelineIO. Needs `earmark[editing]`."""
+    """Final Cut Pro X XML, written by OpenTimelineIO. Needs `earmark[editing]`."""
 
     adapter = "fcpx_xml"
     rates = (24.0, 25.0, 30.0, 50.0, 60.0)
 
 
 class Premiere(FinalCut):
-    """Premiere Pro (File > Import), as Final Cut Pro 7 XML by way of OpenTimelineIO.
+    """Premiere Pro (File > Import): Final Cut Pro 7 XML, written by OpenTimelineIO.
 
     Needs `earmark[editing]`.
     """
@@ -135,9 +137,9 @@ class Premiere(FinalCut):
 
 
 class PremiereMarkers(Exporter):
-    """Markers as Premiere Pro's own list (File > Export > Markers), one file each.
+    """Markers as Premiere Pro lists them (File > Export > Markers), one file per recording.
 
-    Tab-separated, in UTF-16, as Premiere writes it; scripts and panels that take markers read it.
+    Tab-separated, in UTF-16, as Premiere writes it; scripts and panels that import markers read it.
     Times are those of the recording.
     """
 
@@ -157,9 +159,9 @@ class PremiereMarkers(Exporter):
 
 
 class ResolveMarkers(TextExporter):
-    """Markers for DaVinci Resolve (Timelines > Import > Timeline Markers from EDL), one file each.
+    """Markers for DaVinci Resolve (Timelines > Import > Timeline Markers from EDL).
 
-    Times are those of the recording: give the time line the start 00:00:00:00.
+    One file per recording. Times are those of the recording: let the timeline start at 00:00:00:00.
     """
 
     is_per_recording = True
@@ -177,9 +179,9 @@ class ResolveMarkers(TextExporter):
 
 
 class LabelStudio(TextExporter):
-    """Label Studio: a video task a recording, its picks as predictions with captions as notes.
+    """Label Studio: one video task per recording, its picks as predictions with captions as notes.
 
-    The project's set-up has `<TimelineLabels name="label" toName="video">` with the label `picked`.
+    The labelling set-up needs `<TimelineLabels name="label" toName="video">` with label `picked`.
     """
 
     suffix = "json"
@@ -200,14 +202,14 @@ class LabelStudio(TextExporter):
 
 
 def _text_line(text: str) -> str:
-    """`text` without line breaks, which would end the entry, and what XML cannot hold."""
+    """`text` on one line, with characters that XML does not allow replaced."""
     return _NO_TEXT.sub("\ufffd", one_line(text))
 
 
 def _rate_of(recordings: Iterable[RecordingRow]) -> float:
-    """Frames a second that all of some recordings are counted in.
+    """The common frame rate of `recordings`, in frames per second.
 
-    The usual ones where theirs differ or are less than one: a time code cannot count these.
+    `FRAME_RATE` if their rates differ, are unknown, or round to 0, which time codes cannot count.
     """
     rates = {recording.frame_rate for recording in recordings} - {0.0}
     rate = rates.pop() if len(rates) == 1 else FRAME_RATE
@@ -230,7 +232,7 @@ def _chapters(export: Export) -> Iterator[Chapter]:
 
 
 def _clip(otio: Any, row: ExportRow, recording: RecordingRow, rate: float) -> Any:
-    """A pick as a clip of the file it begins in, marked with what was said of it."""
+    """A pick as a clip of the file it begins in, with its description as a marker."""
     clip = in_chapter(Clip(row.path, row.start, row.end), recording.chapters)
 
     def span(start: float, end: float) -> Any:
@@ -254,7 +256,7 @@ def _clip(otio: Any, row: ExportRow, recording: RecordingRow, rate: float) -> An
 
 
 def _region(row: ExportRow, rate: float, number: int) -> dict[str, Any]:
-    """A stretch of a video as Label Studio's time line labels name it, frames counted from 1."""
+    """A pick as a region of Label Studio's timeline labels, frames counted from 1."""
     frames = {"start": round(row.start * rate) + 1, "end": max(1, round(row.end * rate))}
     return {
         "id": f"pick-{number}",

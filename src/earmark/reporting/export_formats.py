@@ -1,6 +1,6 @@
-"""A run as files other tools read: one exporter a format, by name.
+"""Export of a run to files that other tools read: one exporter per format, by name.
 
-A package adds a format of its own by declaring it, and `earmark export --format toml` writes it:
+A package adds a format by declaring it; `earmark export --format toml` then writes it:
 
     [project.entry-points."earmark.exporters"]
     toml = "my_package.exporters:Toml"
@@ -29,31 +29,30 @@ from earmark.reporting.text_format import counted
 from earmark.timeline import format_clock
 
 BATCH = 10_000
-"""Rows in memory at a time, and in one group of a Parquet file."""
-
+"""Rows in memory at a time, and in one row group of a Parquet file."""
 
 MOST_TOLD = 20
-"""Recordings of which an error says why they could not be written."""
+"""Highest number of recordings for which an error gives the reason they were not written."""
 
 
 class JsonLines(TextExporter):
-    """JSON lines: one object a pick."""
+    """JSON lines: one object per pick."""
 
     def _pieces(self, export: Export) -> Iterator[str]:
         return (json.dumps(asdict(row), ensure_ascii=False) + "\n" for row in export.rows)
 
 
 class Corrections(TextExporter):
-    """What people agree on, as JSON lines: annotations that `evaluate` and `train` read."""
+    """Corrections that people agree on, as JSON lines: `evaluate` and `train` read them."""
 
     def _pieces(self, export: Export) -> Iterator[str]:
         return (json.dumps(asdict(row), ensure_ascii=False) + "\n" for row in export.corrections)
 
 
 class Csv(Exporter):
-    """A header and one row a pick; tags are joined by semicolons, what is not known is empty.
+    """CSV: a header and one row per pick; tags are joined by semicolons, unknown values are empty.
 
-    No cell is a formula to a spreadsheet, see `csv_rows`.
+    A spreadsheet takes no cell for a formula, see `csv_rows`.
     """
 
     def __call__(self, export: Export, path: Path) -> None:
@@ -65,7 +64,7 @@ class Csv(Exporter):
 
 
 class Parquet(Exporter):
-    """Parquet: one row a pick, in groups; tags are a list. Needs `earmark[parquet]`."""
+    """Parquet: one row per pick, in row groups; tags are a list. Needs `earmark[parquet]`."""
 
     is_text = False
 
@@ -91,7 +90,7 @@ class Parquet(Exporter):
 
 
 class SubRip(TextExporter):
-    """SubRip; it has no way to quote markup, so angle brackets become single quotation marks."""
+    """SubRip subtitles; the format cannot escape markup, so angle brackets become ‹ and ›."""
 
     is_per_recording = True
 
@@ -102,7 +101,7 @@ class SubRip(TextExporter):
 
 
 class WebVtt(TextExporter):
-    """WebVTT; what looks like markup is quoted."""
+    """WebVTT subtitles; text that looks like markup is escaped."""
 
     is_per_recording = True
 
@@ -113,7 +112,7 @@ class WebVtt(TextExporter):
 
 
 class Cue(NamedTuple):
-    """A line of text of a subtitle and when it is shown."""
+    """A subtitle and when it is shown, in seconds."""
 
     start: float
     end: float
@@ -124,13 +123,13 @@ _QUOTATION_MARKS = str.maketrans("<>", "\u2039\u203a")
 
 
 def _cues(export: Export) -> Iterator[Cue]:
-    """One cue a pick that has a caption or tags, and one a sentence that was said; in order.
+    """One cue per pick that has a caption or tags, and one per transcribed sentence; by start.
 
-    What a model wrote stays text: line breaks and arrows cannot end a cue. Where no caption was
-    asked, tags are shown as what is heard.
+    Text of a model cannot end a cue: line breaks become spaces, and the formats replace the `>` of
+    arrows. Without a caption, the tags are shown as `[heard: …]`.
     """
-    said = (Cue(one.span.start, one.span.end, f"“{one.text}”") for one in export.said)
-    return merge(_pick_cues(export.rows), said, key=lambda cue: cue.start)
+    speech = (Cue(one.span.start, one.span.end, f"“{one.text}”") for one in export.said)
+    return merge(_pick_cues(export.rows), speech, key=lambda cue: cue.start)
 
 
 def _pick_cues(rows: Iterable[ExportRow]) -> Iterator[Cue]:
@@ -142,7 +141,7 @@ def _pick_cues(rows: Iterable[ExportRow]) -> Iterator[Cue]:
 
 
 def _times(cue: Cue, point: str) -> str:
-    """From when to when; `HH:MM:SS,mmm`, the hours may be more than two digits."""
+    """Start and end as `HH:MM:SS,mmm`, with `point` for the comma; hours may exceed two digits."""
     times = []
     for seconds in (cue.start, cue.end):
         whole, thousandths = divmod(round(seconds * 1000), 1000)
@@ -177,13 +176,16 @@ EXPORTERS: Registry[type[Exporter]] = Registry(
 
 
 def export(run: Run, path: Path, *, format: str) -> list[Path]:  # noqa: A002 - as the option is called
-    """Write `run` to `path`; the files written, each whole or not there.
+    """Write `run` to `path`; returns the files written. A file is complete or not written at all.
 
-    A format that holds one recording a file makes several: with several recordings, or where it is
-    one or its name has no ending, `path` is a folder and each file is named after its recording.
-    A `ValueError` lists the formats where this is none, or says that `path` is a folder, or that
-    a recording of the run would be replaced. Where a recording cannot be written the others are,
-    and a `MediaError` says why at the end.
+    For a format with one file per recording, `path` is a folder if the run has several recordings,
+    if `path` is an existing folder or if it has no suffix; each file is then named after its
+    recording. A recording that cannot be written does not stop the others.
+
+    Raises:
+        ValueError: The format is unknown (the message lists all), `path` is a folder, or a
+            recording of the run would be replaced.
+        MediaError: Some recordings could not be written; raised after all others are.
     """
     write = EXPORTERS.named(format)()
     files = {path: run.recordings()}
@@ -217,7 +219,7 @@ def export(run: Run, path: Path, *, format: str) -> list[Path]:  # noqa: A002 - 
 
 
 def distinct_names(names: Iterable[str]) -> Iterator[str]:
-    """The names, a number behind those that came before: two cameras may both hold `0001.mp4`."""
+    """The names, repeated ones with a number added: two cameras may both have `0001.mp4`."""
     taken: set[str] = set()
     for name in names:
         number, free = 1, name
@@ -229,7 +231,7 @@ def distinct_names(names: Iterable[str]) -> Iterator[str]:
 
 
 def _stem(recording: RecordingRow) -> str:
-    """What a file about a recording is called: as its user calls it, or after its own file."""
+    """File name for a recording, without suffix: its name in the manifest, else its file's."""
     if recording.name:
         return re.sub(r"[^\w.+-]+", "_", recording.name).strip(".") or "recording"
     return PurePosixPath(recording.path.replace("\\", "/")).stem or "recording"

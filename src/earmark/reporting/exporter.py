@@ -1,4 +1,4 @@
-"""What an exporter is, and what it is given: the picks of a run as flat rows."""
+"""The interface of exporters and their input: the picks of a run as flat rows."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from earmark.media.source import name_of
 
 @dataclass(frozen=True, slots=True)
 class ExportRow:
-    """One pick and all that is known of it."""
+    """One pick and all that is known about it; times in seconds."""
 
     recording: str
-    """Of its content: the same wherever the file lies."""
+    """Id of the recording's content, independent of where the file is."""
     id: str
-    """What the user's manifest calls the recording; empty where none does."""
+    """Id of the recording in the user's manifest; empty if it has none."""
     path: str
     window: int | None
-    """Place on the grid; None for a window that lies on none."""
+    """Index on the grid; None for a window that is not on a grid."""
     start: float
     end: float
     instant: float
@@ -34,7 +34,7 @@ class ExportRow:
     expected: float
     reason: str
     tags: tuple[str, ...]
-    """What is heard (or seen) in words; not a caption."""
+    """Names of what is heard (or seen); not a caption."""
     status: str
     """`answered`, `failed`, `in flight` or `not asked`."""
     caption: str | None
@@ -48,47 +48,47 @@ class ExportRow:
     spend: float | None
     failure: str | None
     evidence: str = ""
-    """What is known of it without a vision model, in a line: heard, said, read, seen."""
+    """What is known without a vision-language model, in one line: heard, said, read, seen."""
 
     @property
     def said(self) -> str:
-        """What there is to say of it: the caption, else the tags, else why it was picked."""
+        """A description: the caption, else the tags, else the reason for the pick."""
         return self.caption or ", ".join(self.tags) or self.reason
 
 
 @dataclass(frozen=True, slots=True)
 class CorrectedSpan:
-    """A stretch of a recording that people agree on, as annotations name it."""
+    """A corrected section of a recording that people agree on, in the form of an annotation."""
 
     recording: str
-    """The name of its file without the ending, which annotations know it by."""
+    """File name without suffix, which identifies the recording in annotations."""
     path: str
     duration: float
-    """Of the recording."""
+    """Seconds of the whole recording."""
     start: float
     end: float
     verdict: str
-    """`right`, `reworded` or `missed`: something is done here; `wrong`: what was said is not."""
+    """`right`, `reworded` or `missed`: the action takes place; `wrong`: it does not."""
     label: str
-    """What is done, in the words of the model or of who corrected it."""
+    """The action, in the words of the model or of the person who corrected it."""
     author: str
     at: str
 
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """What one file is to hold."""
+    """The content of one exported file."""
 
     title: str
     recordings: Sequence[RecordingRow]
     rows: Iterable[ExportRow]
-    """Every pick of the present plan, by recording and time, read as they are come to."""
+    """Every pick of the current plan, by recording and time; read lazily, once."""
     corrections: Iterable[CorrectedSpan] = ()
-    """What people agree on, by recording and time, read as they are come to."""
+    """Corrections that people agree on, by recording and time; read lazily, once."""
     said: Iterable[EvidenceEntry] = ()
-    """Every sentence that was written down, by recording and time."""
+    """Every transcribed sentence, by recording and time; read lazily, once."""
     is_blurred: bool = False
-    """Whether no picture of a recording may be shown as it is."""
+    """Whether faces are blurred, so that no frame of a recording may be exported unchanged."""
 
     @classmethod
     def of(cls, run: Run, recordings: Sequence[RecordingRow]) -> Export:
@@ -100,19 +100,19 @@ class Export:
 
 
 class Exporter(Protocol):
-    """Writes picks as one file of a format; made without arguments.
+    """Writes picks as one file of a format; constructed without arguments.
 
-    The path is that of an empty scratch file, which is moved into place once this returns and
-    deleted if it raises. Rows can be read once, and are read as they are come to: a run may have
-    more of them than memory holds.
+    The path is that of an empty temporary file. It is moved into place when the call returns, and
+    deleted if the call raises. Rows can be read only once, and lazily: a run may have more of them
+    than fit in memory.
     """
 
     is_text: bool = True
     """Whether the file is UTF-8 text, and can be printed."""
     is_per_recording: bool = False
-    """Whether a file holds one recording; else all of the run."""
+    """Whether a file contains one recording; else all recordings of the run."""
     suffix: str = ""
-    """How its files end, where that is not the name of the format."""
+    """Suffix of its files, without the dot; empty: the name of the format."""
 
     def __call__(self, export: Export, path: Path) -> None:
         """Write `export` to `path`."""
@@ -120,7 +120,7 @@ class Exporter(Protocol):
 
 
 class TextExporter(Exporter):
-    """Writes a file of text, piece by piece."""
+    """Writes a UTF-8 text file, piece by piece."""
 
     def __call__(self, export: Export, path: Path) -> None:
         """Write `export` to `path`."""
@@ -137,7 +137,7 @@ def _rows(run: Run, recordings: Iterable[RecordingRow]) -> Iterator[ExportRow]:
         picks = list(run.picks(recording.id))
         known = evidence_by_span(run.evidence(recording.id), [pick.span for pick in picks])
         for row in picks:
-            said: dict[str, Any] = {name: getattr(row.answer, name, None) for name in names}
+            answer: dict[str, Any] = {name: getattr(row.answer, name, None) for name in names}
             yield ExportRow(
                 recording=recording.id,
                 id=recording.name,
@@ -146,7 +146,7 @@ def _rows(run: Run, recordings: Iterable[RecordingRow]) -> Iterator[ExportRow]:
                 tags=row.tags,
                 status=row.status,
                 caption=row.caption,
-                **said,
+                **answer,
                 spend=row.kept.spend if row.kept else None,
                 failure=row.failure,
                 evidence=describe_evidence(known[row.span]),

@@ -1,8 +1,8 @@
-"""Self-contained HTML pages: one file that opens from disk and asks nothing of the network.
+"""Self-contained HTML pages: one file that opens from disk and needs no network.
 
-Text from outside reaches a page in one of two ways: through `escape` as part of its body, or
-through `data` as JSON that its script reads and only ever sets as text. Neither can become markup,
-and a content security policy lets nothing run but that one script.
+Untrusted text enters a page in one of two ways: through `escape` as part of the body, or through
+`data` as JSON that the script reads and only sets as text. Neither can become markup, and a content
+security policy allows no other script to run.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def assemble(
     data: Any = None,
     has_files: bool = False,
 ) -> str:
-    """A page as HTML: its title as text, its body as markup, style and script from us alone.
+    """A page as HTML: `title` is text; `body`, `style` and `script` are trusted markup and code.
 
-    The script finds `data`, anything JSON can hold, in the element of that id. With `has_files`,
-    the page shows pictures that lie beside it.
+    The script finds `data`, any JSON value, in the element with the id `data`. With `has_files`,
+    the page may show pictures from files beside it.
     """
     scripts = ""
     if script:
@@ -62,12 +62,12 @@ def assemble(
 
 
 def embed_image(data: bytes, kind: str = "image/jpeg") -> str:
-    """The address of a picture that lies in the page itself."""
+    """A `data:` address that contains the picture itself."""
     return f"data:{kind};base64,{base64.b64encode(data).decode()}"
 
 
 def embed_json(value: Any) -> str:
-    r"""`value` as JSON that can stand in a script element: no text in it can end the element.
+    r"""`value` as JSON for a script element: no text in it can end the element.
 
     >>> embed_json("</script>")
     '"\\u003c/script\\u003e"'
@@ -75,12 +75,12 @@ def embed_json(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
-    # Halves of surrogate pairs are no characters, and UTF-8 cannot hold them.
+    # UTF-8 cannot encode lone surrogates.
     return text.encode("utf-8", "replace").decode()
 
 
 def _source(text: str) -> str:
-    """How a content security policy names an inline script or style."""
+    """The source of an inline script or style for a content security policy: its hash, or none."""
     if not text:
         return "'none'"
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
