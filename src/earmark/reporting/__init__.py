@@ -1,1 +1,1 @@
-"""Writes what was heard, looked at and found: one page, subtitles, edit lists and tables."""
+"""Output of runs: report pages, exports (subtitles, edit lists, tables), console and progress."""

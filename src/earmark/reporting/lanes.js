@@ -1,4 +1,4 @@
-// ---- what happened, in words ------------------------------------------------------------------
+// ---- summaries of recordings ------------------------------------------------------------------
 
 function makeOverview(recording) {
   return make("section", "", run.recordings.length > 1 ? make("h2", "", recording.name) : null, listTold(recording.overview));
@@ -17,7 +17,7 @@ function drawOverview() {
   $("overview").append(rest);
 }
 
-// ---- lanes: a row a sound over the whole time ---------------------------------------------------
+// ---- lanes: one row per sound over the whole recording ---------------------------------------------------
 
 const fromTo = (start, end) => (clock(start) === clock(end) ? clock(start) : `${clock(start)} – ${clock(end)}`);
 const MOST_LANES = 8;
@@ -43,7 +43,7 @@ function makeLane(recording, name, entries) {
   const track = make("div", "track", ...entries.map((entry) => {
     const [start, end, , text, sure] = entry, bar = make("button");
     bar.type = "button";
-    bar.tabIndex = -1; // the list of moments is for the keyboard
+    bar.tabIndex = -1; // keyboard users have the list of moments
     bar.title = `${fromTo(start, end)} ${text} (${Math.round(100 * sure)} %)`;
     bar.style.left = `${(100 * start) / recording.duration}%`;
     bar.style.width = `${(100 * (end - start)) / recording.duration}%`;
@@ -54,14 +54,14 @@ function makeLane(recording, name, entries) {
   return make("div", "lane", make("div", "name", name), track);
 }
 
-// ---- moments: found by words in captions, tags and evidence; what overlaps is one of them --------
+// ---- moments: found by words in captions, tags and evidence; overlapping hits form one moment ----
 
 const MOST_MOMENTS = 200, MOST_SAID = 4;
 const MOMENT_KINDS = ["caption", "heard", "said", "read", "seen", "tags"];
 
 const holdsWords = (pick, query) => holdsAll(query, (pick.words ??= [wordsOf(pick.caption || ""), wordsOf(pick.tags.join(" "))]));
 
-/** Entries and picks that hold all the words, each as from when until when, its kind and what it says. */
+/** Entries and picks that contain all words of the query: start and end in seconds, kind and text. */
 function findHits(recording, query) {
   const entries = recording.evidence.filter((entry) => holdsAll(query, [(entry.words ??= wordsOf(entry[3]))]));
   const windows = recording.picks.filter((pick) => holdsWords(pick, query));
@@ -70,10 +70,10 @@ function findHits(recording, query) {
       ? { start, end, kind: "caption", text: caption } : { start, end, kind: "tags", text: tags.join(", ") })];
 }
 
-/** The hits as moments: tags of a window tell nothing where something else is found there. */
+/** The hits grouped into moments; tags count only where nothing else is found. */
 function asMoments(hits) {
   const groups = [];
-  let end = -Infinity, ends = new Map(); // the same said of windows side by side is one moment too
+  let end = -Infinity, ends = new Map(); // the same text in adjacent windows is one moment too
   for (const hit of hits.sort((a, b) => a.start - b.start || a.end - b.end)) {
     const said = `${hit.kind} ${hit.text}`;
     if (hit.start >= end && !(ends.get(said) >= hit.start)) {
@@ -91,7 +91,7 @@ function asMoments(hits) {
   });
 }
 
-/** Stretches in order, what overlaps joined. */
+/** The spans in order of time, overlapping ones joined. */
 function union(spans) {
   const joined = [];
   for (const [start, end] of [...spans].sort((a, b) => a[0] - b[0])) {
@@ -101,9 +101,9 @@ function union(spans) {
   return joined;
 }
 
-/** Whether a window shares time with any of the stretches of a union. */
+/** Whether a window overlaps any of the spans of a union. */
 function touches(spans, { start, end }) {
-  let low = 0, high = spans.length; // the first that ends after the window begins
+  let low = 0, high = spans.length; // binary search for the first that ends after the window begins
   while (low < high) {
     const middle = (low + high) >> 1;
     if (spans[middle][1] <= start) low = middle + 1; else high = middle;
@@ -111,7 +111,7 @@ function touches(spans, { start, end }) {
   return low < spans.length && spans[low][0] < end;
 }
 
-/** Those of a recording; none where nothing is looked for. Cards tell of moments that no evidence tells of. */
+/** Finds the moments of a recording, none for an empty query, and lists those with evidence; cards show the others. */
 function findMoments(recording, query) {
   const hits = query.length ? findHits(recording, query) : [];
   recording.moments = asMoments(hits);

@@ -44,7 +44,7 @@ function drawHead() {
   }
 }
 
-// ---- the time line: rows of equal length, read like lines of text -----------------------------
+// ---- the timeline: rows of equal length, read like lines of text -----------------------------
 
 const ROWS = [60, 120, 300, 600, 900, 1200, 1800, 3600, 7200, 14400];
 const GUTTER = 58, MOST_ROWS = 24, AXIS = 18;
@@ -71,7 +71,7 @@ function drawStrip(strip) {
   canvas.width = Math.round(width * scale);
   canvas.height = Math.round(height * scale);
   const ink = getComputedStyle(document.documentElement);
-  const colours = {}; // asking for one is slow, and a long recording has very many windows
+  const colours = {}; // cached: reading a style is slow, and a long recording has very many windows
   const colour = (name) => (colours[name] ??= ink.getPropertyValue(name).trim());
   const pen = canvas.getContext("2d");
   pen.scale(scale, scale);
@@ -80,7 +80,7 @@ function drawStrip(strip) {
   drawAxis(pen, plan, colour);
 }
 
-/** Times beneath the last row: of the recording when it is the only one, else into the row. */
+/** Times below the last row: in the recording if there is one row, else from the start of a row. */
 function drawAxis(pen, plan, colour) {
   const step = TICKS.find((each) => (each / plan.length) * plan.room >= 64) || plan.length;
   const top = plan.rows * plan.height;
@@ -104,7 +104,7 @@ function drawRow(pen, strip, row, colour) {
   pen.fillText(clock(from), 0, foot);
   drawPicks(pen, strip, { from, until, top, foot, place, colour });
   const [plain, picked] = [colour("--sound"), colour("--sound-picked")];
-  for (let x = GUTTER; x < place(until); x += 1) { // sound level, one column a pixel
+  for (let x = GUTTER; x < place(until); x += 1) { // sound level, one column per pixel
     const [time, next] = [x, x + 1].map((edge) => from + ((edge - GUTTER) / plan.room) * plan.length);
     const height = 1 + (loudest(recording, time, next) / 100) * tall;
     const pick = pickAt(recording, time + 1e-9);
@@ -123,9 +123,9 @@ function loudest(recording, from, until) {
   return most;
 }
 
-/** The pick that holds `time`; undefined where none does. */
+/** The pick that contains `time`, in seconds; undefined if there is none. */
 function pickAt({ picks }, time) {
-  let [low, high] = [0, picks.length]; // in order of time, and windows may lie on no grid
+  let [low, high] = [0, picks.length]; // binary search: picks are in order of time, and may not be on a grid
   while (low < high) {
     const middle = (low + high) >> 1;
     if (picks[middle].start <= time) low = middle + 1; else high = middle;
@@ -173,7 +173,7 @@ function drawScore(pen, recording, { from, until, foot, tall, place, colour }) {
   pen.stroke();
 }
 
-/** The time under the pointer; null beside the time line. */
+/** The time under the pointer, in seconds; null beside the timeline. */
 function timeAt(strip, event) {
   const { plan, recording } = strip;
   const across = (event.offsetX - GUTTER) / plan.room;
@@ -222,7 +222,7 @@ const shown = new IntersectionObserver((entries) => {
   }
 }, { rootMargin: "800px" });
 
-/** Cards take the shape of the first picture, within reason. */
+/** Sets the aspect ratio of all cards to that of the first picture, between 1.2 and 1.8. */
 function frameLike(image) {
   const root = document.documentElement;
   if (root.style.getPropertyValue("--shape")) return;
@@ -270,7 +270,7 @@ function makeCaption(recording, pick) {
   return [pick.text, more];
 }
 
-// ---- answers that say the same: the first stands for all --------------------------------------
+// ---- repeated answers: only the first is shown --------------------------------------
 
 const isFolded = (pick) => pick.leader !== pick && !pick.leader.isOpen && !words.length && wanted === "all";
 
@@ -289,7 +289,7 @@ function makeFold(pick) {
   return button;
 }
 
-/** What is known of a pick without a vision model, each text once; speech by time, else the surest first. */
+/** Evidence for a pick without a vision-language model, each text once; speech by time, else by confidence. */
 function evidenceOf(recording, pick) {
   const best = new Map();
   for (const entry of recording.evidence) {
@@ -299,7 +299,7 @@ function evidenceOf(recording, pick) {
   return [...best.values()].sort((a, b) => (a[2] === "said" && b[2] === "said" ? a[0] - b[0] : b[4] - a[4]));
 }
 
-/** What small models heard, wrote down, read and saw: a line a kind, never a caption. */
+/** What small models heard, transcribed, read and saw: one line per kind, never a caption. */
 function makeEvidence(recording, pick) {
   const known = evidenceOf(recording, pick);
   pick.parts = [];
@@ -326,7 +326,7 @@ function makeCard(recording, pick) {
   const took = pick.caption === null ? null
     : `${pick.model} · ${plural(pick.tokens, "token")} · ${pick.latency.toFixed(1)} s${pick.cut ? " · cut short" : ""}`;
   const evidence = makeEvidence(recording, pick), told = new Set(pick.parts.map(([, text]) => text));
-  pick.shownTags = pick.tags.filter((tag) => !told.has(tag)); // a sound is told once, with how sure it is
+  pick.shownTags = pick.tags.filter((tag) => !told.has(tag)); // a sound is shown once, with its confidence
   pick.tagList = make("ul", "tags", ...pick.shownTags.map((tag) => make("li", "", tag)));
   pick.tagList.setAttribute("aria-label", "Tags");
   pick.card = make("article", "card", makeShot(recording, pick), make("div", "body", ...makeCaption(recording, pick), makeFold(pick),
@@ -337,7 +337,7 @@ function makeCard(recording, pick) {
   return pick.card;
 }
 
-// Of a recording's found picks those from `first` until `last` have cards: more come as they are scrolled to.
+// Only the found picks of a recording from `first` to `last` have cards; scrolling adds more.
 const MORE = 200, AT_FIRST = run.pictures ? MORE : Infinity;
 
 function drawCards(recording) {
@@ -347,7 +347,7 @@ function drawCards(recording) {
   recording.more.hidden = last >= found.length;
   recording.more.textContent = `Show more of ${plural(found.length, "pick")}`;
   if (recording.more.hidden) return;
-  scrolled.unobserve(recording.more); // observed anew, it tells whether it is in view still
+  scrolled.unobserve(recording.more); // observing it again reports whether it is still in view
   scrolled.observe(recording.more);
 }
 
@@ -363,7 +363,7 @@ function makeMore(recording, text, change) {
   return button;
 }
 
-/** Make sure that a pick has a card: with those around it, where it has none yet. */
+/** Ensures that a pick has a card; if not, draws the cards around it. */
 function show(recording, pick) {
   const place = recording.found.indexOf(pick);
   if (place >= recording.first && place < recording.last) return;
@@ -372,7 +372,7 @@ function show(recording, pick) {
   drawCards(recording);
 }
 
-/** Where each recording is, when there are several. */
+/** Links to the recordings; empty if there is only one. */
 function drawContents() {
   if (run.recordings.length < 2) return [];
   const entries = run.recordings.map((recording, place) => {
@@ -389,7 +389,7 @@ function makeRecording(recording, place) {
   const facts = [lasting(recording.duration), plural(recording.windows, "window"), `${whole(recording.picks.length)} picked`,
     recording.rule ? `by ${recording.rule}` : null,
     recording.heard ? `heard by reading ${size(recording.heard)} of ${size(recording.size)}` : null,
-    ...(run.recordings.length === 1 ? [] // a tile says it
+    ...(run.recordings.length === 1 ? [] // shown at the top of the page
       : [recording.coverage.share === null ? null : `expected coverage of actions ${recording.coverage.words}`, recording.coverage.actions])];
   const section = make("section", "recording", make("h2", "", recording.name),
     make("p", "quiet", facts.filter(Boolean).join(" · ")),
@@ -415,7 +415,7 @@ function makeRecording(recording, place) {
 // ---- searching ----------------------------------------------------------------------------
 
 let wanted = "all";
-/** The same text, its found words marked; folding may change lengths, then nothing is marked. */
+/** Sets a text with the found words marked; nothing is marked if folding changes its length. */
 function highlight(element, text, query) {
   if (!query.length || fold(text).length !== text.length) { element.textContent = text; return; }
   const parts = [], words = wordsOf(text);
@@ -433,7 +433,7 @@ function highlight(element, text, query) {
 
 let words = [];
 
-/** The words that are looked for, marked on the card of a pick. */
+/** Marks the searched words on the card of a pick. */
 function mark(pick) {
   if (!words.length && !pick.isMarked) return;
   pick.isMarked = words.length > 0;
@@ -444,7 +444,7 @@ function mark(pick) {
 
 function isFound(pick) {
   if (!words.length) return true;
-  return holdsWords(pick, words) || touches(pick.recording.told, pick); // what its card tells
+  return holdsWords(pick, words) || touches(pick.recording.told, pick); // its card shows the evidence found
 }
 
 function search() {
@@ -487,12 +487,12 @@ function drawFilters() {
   }
 }
 
-// ---- playing and moving about -------------------------------------------------------------
+// ---- playback and navigation -------------------------------------------------------------
 
 function play(recording, time) {
   const file = recording.files.findLast(([, start]) => start <= time) || recording.files[0];
   if (!file) return;
-  const [link, start] = file; // of several chapters, the one that shows this moment
+  const [link, start] = file; // the chapter file that contains this time
   const video = $("video");
   $("player").hidden = false;
   $("playing").textContent = `${recording.name} · ${clock(time)}`;
@@ -500,7 +500,7 @@ function play(recording, time) {
   video.hidden = false;
   video.dataset.path = recording.path;
   video.src = `${link}#t=${(time - start).toFixed(3)}`;
-  video.play().catch(() => {}); // a browser may want a second click; one that cannot play says so below
+  video.play().catch(() => {}); // a browser may require a second click; one that cannot play reports it below
 }
 
 function closePlayer() {

@@ -1,8 +1,8 @@
-// What every page is drawn with: a module where a server sends it, put before the script of a page
-// that opens from disk. Everything shown is set as text: nothing here ever reads markup.
+// Functions that every page uses. A server sends this file as a module; in a page that opens from
+// disk it precedes the script of the page. All content is set as text and never parsed as markup.
 export const $ = (id) => document.getElementById(id);
 
-/** An element with a class, text or children. */
+/** An element of a kind with a class name and children, which may be text; null children are skipped. */
 export function make(kind, name, ...children) {
   const element = document.createElement(kind);
   if (name) element.className = name;
@@ -10,7 +10,7 @@ export function make(kind, name, ...children) {
   return element;
 }
 
-// ---- numbers for people -------------------------------------------------------------------
+// ---- numbers as text -------------------------------------------------------------------
 
 export const whole = (value) => Math.round(value).toLocaleString("en");
 export const plural = (count, word) => `${whole(count)} ${word}${count === 1 ? "" : "s"}`;
@@ -18,7 +18,7 @@ export const share = (part, all) => (all > 0 ? Math.min(1, part / all) : 0);
 export const percent = (part, all) => (all > 0 ? `${((100 * part) / all).toFixed(part / all < 0.1 ? 1 : 0)}%` : "–");
 
 export function clock(seconds) {
-  const total = Math.max(0, Math.floor(Math.round(seconds * 10) / 10)); // as the command line, which shows tenths
+  const total = Math.max(0, Math.floor(Math.round(seconds * 10) / 10)); // rounded to tenths first, as the command line does
   const [hours, minutes, rest] = [Math.floor(total / 3600), Math.floor(total / 60) % 60, total % 60];
   const two = (value) => String(value).padStart(2, "0");
   return hours ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
@@ -42,7 +42,7 @@ export function size(count) {
   return `${place && count < 10 ? count.toFixed(1) : Math.round(count)} ${units[place]}`;
 }
 
-/** Why a recording could not be done; most reasons say themselves which. */
+/** Why a recording could not be processed; its path is added unless the reason names its file. */
 export function why({ path, reason, name }) {
   const said = reason.includes(path.split("/").at(-1)) ? reason : `${path}: ${reason}`;
   return name ? `${name}: ${said}` : said;
@@ -60,17 +60,17 @@ export function figure(name, value, of, part) {
     part === null ? null : meter(part), make("p", "of", of));
 }
 
-// ---- what somebody marked on the camera ---------------------------------------------------------
+// ---- marks set on the camera, and lists ---------------------------------------------------------
 
 const MOST_MARKS = 60;
 
-/** A flag at `x`, from `top` to `foot`. */
+/** Draws a flag at `x`, from `top` to `foot`, in pixels. */
 export function drawFlag(pen, x, top, foot) {
   pen.fillRect(x - 0.5, top, 1, foot - top);
   pen.fillRect(x, top, 6, 5);
 }
 
-/** What happened as a list: headings, and what is told under each; the first in large letters. */
+/** A summary as a list: headings, each with its lines; the first in large letters unless it is a long list. */
 export function listTold(lines) {
   const list = make("dl");
   for (const [place, [heading, said]] of lines.entries()) {
@@ -81,7 +81,7 @@ export function listTold(lines) {
   return list;
 }
 
-/** The moments as buttons; nothing where there are none. */
+/** The marks as buttons; null if there are none. */
 export function makeMarks(marks, onClick) {
   if (!marks.length) return null;
   const shown = marks.slice(0, MOST_MARKS).map((time) => {
@@ -95,7 +95,7 @@ export function makeMarks(marks, onClick) {
   return make("p", "marks", "Marked on the camera:", ...shown, rest ? `and ${whole(rest)} more` : null);
 }
 
-/** A forecast of coverage, and between what it is to lie. */
+/** A forecast of coverage with its range. */
 export function foretold({ share: part, range, sure, actions }) {
   const said = part === null ? "none is made here" : [sure, `of ${actions || "the actions expected"}`].filter(Boolean).join(" · ");
   const shown = figure("Coverage forecast", part === null ? "–" : percent(part, 1), said, part ?? 0);

@@ -1,4 +1,4 @@
-"""Progress on stderr, bars for a person and lines of JSON for a log; or served to Prometheus."""
+"""Display of progress: bars or JSON lines on stderr, and metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from earmark.reporting.progress import Progress
 APART = 1.0
 """Seconds between two lines of JSON."""
 
-
 _METRICS = {
     "recordings": ("gauge", "Recordings to work on"),
     "heard": ("counter", "Recordings listened to or found unchanged"),
@@ -37,7 +36,7 @@ _METRICS = {
 }
 
 LogKind = Literal["bar", "json"]
-"""How progress is told."""
+"""How progress is shown."""
 
 
 @contextmanager
@@ -47,7 +46,7 @@ def show_progress(
     metrics_port: int | None = None,
     metrics_host: str = "127.0.0.1",
 ) -> Iterator[Progress]:
-    """A progress whose every change is shown."""
+    """A `Progress` whose changes are shown; bars only if stderr is a terminal."""
     progress = Progress()
     with ExitStack() as stack:
         if metrics_port is not None:
@@ -61,7 +60,7 @@ def show_progress(
 
 @contextmanager
 def json_lines(progress: Progress) -> Iterator[Callable[[Progress], None]]:
-    """A line of JSON on stderr for the first and last state, and one a second between."""
+    """Writes JSON lines to stderr: first and last state, each new stage, else one a second."""
     written, last = -APART, ""
 
     def write() -> None:
@@ -86,7 +85,7 @@ def json_lines(progress: Progress) -> Iterator[Callable[[Progress], None]]:
 
 @contextmanager
 def bars(console: Console = err) -> Iterator[Callable[[Progress], None]]:
-    """Seconds and recordings heard, and calls made, where a person is looking."""
+    """Draws bars on a terminal: recordings and seconds heard, and calls made."""
     columns = (
         TextColumn("{task.fields[verb]}"),
         BarColumn(),
@@ -120,14 +119,14 @@ def bars(console: Console = err) -> Iterator[Callable[[Progress], None]]:
 
 
 def _spent(progress: Progress) -> str:
-    said = f", {progress.failed} failed" if progress.failed else ""
-    said += f", {progress.tokens:,} tokens" if progress.tokens else ""
-    said += f", {progress.spend:.4g} spent" if progress.spend else ""
-    return said + (f", {progress.rate:.3g} a second" if progress.done else "")
+    text = f", {progress.failed} failed" if progress.failed else ""
+    text += f", {progress.tokens:,} tokens" if progress.tokens else ""
+    text += f", {progress.spend:.4g} spent" if progress.spend else ""
+    return text + (f", {progress.rate:.3g} a second" if progress.done else "")
 
 
 def exposition(progress: Progress) -> str:
-    """The counts in the text format that Prometheus reads."""
+    """The counts in the text format of Prometheus."""
     values, lines = progress.to_json(), []
     for name, (kind, words) in _METRICS.items():
         full = f"earmark_{name}_total" if kind == "counter" else f"earmark_{name}"
@@ -137,10 +136,12 @@ def exposition(progress: Progress) -> str:
 
 @contextmanager
 def serve_metrics(progress: Progress, port: int, *, host: str = "127.0.0.1") -> Iterator[int]:
-    """Serves `progress`, as it is when it is asked for, at `/metrics`; the port, free if it is 0.
+    """Serve the current `progress` over HTTP at `/metrics`; yields the port, a free one for port 0.
 
-    To this machine alone unless another `host` is given. A `BackendError` says that the port is
-    taken or not allowed.
+    Reachable from this machine only, unless another `host` is given.
+
+    Raises:
+        BackendError: The port is in use or not allowed.
     """
     from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -154,7 +155,7 @@ def serve_metrics(progress: Progress, port: int, *, host: str = "127.0.0.1") -> 
             self.wfile.write(text)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            """Say nothing."""
+            """Log nothing."""
 
     try:
         server = ThreadingHTTPServer((host, port), Handler)

@@ -1,9 +1,9 @@
-"""The page of a run: it opens from disk, with no network, and tells what the run did.
+"""The page of a run: an HTML file that opens from disk without network and shows the results.
 
-It is one file, pictures and all, unless it has very many picks: then its pictures are files in a
-folder beside it, and a browser opens those that come into view.
+The page is one file that contains its pictures. With more than `MOST_EMBEDDED` picks, the pictures
+are files in a folder beside it, and a browser loads those that come into view.
 
-Whatever a model answered is data in the page, never markup: see `html_document`.
+The answers of a model are data in the page, never markup: see `html_document`.
 """
 
 from __future__ import annotations
@@ -35,26 +35,25 @@ from earmark.timeline import FloatArray
 from earmark.version import VERSION
 
 Files = Sequence[tuple[str, float]]
-"""Where a browser beside the page finds each file of a recording, and the second it begins at."""
+"""Link to each file of a recording, relative to the page, and the second at which it begins."""
 
 MOST_POINTS = 4000
-"""Of a recording's sound level: more than any screen has columns for."""
+"""Highest number of points of a sound level curve: more than a screen has columns."""
 
 MOST_EMBEDDED = 1000
-"""Picks whose pictures lie in the page itself: some ten megabytes."""
+"""Highest number of picks whose pictures are part of the page: about ten megabytes."""
 
 PAGES = "recordings"
-"""Folder of the pages of recordings, beside the index of an archive."""
+"""Name of the folder with the pages of recordings, beside the index of an archive."""
 
 MOST_TEXT = 4000
-"""Characters of a caption on the page; the run and its exports have all of them."""
-
+"""Highest number of characters of a text on the page; the run and its exports have all."""
 
 PARTS = {
     "page": (("word_search.js", "lanes.js"), ("page.css",)),
     "index": ((), ("page.css", "index.css")),
 }
-"""What a page's own script needs before it, and its styles."""
+"""By page: the scripts to load before its own, and its style sheets."""
 
 
 def write_page(
@@ -66,25 +65,25 @@ def write_page(
     rows: Sequence[RecordingRow] | None = None,
     heading: dict[str, Any] | None = None,
 ) -> Path:
-    """Write the page of `run` to `path`, whole or not at all.
+    """Write the page of `run` to `path`, completely or not at all.
 
-    Recordings in which something happened come first, else by path. Very many pictures go to a
-    folder beside the page.
+    Recordings in which something happened come first, else the order is by path. More than
+    `MOST_EMBEDDED` pictures go to a folder beside the page.
 
     Args:
-        run: What is told of.
-        path: Where the page is to lie.
-        title: What it is called, if not as the run is.
-        files: What is played of each recording, by its id; its own files if not given.
-        rows: The recordings it tells of, if not all.
-        heading: What it begins with, if not as `describe_run` has it.
+        run: The run to show.
+        path: File of the page.
+        title: Title of the page; the name of the run's folder if not given.
+        files: Files to play for each recording, by its id; its own files if not given.
+        rows: The recordings to show; all if not given.
+        heading: Values at the top of the page; those of `describe_run` if not given.
     """
     heading = heading or describe_run(run, title)
     is_large = heading["totals"]["picks"] > MOST_EMBEDDED
     album = PictureFiles(pictures_of(path)) if is_large else None
-    told = [(row, overview_of(run, row)) for row in (run.recordings() if rows is None else rows)]
+    shown = [(row, overview_of(run, row)) for row in (run.recordings() if rows is None else rows)]
     recordings = []
-    for row, overview in sorted(told, key=lambda pair: not pair[1].has_something):
+    for row, overview in sorted(shown, key=lambda pair: not pair[1].has_something):
         links = ((link_to(file, beside=path.parent), start) for file, start in row.files)
         found = [each for each in links if each[0]] if files is None else files.get(row.id, ())
         recordings.append(_recording_json(run, row, overview, album) | {"files": tuple(found)})
@@ -97,7 +96,7 @@ def write_page(
 
 
 def describe_run(run: Run, title: str | None = None) -> dict[str, Any]:
-    """What begins the page of a run, or its index: what it has come to, as plain values."""
+    """Values at the top of the page of a run, or of its index: plan, totals and forecast."""
     totals, error = run.totals(), run.forecast_error()
     return {
         "title": title or run.folder.resolve().name,
@@ -111,19 +110,19 @@ def describe_run(run: Run, title: str | None = None) -> dict[str, Any]:
 
 
 def pictures_of(path: Path) -> Path:
-    """The folder of the pictures of the page at `path`, if it has one."""
+    """The folder for the pictures of the page at `path`; it need not exist."""
     return path.with_name(f"{path.stem}_pictures")
 
 
 @dataclass(slots=True, eq=False)
 class PictureFiles:
-    """The pictures of a page as files named by their content: written once, however often it is."""
+    """The pictures of a page as files named by their content, so each is written only once."""
 
     folder: Path
     names: set[str] = field(default_factory=set)
 
     def keep(self, picture: bytes) -> str:
-        """The name of the file that holds `picture`; empty for none."""
+        """Write `picture` unless its file exists; the file name, empty for an empty picture."""
         if not picture:
             return ""
         name = f"{hashlib.sha256(picture).hexdigest()[:32]}.jpg"
@@ -134,7 +133,7 @@ class PictureFiles:
         return name
 
     def remove_others(self) -> None:
-        """Remove the pictures of earlier pages that this one does not show."""
+        """Delete the pictures of earlier pages that this page does not show."""
         for path in self.folder.glob("*.jpg"):
             if path.name not in self.names:
                 path.unlink(missing_ok=True)
@@ -143,11 +142,11 @@ class PictureFiles:
 _BEGIN = """"use strict";
 const run = JSON.parse(document.getElementById("data").textContent);
 """
-"""Of the script of every page: what it tells of."""
+"""Start of the script of every page: reads its data."""
 
 
 def save_page(path: Path, name: str, data: Any, *, has_files: bool = False) -> Path:
-    """Write the page `name` to `path`: its middle and script in the frame all share, and `data`."""
+    """Write the page `name` to `path`: its body and script in the common frame, and `data`."""
     needed, styles = PARTS[name]
     body = _part("frame.html").replace("{{middle}}", _part(f"{name}.html"))
     scripts = map(_part, ("parts.js", *needed, f"{name}.js"))
@@ -196,27 +195,27 @@ def _recording_json(
 
 
 def forecast_of(run: Run, recording: RecordingRow, heard: HeardRow) -> dict[str, Any]:
-    """The forecast of one recording of `run`, as a page shows it."""
+    """The forecast for one recording of `run`, as a page shows it."""
     choice = run.choice(recording.id)
     error, actions = run.forecast_error(), float(heard.rates.sum())
-    told = error.count(actions, recording.duration) if error and actions else None
-    return describe_forecast((choice.forecast, choice.forecast_range), (actions or None, told))
+    bounds = error.count(actions, recording.duration) if error and actions else None
+    return describe_forecast((choice.forecast, choice.forecast_range), (actions or None, bounds))
 
 
 def describe_forecast(coverage: Expected, actions: Expected) -> dict[str, Any]:
     """The forecast as a page shows it: coverage, its range, and the number of actions."""
-    share, told = coverage
+    share, bounds = coverage
     return {
         "share": None if share is None else round(share, 4),
-        "range": (round(told.low, 4), round(told.high, 4)) if told else None,
-        "sure": how_sure(share, told),
-        "words": as_range(share, told),
+        "range": (round(bounds.low, 4), round(bounds.high, 4)) if bounds else None,
+        "sure": how_sure(share, bounds),
+        "words": as_range(share, bounds),
         "actions": as_count(*actions),
     }
 
 
 def link_to(path: str, *, beside: Path) -> str | None:
-    """How a page in `beside` names a recording; None when a browser cannot open it.
+    """Link to a recording from a page in folder `beside`; None if a browser cannot open it.
 
     >>> link_to("https://cams.example/a b.mp4", beside=Path("."))
     'https://cams.example/a b.mp4'
@@ -237,7 +236,7 @@ def link_to(path: str, *, beside: Path) -> str | None:
 
 
 def _evidence_json(entries: Sequence[EvidenceEntry]) -> Iterator[list[Any]]:
-    """The entries but for sounds of windows that a track over the whole recording has too."""
+    """The entries, without sounds of windows that a track of the whole recording also has."""
     tracked = {entry.text for entry in entries if entry.origin == SOUND_TRACK}
     for entry in entries:
         if entry.kind != "heard" or entry.origin == SOUND_TRACK or entry.text not in tracked:
@@ -249,7 +248,7 @@ def _evidence_json(entries: Sequence[EvidenceEntry]) -> Iterator[list[Any]]:
 def _picks_json(
     run: Run, rows: Sequence[PickRow], album: PictureFiles | None
 ) -> list[dict[str, Any]]:
-    """The picks, each with the place of the one it is folded into: its own where it is not."""
+    """The picks, each with the index of the pick it is folded into; its own index if it is not."""
     leaders = fold_repeats([row.caption for row in rows])
     pictures = (run.thumbnail(row.recording, row.span) for row in rows)
     return [
@@ -287,20 +286,20 @@ def _pick_json(row: PickRow) -> dict[str, Any]:
 
 
 def _shortened(text: str) -> str:
-    """No more of `text` than a page can take."""
+    """At most `MOST_TEXT` characters of `text`, with a note if it was cut."""
     cut = f"… ({len(text):,} characters in all; the run has them)"
     return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}{cut}"
 
 
 def scale_curve(values: FloatArray) -> list[int]:
-    """The values from 0 (the lowest) to 100 (the highest); a flat curve is all 0, NaN too."""
+    """The values scaled to 0 (lowest) … 100 (highest); 0 for NaN and for a flat curve."""
     if len(values) == 0:
         return []
-    # The lowest hundredth is left out of the scale: digital silence is minus infinity.
+    # The lowest 1 % is cut off the scale; digital silence is minus infinity.
     finite = values[np.isfinite(values)]
     if len(finite) == 0:
         return [0] * len(values)
-    # By hand: `numpy.quantile` takes ten times as long for the few values of a strip.
+    # Not `numpy.quantile`: it takes ten times as long for so few values.
     ordered = np.sort(finite)
     low, high = np.interp(0.01 * (len(ordered) - 1), np.arange(len(ordered)), ordered), ordered[-1]
     scaled = (values - low) / (high - low) if high > low else np.zeros(len(values))

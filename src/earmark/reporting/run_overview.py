@@ -1,4 +1,4 @@
-"""What happened in a run, in a few lines: for the first tile of the page, and `earmark summary`."""
+"""Summary of a run in a few lines, for the top of the page and `earmark summary`."""
 
 from __future__ import annotations
 
@@ -21,57 +21,57 @@ from earmark.reporting.text_format import counted, format_length
 from earmark.timeline import Span, Track, format_clock, merge
 
 LOUDER_DB = 12.0
-"""A window this far above the quiet of its recording (its lowest tenth) stands out."""
+"""Decibels above the quiet level of a recording (its 10 % quantile) from which a window is loud."""
 
 MOSTLY = 0.9
-"""Share of a recording that has to have sound; where less does, the rest is said to be silent."""
+"""Share of a recording with sound below which its silent parts are listed."""
 
 FINEST = 0.5
-"""Seconds, about, of the steps by which it is told how long actions are expected to go on."""
+"""Approximate length, in seconds, of the time steps for the expected activity."""
 
 PAUSE = 60.0
-"""Seconds of silence between two stretches of speech that are told as one, in a recording of an
-hour or more; of a shorter one as much less."""
+"""Longest pause, in seconds, within one section of speech, for a recording of an hour or more;
+proportionally less for a shorter one."""
 
 TOGETHER = 5.0
-"""Seconds between two sounds of a kind that are told as one."""
+"""Longest pause, in seconds, between two sounds of a kind that count as one."""
 
 STRETCH = 300.0
-"""Seconds of one of the busiest stretches, in a recording of an hour or more."""
+"""Longest of the busiest sections, in seconds, for a recording of an hour or more."""
 
 MOST_TIMES = 5
-"""Times given of one sound."""
+"""Highest number of times listed for one sound."""
 
 MOST_SOUNDS = 8
-"""Sounds told, those heard most often first."""
+"""Highest number of sounds listed, the most frequent first."""
 
 MOST_ACTIVITIES = 12
 
 MOST_GLANCED = 4
-"""Sounds named in a list of runs."""
+"""Highest number of sounds per run in a list of runs."""
 
 SAME = 0.85
-"""Share of the words of both that two answers must have in common."""
+"""Share of the words of two answers that both must contain to count as the same."""
 
 FEWEST = 3
-"""Answers in a row that are folded; two are shown."""
+"""Least number of consecutive answers that are folded."""
 
 COMPARED = 10_000
-"""Characters of an answer that are compared; a server may send megabytes."""
+"""Characters of an answer that are compared, since a server may send megabytes."""
 
 UNHEARD = "not listened to: it has no sound, or its windows were chosen without listening"
 
 SOUNDS_MEANT = "sounds meant by "
-"""Begins the name of the note that lists the sounds a question means, before the question."""
+"""Start of the name of the note with the sounds that match a question; the question follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class SoundTally:
-    """A named sound, or several of one family, and when they were heard."""
+    """A named sound, or several of one family, and when it was heard."""
 
     name: str
     kinds: tuple[str, ...]
-    """What was heard, where that is not the name alone; the most often heard first."""
+    """Names of the sounds of the family other than `name`, the most frequent first."""
     spans: tuple[Span, ...]
 
     def __str__(self) -> str:
@@ -83,7 +83,7 @@ class SoundTally:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What captions say of a stretch."""
+    """What captions say about a section of a recording."""
 
     span: Span
     text: str
@@ -96,13 +96,13 @@ class Activity:
 
 @dataclass(frozen=True, slots=True)
 class SoughtThing:
-    """One thing that `find` looked for in a recording."""
+    """What `find` searched for in a recording, and the result."""
 
     question: str
     asked: int
-    """Windows that were answered yes or no."""
+    """Number of windows answered yes or no."""
     seen: tuple[Span, ...]
-    """When it was seen, by time: windows that say so, with the sounds that are meant in them."""
+    """When it was seen, by time: windows answered yes, extended by the matching sounds in them."""
 
     def __str__(self) -> str:
         if not self.seen:
@@ -115,44 +115,43 @@ class SoughtThing:
 
 @dataclass(frozen=True, slots=True)
 class RecordingOverview:
-    """What happened in one recording."""
+    """Summary of one recording; times in seconds."""
 
     path: str
     name: str
     duration: float
     active: float | None
-    """Seconds in which an action is expected to be going on, by the rates of its sound: as many as
-    are expected, each as long as actions last; None where nothing was heard to tell it by."""
+    """Expected seconds with an action going on, from the rates of the sound and the lengths of
+    actions; None if there is no sound to estimate it from."""
     sounding: Span | None = None
-    """From when until when it has sound, where that is much less than all of it."""
+    """The part with sound, if it is much shorter than the recording; else None."""
     louder: float | None = None
-    """Seconds that stand out by their level alone, or by having a name; None where nothing was
-    listened to."""
+    """Seconds that are loud or have a named sound; None if the recording was not listened to."""
     sounds: tuple[SoundTally, ...] = ()
-    """Heard most often first, then longest; speech is apart."""
+    """Most frequent first, then longest; without speech."""
     speech: tuple[Span, ...] = ()
     busiest: tuple[Span, ...] = ()
     """By time."""
     activities: tuple[Activity, ...] = ()
     """By time."""
     is_named: bool = False
-    """Whether its sounds were named at all."""
+    """Whether sounds were classified at all."""
     sought: SoughtThing | None = None
-    """What was looked for in it, if anything was."""
+    """What `find` searched for, if anything."""
 
     @property
     def heard_for(self) -> float:
-        """Seconds that have sound."""
+        """Seconds of the part with sound."""
         return self.sounding.duration if self.sounding else self.duration
 
     @property
     def has_something(self) -> bool:
-        """Whether there is anything to tell."""
+        """Whether anything loud, named, spoken, captioned or searched for was found."""
         is_seen = self.sought is not None and bool(self.sought.seen)
         return bool(self.louder or self.sounds or self.speech or self.activities or is_seen)
 
     def lines(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """What is told, each with its heading."""
+        """The summary: headings, each with its lines."""
         if self.sought is not None:
             yield "Found", (str(self.sought),)
         if self.active is not None:
@@ -168,13 +167,13 @@ class RecordingOverview:
         if self.louder is not None:
             yield "Louder", (_say_louder(self.louder, self.heard_for),)
         if self.activities:
-            told = map(str, self.activities)
-            yield "Activities", _first(told, MOST_ACTIVITIES, "later caption")
+            captions = map(str, self.activities)
+            yield "Activities", _first(captions, MOST_ACTIVITIES, "later caption")
         if self.louder is None and not self.sounds:
             yield "Heard", (UNHEARD,)
 
     def _heard_lines(self) -> tuple[str, ...]:
-        """The named sounds, or that none has a name; empty where there is speech alone."""
+        """The named sounds, or a line that there are none; empty if there is only speech."""
         if self.sounds:
             return _first(map(str, self.sounds), MOST_SOUNDS, "other sound")
         if self.speech or self.louder is None:
@@ -184,7 +183,7 @@ class RecordingOverview:
 
 
 def total_lines(every: Sequence[RecordingOverview]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """What is told of many recordings together, each with its heading."""
+    """Summary of many recordings together: headings, each with its lines."""
     if sought := [one.sought for one in every if one.sought]:
         yield "Found", (_in_all(sought),)
     if heard := [one for one in every if one.active is not None]:
@@ -196,11 +195,11 @@ def total_lines(every: Sequence[RecordingOverview]) -> Iterator[tuple[str, tuple
             times[tally.name].append(len(tally.spans))
     if times:
         often = sorted(times, key=lambda name: (-len(times[name]), -sum(times[name]), name))
-        told = (
+        sounds = (
             f"{short_name(name)} {sum(times[name])}× in {_recordings(times[name])}"
             for name in often
         )
-        yield "Heard", _first(told, MOST_SOUNDS, "other sound")
+        yield "Heard", _first(sounds, MOST_SOUNDS, "other sound")
     if spoken := [one for one in every if one.speech]:
         yield "Speech", (f"in {_recordings(spoken)}",)
     if listened := [one for one in every if one.louder is not None]:
@@ -209,7 +208,7 @@ def total_lines(every: Sequence[RecordingOverview]) -> Iterator[tuple[str, tuple
 
 
 def _in_all(sought: Sequence[SoughtThing]) -> str:
-    """What was looked for in several recordings, and how often it was seen."""
+    """What `find` searched for in several recordings, and how often it was seen."""
     seen = [one for one in sought if one.seen]
     if not seen:
         asked = counted(sum(one.asked for one in sought), "window")
@@ -227,7 +226,7 @@ def _say_active(active: float, duration: float) -> str:
 
 
 def _say_silent(sounding: Span, duration: float) -> tuple[str, ...]:
-    """The time before and after it has sound: what goes on then nobody can say."""
+    """The parts before and after the sound, of a second or more; nothing is known about them."""
     parts = Span(0.0, sounding.start), Span(sounding.end, max(sounding.end, duration))
     return tuple(f"{_from_to(part)}: no sound to tell by" for part in parts if part.duration >= 1)
 
@@ -242,7 +241,7 @@ def _recordings(some: Sequence[object]) -> str:
 
 
 def short_name(sound: str) -> str:
-    """The first of the names that a sound goes by.
+    """The first of the names of a sound, which are separated by commas.
 
     >>> short_name("Dishes, pots, and pans")
     'Dishes'
@@ -251,7 +250,7 @@ def short_name(sound: str) -> str:
 
 
 def clock(seconds: float) -> str:
-    """A time as a clock shows it, without tenths."""
+    """A time in hours, minutes and seconds, without tenths."""
     return format_clock(seconds, tenths=False)
 
 
@@ -261,7 +260,7 @@ def _from_to(span: Span) -> str:
 
 
 def _first(lines: Iterable[str], most: int, thing: str) -> tuple[str, ...]:
-    """No more than `most` of the lines, and how many more of such a `thing` there are."""
+    """The first `most` lines; if there are more, a last line that counts the rest as `thing`."""
     every = tuple(lines)
     more = len(every) - most
     return (*every[:most], f"and {counted(more, thing)}") if more > 0 else every
@@ -272,25 +271,25 @@ def summarise_run(run: Run) -> str:
 
     What `find` looked for, the most frequent sounds, and the first caption.
     """
-    said = []
+    parts = []
     if question := run.plan().get("find"):
-        said.append(f"Looked for “{question}”")
+        parts.append(f"Looked for “{question}”")
     if sounds := run.common_sounds(most=MOST_GLANCED, origin=SOUND_TRACK):
-        said.append(f"Heard {'; '.join(map(short_name, sounds))}")
+        parts.append(f"Heard {'; '.join(map(short_name, sounds))}")
     start, caption = (0.0, "") if question else run.first_caption()
     if caption:
-        said.append(f"Seen first, at {clock(start)}: {first_sentence(caption, most=80)}")
-    return " · ".join(said)
+        parts.append(f"Seen first, at {clock(start)}: {first_sentence(caption, most=80)}")
+    return " · ".join(parts)
 
 
 def overview(run: Run) -> list[RecordingOverview]:
-    """What happened in each recording of `run`: those that have something first, then by path."""
-    told = [overview_of(run, recording) for recording in run.recordings()]
-    return sorted(told, key=lambda each: not each.has_something)
+    """Summary of each recording of `run`: first those where something was found, then by path."""
+    found = [overview_of(run, recording) for recording in run.recordings()]
+    return sorted(found, key=lambda each: not each.has_something)
 
 
 def overview_of(run: Run, recording: RecordingRow) -> RecordingOverview:
-    """What happened in one recording."""
+    """Summary of one recording."""
     heard = run.heard(recording.id) or HeardRow(recording.id)
     entries = list(run.evidence(recording.id, kinds=("heard", "said")))
     tracked = [entry for entry in entries if entry.origin == SOUND_TRACK]
@@ -323,13 +322,13 @@ def overview_of(run: Run, recording: RecordingRow) -> RecordingOverview:
 
 
 def _is_seen(row: PickRow) -> bool | None:
-    """What was answered where `find` asked; None where it did not."""
+    """The answer to a question of `find`; None if it did not ask about this pick."""
     data = row.answer.data if row.answer else None
     return bool(data["seen"]) if isinstance(data, dict) and "seen" in data else None
 
 
 def seen_moments(run: Run, recording: str) -> tuple[Span, ...]:
-    """When what `find` looked for was seen in a recording, by time; none where it did not look."""
+    """When `find` saw what it searched for in a recording, by time; empty if it did not search."""
     tracked = run.evidence(recording, kinds=("heard",))
     sounds = [entry for entry in tracked if entry.origin == SOUND_TRACK]
     sought = _sought(run, list(run.picks(recording)), sounds)
@@ -350,7 +349,7 @@ def _sought(
 
 
 def _with_sounds(windows: Iterable[Span], sounds: Sequence[Span]) -> Iterator[Span]:
-    """Each of `windows`, from when until when the sounds last that are heard in it.
+    """Each of `windows`, extended to the start and end of the sounds that overlap it.
 
     sound         ▁▁▁▂▆▇▇▇▆▂▁▁▁▁
     window            ├───┤
@@ -362,9 +361,9 @@ def _with_sounds(windows: Iterable[Span], sounds: Sequence[Span]) -> Iterator[Sp
 
 
 def _expected_activity(run: Run, heard: HeardRow) -> Track | None:
-    """How likely an action is going on at each step; None where nothing was heard to tell it by.
+    """Probability that an action is going on at each step; None if no sound tells anything.
 
-    The actions expected in a window begin anywhere in it, and last as the run says they do.
+    The actions expected in a window may begin anywhere in it; their lengths are those of the run.
     """
     survival = run.survival()
     is_heard = heard.level is not None and bool(np.isfinite(heard.level.values).any())
@@ -375,14 +374,14 @@ def _expected_activity(run: Run, heard: HeardRow) -> Track | None:
     parts = max(1, round(heard.window / heard.per_call / FINEST))
     step = heard.window / heard.per_call / parts
     starts = np.repeat(heard.rates / parts, parts)
-    begins = np.append(survival.reach(step), 0.0)  # going on when the step so many later begins
+    begins = np.append(survival.reach(step), 0.0)  # still going on at the start of each later step
     begins[0] = 0.0
     going = np.convolve(starts, (begins[:-1] + begins[1:]) / 2)
     return Track(1 - np.exp(-going[: round(heard.duration / step)]), hop=step)
 
 
 def _sounding(level: Track | None, duration: float) -> Span | None:
-    """From when until when there is sound, where that is much less than `duration`."""
+    """The part with sound, if it is shorter than `MOSTLY` of `duration`; else None."""
     heard = np.flatnonzero(level.values > SILENT_DB) if level else np.empty(0)
     if not level or not len(heard):
         return None
@@ -391,7 +390,7 @@ def _sounding(level: Track | None, duration: float) -> Span | None:
 
 
 def _louder_windows(heard: HeardRow, spans: Iterable[Span]) -> int:
-    """How many windows are louder than the quiet of their recording, or hold something named."""
+    """Number of windows that are loud or overlap one of `spans` (named sounds and speech)."""
     louder = np.zeros(len(heard.scores), dtype=np.bool_)
     if not heard.window:
         return 0
@@ -409,16 +408,17 @@ def _louder_windows(heard: HeardRow, spans: Iterable[Span]) -> int:
 
 
 def _tally(every: Sequence[EvidenceEntry]) -> list[SoundTally]:
-    """Sounds by family, the most often heard first, then the longest."""
+    """Sounds by family, the most frequent first, then the longest."""
     present = {entry.text for entry in every}
     families: dict[str, list[EvidenceEntry]] = defaultdict(list)
     for entry in every:
         families[_widest_family(entry.text, present)].append(entry)
     tallies = []
-    for name, own in families.items():
-        often = Counter(entry.text for entry in own if entry.text != name)
+    for name, members in families.items():
+        often = Counter(entry.text for entry in members if entry.text != name)
         kinds = tuple(sorted(often, key=lambda kind: (-often[kind], kind)))
-        tallies.append(SoundTally(name, kinds, tuple(merge((e.span for e in own), gap=TOGETHER))))
+        spans = merge((entry.span for entry in members), gap=TOGETHER)
+        tallies.append(SoundTally(name, kinds, tuple(spans)))
 
     def place(one: SoundTally) -> tuple[int, float, str]:
         return -len(one.spans), -sum(span.duration for span in one.spans), one.name
@@ -427,16 +427,16 @@ def _tally(every: Sequence[EvidenceEntry]) -> list[SoundTally]:
 
 
 def _widest_family(name: str, present: Collection[str]) -> str:
-    """A caw is a crow's, and a crow an animal: all of one family where an animal was heard."""
+    """The family of `name`, widened as long as it is `present` itself: caw, crow, animal."""
     wider = family_of(name, present)
     return wider if wider == name or wider not in present else _widest_family(wider, present)
 
 
 def _busiest(going: Track, window: float, duration: float) -> list[Span]:
-    """The three stretches with most going on, by time; none where one would be most of it all.
+    """Up to three sections with most expected activity, by time; joined if adjacent.
 
-    Together they are no longer than what goes on in all. What is told holds a window's worth of it
-    at least.
+    Together they are no longer than the expected activity in all, and each contains more than one
+    window of it. Empty if a section would be shorter than two windows.
     """
     active = going.hop * float(going.values.sum())
     stretch = window * int(min(STRETCH, duration / 12, active / 3) / window)
@@ -451,7 +451,7 @@ def _busiest(going: Track, window: float, duration: float) -> list[Span]:
 
 
 def _activities(picks: Sequence[PickRow]) -> Iterator[Activity]:
-    """What captions say in order, those that repeat each other once."""
+    """The captions by time, consecutive repeats joined; without answers to `find`."""
     said = [(row.span, row.caption or "") for row in picks if _is_seen(row) is None]
     leaders = fold_repeats([text for _, text in said])
     for leader, places in groupby(range(len(said)), key=leaders.__getitem__):
@@ -461,9 +461,9 @@ def _activities(picks: Sequence[PickRow]) -> Iterator[Activity]:
 
 
 def fold_repeats(texts: Sequence[str | None]) -> list[int]:
-    """For each of `texts`, in order of time, the place of the one it is folded into.
+    """For each of `texts`, in order of time, the index of the text it is folded into.
 
-    That is its own place where it is not folded. What has no text ends a row.
+    Its own index if it is not folded. A missing or empty text ends a row of repeats.
 
     >>> fold_repeats(["A bench.", "a bench", "The bench, a bench!", "A hammer strikes."])
     [0, 1, 2, 3]
@@ -485,7 +485,7 @@ def fold_repeats(texts: Sequence[str | None]) -> list[int]:
 
 
 def first_sentence(text: str, most: int = 120) -> str:
-    """The first sentence of an answer, cut where it is long.
+    """The first sentence of an answer, cut to `most` characters.
 
     >>> first_sentence("A drill turns. Then it stops.")
     'A drill turns.'

@@ -1,4 +1,4 @@
-"""What a run has come to, as an object that shows itself."""
+"""The result of a run, as an object that a notebook can display."""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CaptionResult:
-    """What a run has come to."""
+    """The result of a run."""
 
     folder: Path
     page: Path
     totals: Totals
     tally: Tally
-    """Of the calls of this very process; `totals` are of all there ever were."""
+    """Calls of this process only; `totals` includes those of earlier processes."""
     missed: int
-    """Recordings that could not be worked on."""
+    """Number of recordings that could not be processed."""
     interrupted: int
-    """Calls an earlier process left in flight; these may have been asked twice."""
+    """Calls that an earlier process left in flight; these may have been made twice."""
     coverage: Expected = (None, None)
-    """Share of the actions that the picks are expected to touch, and its range."""
+    """Share of the actions that the picks are expected to touch, 0 to 1, and its range."""
     actions: Expected = (None, None)
-    """Actions expected in all recordings, and the range of that number."""
+    """Number of actions expected in all recordings, and its range."""
     sightings: Sightings | None = None
-    """What answers in rounds saw that was new, and what is probably missed; None without rounds."""
+    """New activities in the answers: expected, seen, probably missed; None without rounds."""
 
     def open(self) -> Run:
-        """The run as it stands, to read from; close it when done."""
+        """The run, open for reading; close it when done."""
         return Run(self.folder)
 
     def to_pandas(self) -> DataFrame:
-        """A data frame with one row a pick: what was heard, asked and answered. Needs pandas."""
+        """A data frame with one row per pick, the fields of `ExportRow`. Needs pandas."""
         from earmark.reporting.exporter import Export, ExportRow
 
         with self.open() as run:
@@ -82,9 +82,10 @@ def _as_html(run: Run, recording: RecordingRow) -> str:
     for place, row in enumerate(picks):
         picture = run.thumbnail(recording.id, row.span) if place < MAX_ROWS else b""
         image = f'<img alt="" src="{embed_image(picture)}">' if picture else ""
-        said = row.caption if row.kept else row.failure or row.status
+        caption = row.caption if row.kept else row.failure or row.status
         span = f"{format_clock(row.span.start)} – {format_clock(row.span.end)}"
-        rows.append({"": Markup(image), "span": span, "caption": said, "tags": ", ".join(row.tags)})
+        tags = ", ".join(row.tags)
+        rows.append({"": Markup(image), "span": span, "caption": caption, "tags": tags})
     strip = draw_strip(recording.duration, (row.span for row in picks))
     choice = run.choice(recording.id)
     expected = f"expected coverage {as_range(choice.forecast, choice.forecast_range)}"

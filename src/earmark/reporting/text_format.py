@@ -1,4 +1,4 @@
-"""Numbers as a person reads them: sizes, counts, notes."""
+"""Sizes, counts, lengths of time and notes as text for people."""
 
 from __future__ import annotations
 
@@ -68,6 +68,6 @@ def format_notes(notes: Iterable[tuple[str, str]]) -> list[str]:
     for path, note in notes:
         paths.setdefault(note, []).append(path)
     return [
-        f"{own[0]}: {note}" if len(own) == 1 else f"{len(own)} recordings ({own[0]}, …): {note}"
-        for note, own in paths.items()
+        f"{same[0]}: {note}" if len(same) == 1 else f"{len(same)} recordings ({same[0]}, …): {note}"
+        for note, same in paths.items()
     ]

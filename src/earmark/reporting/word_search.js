@@ -1,8 +1,8 @@
-// ---- words as the run's own index has them: folded, cut at what is no letter or digit, stemmed ----
+// ---- words as in the text index of a run: folded, split at all but letters and digits, stemmed ----
 
 const fold = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
 
-/** Letters as the index counts them: one a byte. */
+/** The UTF-8 bytes of a word, one per character: the index counts bytes as letters. */
 const asBytes = (word) => unescape(encodeURIComponent(word));
 
 const isVowel = (word, place) => "aeiou".includes(word[place]) || (word[place] === "y" && place > 0 && !isVowel(word, place - 1));
@@ -16,7 +16,7 @@ function measure(stem) {
 
 const hasVowel = (stem) => [...stem].some((_, place) => isVowel(stem, place));
 
-/** Ends in consonant, vowel, consonant, the last not w, x or y. */
+/** Whether a stem ends in consonant, vowel, consonant, and the last is not w, x or y. */
 function isShort(stem) {
   const last = stem.length - 1;
   return last >= 2 && !isVowel(stem, last) && isVowel(stem, last - 1) && !isVowel(stem, last - 2) && !"wxy".includes(stem[last]);
@@ -48,7 +48,7 @@ function withoutPast(word) {
   return measure(rest) === 1 && isShort(rest) ? `${rest}e` : rest;
 }
 
-/** The stem of a folded word by Porter's algorithm, as SQLite's `porter` has it. */
+/** The stem of a folded word by Porter's algorithm, as in SQLite's `porter` tokenizer. */
 function stem(folded) {
   let word = asBytes(folded);
   if (word.length < 3 || word.length > 64) return word;
@@ -65,15 +65,15 @@ function stem(folded) {
   return word.endsWith("ll") && measure(word) > 1 ? word.slice(0, -1) : word;
 }
 
-/** The words of a text: each with its stem, and where it stands in the text where folding kept its length. */
+/** The words of a text with their stems and positions; these are valid in `text` if folding kept its length. */
 function wordsOf(text) {
   return [...fold(text).matchAll(/[\p{L}\p{N}\p{Co}]+/gu)].map((found) => ({ word: found[0], stem: stem(found[0]), at: found.index }));
 }
 
-/** What is typed: words that follow each other where they are joined, each a list of stems; all must be found. */
+/** The typed text as phrases, all of which must be found; joined words, as in `a-b`, form one phrase. */
 const asQuery = (typed) => typed.replaceAll('"', " ").split(/\s+/).map(wordsOf).filter((phrase) => phrase.length);
 
-/** Whether `phrase` begins at a word of a text: the last of its words may be the beginning of one. */
+/** Whether `phrase` occurs at index `place` of `words`; its last word may be the beginning of a word. */
 function standsAt(phrase, words, place) {
   return place + phrase.length <= words.length && phrase.every(({ stem: own }, step) => {
     const other = words[place + step].stem;
