@@ -43,7 +43,7 @@ def write_index(run: Run, path: Path, *, title: str | None = None) -> Path:
     heading, error = describe_run(run, title), run.forecast_error()
     summaries = list(read_summaries(run))
     overviews = [overview_of(run, summary.recording) for summary in summaries]
-    rows = [_plain(run, *pair) for pair in zip(summaries, overviews, strict=True)]
+    rows = [_index_row(run, *pair) for pair in zip(summaries, overviews, strict=True)]
     _write_pages(run, heading, list(zip(summaries, rows, strict=True)), path.parent / PAGES)
     plain = heading | {
         "columns": list(rows[0]) if rows else [],
@@ -98,7 +98,7 @@ def page_name(summary: RecordingSummary) -> str:
     return f"{safe[:40]}-{summary.recording.id[:10]}.html"
 
 
-def _plain(run: Run, summary: RecordingSummary, overview: RecordingOverview) -> dict[str, Any]:
+def _index_row(run: Run, summary: RecordingSummary, overview: RecordingOverview) -> dict[str, Any]:
     row, totals = summary.recording, summary.totals
     choice, lasts = run.choice(row.id), (overview.active, overview.louder)
     active, louder = (None if each is None else round(each, 1) for each in lasts)

@@ -41,13 +41,13 @@ class Format(StrEnum):
     json = "json"
 
 
-_WIDE = 240
+_FILE_WIDTH = 240
 """Width in characters of a table written to a file or a pipe: one line per row, no wrapping."""
 
 BETWEEN_LINES = 60.0
 """Seconds between two lines of progress if stderr is no terminal."""
 
-_FOLDED = 10
+_MIN_WRAPPED = 10
 """Least width in characters of a column whose text is wrapped."""
 
 _UNPRINTABLE = re.compile(
@@ -91,7 +91,7 @@ class _SafeConsole(Console):
 
 _PLAIN: dict[str, Any] = {"soft_wrap": True, "highlight": False, "markup": False, "emoji": False}
 
-out = _SafeConsole(**_PLAIN, width=None if sys.stdout.isatty() else _WIDE)
+out = _SafeConsole(**_PLAIN, width=None if sys.stdout.isatty() else _FILE_WIDTH)
 """Console for results (stdout)."""
 
 err = _SafeConsole(**_PLAIN, stderr=True)
@@ -150,7 +150,7 @@ def print_table(
 def _least_width(name: str, cells: Sequence[str], *, is_folded: bool) -> int:
     """Least width in characters at which a column can be read."""
     if is_folded:
-        return min(_FOLDED, max(map(cell_len, (name, *cells))))
+        return min(_MIN_WRAPPED, max(map(cell_len, (name, *cells))))
     lines = (line for cell in cells for line in printable(redact(cell)).split("\n"))
     return max(map(cell_len, (*name.split(), *lines)))
 

@@ -17,7 +17,7 @@ from earmark.reporting.csv_rows import as_cell
 from earmark.reporting.edit_list import FRAME_RATE, Clip, edit_list, in_chapter, one_line, time_code
 from earmark.reporting.exporter import Export, Exporter, ExportRow, TextExporter
 
-_NO_TEXT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_INVALID_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Control characters and lone surrogates, which XML does not allow even when escaped."""
 
 GAP = "not picked"
@@ -42,7 +42,7 @@ class EditList(TextExporter):
             for row in export.rows
         )
         text = edit_list(export.title, clips, frame_rate=_rate_of(export.recordings))
-        yield _NO_TEXT.sub("\ufffd", text)
+        yield _INVALID_XML.sub("\ufffd", text)
 
 
 class Chapters(TextExporter):
@@ -203,7 +203,7 @@ class LabelStudio(TextExporter):
 
 def _text_line(text: str) -> str:
     """`text` on one line, with characters that XML does not allow replaced."""
-    return _NO_TEXT.sub("\ufffd", one_line(text))
+    return _INVALID_XML.sub("\ufffd", one_line(text))
 
 
 def _rate_of(recordings: Iterable[RecordingRow]) -> float:

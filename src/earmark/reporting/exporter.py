@@ -94,9 +94,9 @@ class Export:
     def of(cls, run: Run, recordings: Sequence[RecordingRow]) -> Export:
         """The picks of some recordings of `run`."""
         title = run.folder.resolve().name
-        said = (one for each in recordings for one in run.evidence(each.id, kinds=("said",)))
+        speech = (one for each in recordings for one in run.evidence(each.id, kinds=("said",)))
         rows, corrected = _rows(run, recordings), _corrected(run, recordings)
-        return cls(title, recordings, rows, corrected, said, run.hides_faces)
+        return cls(title, recordings, rows, corrected, speech, run.hides_faces)
 
 
 class Exporter(Protocol):

@@ -105,7 +105,7 @@ def bars(console: Console = err) -> Iterator[Callable[[Progress], None]]:
             for task, completed, total, words, visible in (
                 (hearing, heard, now.recordings, f"recordings{failed}", now.recordings > 1),
                 (current, done, of, f"s of {now.at_work}", now.at_work and now.asked is None),
-                (asking, now.done, now.calls, f"{thing}{_spent(now)}", now.calls > 0),
+                (asking, now.done, now.calls, f"{thing}{_describe_calls(now)}", now.calls > 0),
             ):
                 bar.update(
                     task,
@@ -118,7 +118,7 @@ def bars(console: Console = err) -> Iterator[Callable[[Progress], None]]:
         yield show
 
 
-def _spent(progress: Progress) -> str:
+def _describe_calls(progress: Progress) -> str:
     text = f", {progress.failed} failed" if progress.failed else ""
     text += f", {progress.tokens:,} tokens" if progress.tokens else ""
     text += f", {progress.spend:.4g} spent" if progress.spend else ""

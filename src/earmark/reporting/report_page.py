@@ -139,7 +139,7 @@ class PictureFiles:
                 path.unlink(missing_ok=True)
 
 
-_BEGIN = """"use strict";
+_READ_DATA = """"use strict";
 const run = JSON.parse(document.getElementById("data").textContent);
 """
 """Start of the script of every page: reads its data."""
@@ -148,17 +148,17 @@ const run = JSON.parse(document.getElementById("data").textContent);
 def save_page(path: Path, name: str, data: Any, *, has_files: bool = False) -> Path:
     """Write the page `name` to `path`: its body and script in the common frame, and `data`."""
     needed, styles = PARTS[name]
-    body = _part("frame.html").replace("{{middle}}", _part(f"{name}.html"))
-    scripts = map(_part, ("parts.js", *needed, f"{name}.js"))
-    script = re.sub(r"^export ", "", f"{_BEGIN}{''.join(scripts)}", flags=re.MULTILINE)
-    style = "".join(map(_part, styles))
+    body = _read_part("frame.html").replace("{{middle}}", _read_part(f"{name}.html"))
+    scripts = map(_read_part, ("parts.js", *needed, f"{name}.js"))
+    script = re.sub(r"^export ", "", f"{_READ_DATA}{''.join(scripts)}", flags=re.MULTILINE)
+    style = "".join(map(_read_part, styles))
     page = assemble("earmark", body, style=style, script=script, data=data, has_files=has_files)
     with replacing(path) as scratch:
         scratch.write_text(page, encoding="utf-8")
     return path
 
 
-def _part(name: str) -> str:
+def _read_part(name: str) -> str:
     return files("earmark.reporting").joinpath(name).read_text(encoding="utf-8")
 
 

@@ -155,27 +155,27 @@ class RecordingOverview:
         if self.sought is not None:
             yield "Found", (str(self.sought),)
         if self.active is not None:
-            yield "Active", (_say_active(self.active, self.heard_for),)
+            yield "Active", (_describe_active(self.active, self.heard_for),)
         if self.sounding:
-            yield "Silent", _say_silent(self.sounding, self.duration)
+            yield "Silent", _describe_silent(self.sounding, self.duration)
         if heard := self._heard_lines():
             yield "Heard", heard
         if self.speech:
-            yield "Speech", _first(map(_from_to, self.speech), MOST_TIMES, "other time")
+            yield "Speech", _first_lines(map(_from_to, self.speech), MOST_TIMES, "other time")
         if self.busiest:
             yield "Busiest", tuple(map(_from_to, self.busiest))
         if self.louder is not None:
-            yield "Louder", (_say_louder(self.louder, self.heard_for),)
+            yield "Louder", (_describe_louder(self.louder, self.heard_for),)
         if self.activities:
             captions = map(str, self.activities)
-            yield "Activities", _first(captions, MOST_ACTIVITIES, "later caption")
+            yield "Activities", _first_lines(captions, MOST_ACTIVITIES, "later caption")
         if self.louder is None and not self.sounds:
             yield "Heard", (UNHEARD,)
 
     def _heard_lines(self) -> tuple[str, ...]:
         """The named sounds, or a line that there are none; empty if there is only speech."""
         if self.sounds:
-            return _first(map(str, self.sounds), MOST_SOUNDS, "other sound")
+            return _first_lines(map(str, self.sounds), MOST_SOUNDS, "other sound")
         if self.speech or self.louder is None:
             return ()
         unnamed = "sounds have no names here: `earmark models get yamnet`"
@@ -185,10 +185,10 @@ class RecordingOverview:
 def total_lines(every: Sequence[RecordingOverview]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Summary of many recordings together: headings, each with its lines."""
     if sought := [one.sought for one in every if one.sought]:
-        yield "Found", (_in_all(sought),)
+        yield "Found", (_describe_found(sought),)
     if heard := [one for one in every if one.active is not None]:
         active = sum(one.active or 0.0 for one in heard)
-        yield "Active", (_say_active(active, _lasts(heard)),)
+        yield "Active", (_describe_active(active, _sum_heard(heard)),)
     times: dict[str, list[int]] = defaultdict(list)
     for one in every:
         for tally in one.sounds:
@@ -196,47 +196,47 @@ def total_lines(every: Sequence[RecordingOverview]) -> Iterator[tuple[str, tuple
     if times:
         often = sorted(times, key=lambda name: (-len(times[name]), -sum(times[name]), name))
         sounds = (
-            f"{short_name(name)} {sum(times[name])}× in {_recordings(times[name])}"
+            f"{short_name(name)} {sum(times[name])}× in {_count_recordings(times[name])}"
             for name in often
         )
-        yield "Heard", _first(sounds, MOST_SOUNDS, "other sound")
+        yield "Heard", _first_lines(sounds, MOST_SOUNDS, "other sound")
     if spoken := [one for one in every if one.speech]:
-        yield "Speech", (f"in {_recordings(spoken)}",)
+        yield "Speech", (f"in {_count_recordings(spoken)}",)
     if listened := [one for one in every if one.louder is not None]:
         louder = sum(one.louder or 0.0 for one in listened)
-        yield "Louder", (_say_louder(louder, _lasts(listened)),)
+        yield "Louder", (_describe_louder(louder, _sum_heard(listened)),)
 
 
-def _in_all(sought: Sequence[SoughtThing]) -> str:
+def _describe_found(sought: Sequence[SoughtThing]) -> str:
     """What `find` searched for in several recordings, and how often it was seen."""
     seen = [one for one in sought if one.seen]
     if not seen:
         asked = counted(sum(one.asked for one in sought), "window")
         return f"“{sought[0].question}” in none of {asked} asked about"
     count = sum(len(one.seen) for one in seen)
-    return f"“{seen[0].question}” {count}× in {_recordings(seen)}"
+    return f"“{seen[0].question}” {count}× in {_count_recordings(seen)}"
 
 
-def _lasts(some: Iterable[RecordingOverview]) -> float:
+def _sum_heard(some: Iterable[RecordingOverview]) -> float:
     return sum(one.heard_for for one in some)
 
 
-def _say_active(active: float, duration: float) -> str:
+def _describe_active(active: float, duration: float) -> str:
     return f"about {format_length(active)} of {format_length(duration)}, estimated from the sound"
 
 
-def _say_silent(sounding: Span, duration: float) -> tuple[str, ...]:
+def _describe_silent(sounding: Span, duration: float) -> tuple[str, ...]:
     """The parts before and after the sound, of a second or more; nothing is known about them."""
     parts = Span(0.0, sounding.start), Span(sounding.end, max(sounding.end, duration))
     return tuple(f"{_from_to(part)}: no sound to tell by" for part in parts if part.duration >= 1)
 
 
-def _say_louder(louder: float, duration: float) -> str:
+def _describe_louder(louder: float, duration: float) -> str:
     why = f"{LOUDER_DB:.0f} dB above the quiet, or a sound with a name"
     return f"{format_length(louder)} of {format_length(duration)} ({why})"
 
 
-def _recordings(some: Sequence[object]) -> str:
+def _count_recordings(some: Sequence[object]) -> str:
     return counted(len(some), "recording")
 
 
@@ -259,7 +259,7 @@ def _from_to(span: Span) -> str:
     return start if start == end else f"{start} – {end}"
 
 
-def _first(lines: Iterable[str], most: int, thing: str) -> tuple[str, ...]:
+def _first_lines(lines: Iterable[str], most: int, thing: str) -> tuple[str, ...]:
     """The first `most` lines; if there are more, a last line that counts the rest as `thing`."""
     every = tuple(lines)
     more = len(every) - most
@@ -296,10 +296,10 @@ def overview_of(run: Run, recording: RecordingRow) -> RecordingOverview:
     sounds = tracked or [entry for entry in entries if entry.kind == "heard"]
     speech = {"Speech", *narrower("Speech")} if sounds else set()
     named = [entry for entry in sounds if entry.text not in speech]
-    said = [entry.span for entry in entries if entry.kind == "said"]
-    spoken = said or [entry.span for entry in sounds if entry.text in speech]
-    has_listened = heard.level is not None or bool(sounds or said)
-    loud = _louder_windows(heard, [entry.span for entry in sounds] + said)
+    transcribed = [entry.span for entry in entries if entry.kind == "said"]
+    spoken = transcribed or [entry.span for entry in sounds if entry.text in speech]
+    has_listened = heard.level is not None or bool(sounds or transcribed)
+    loud = _louder_windows(heard, [entry.span for entry in sounds] + transcribed)
     going = _expected_activity(run, heard)
     answered = [row for row in run.picks(recording.id) if row.kept]
     plan = run.plan()
@@ -317,7 +317,7 @@ def overview_of(run: Run, recording: RecordingRow) -> RecordingOverview:
         busiest=tuple(_busiest(going, heard.window, recording.duration)) if going else (),
         activities=tuple(_activities(answered)) if answered else (),
         is_named=bool(tracked) or plan.get("sounds") is not None,
-        sought=_sought(run, answered, tracked) if plan.get("find") else None,
+        sought=_find_result(run, answered, tracked) if plan.get("find") else None,
     )
 
 
@@ -331,11 +331,11 @@ def seen_moments(run: Run, recording: str) -> tuple[Span, ...]:
     """When `find` saw what it searched for in a recording, by time; empty if it did not search."""
     tracked = run.evidence(recording, kinds=("heard",))
     sounds = [entry for entry in tracked if entry.origin == SOUND_TRACK]
-    sought = _sought(run, list(run.picks(recording)), sounds)
+    sought = _find_result(run, list(run.picks(recording)), sounds)
     return sought.seen if sought else ()
 
 
-def _sought(
+def _find_result(
     run: Run, picks: Sequence[PickRow], tracked: Sequence[EvidenceEntry]
 ) -> SoughtThing | None:
     question = str(run.plan().get("find") or "")
@@ -361,7 +361,7 @@ def _with_sounds(windows: Iterable[Span], sounds: Sequence[Span]) -> Iterator[Sp
 
 
 def _expected_activity(run: Run, heard: HeardRow) -> Track | None:
-    """Probability that an action is going on at each step; None if no sound tells anything.
+    """Probability that an action is going on at each step; None without sound to estimate it from.
 
     The actions expected in a window may begin anywhere in it; their lengths are those of the run.
     """
@@ -452,12 +452,12 @@ def _busiest(going: Track, window: float, duration: float) -> list[Span]:
 
 def _activities(picks: Sequence[PickRow]) -> Iterator[Activity]:
     """The captions by time, consecutive repeats joined; without answers to `find`."""
-    said = [(row.span, row.caption or "") for row in picks if _is_seen(row) is None]
-    leaders = fold_repeats([text for _, text in said])
-    for leader, places in groupby(range(len(said)), key=leaders.__getitem__):
+    captions = [(row.span, row.caption or "") for row in picks if _is_seen(row) is None]
+    leaders = fold_repeats([text for _, text in captions])
+    for leader, places in groupby(range(len(captions)), key=leaders.__getitem__):
         *_, last = same = list(places)
-        span = Span(said[leader][0].start, said[last][0].end)
-        yield Activity(span, first_sentence(said[leader][1]), len(same))
+        span = Span(captions[leader][0].start, captions[last][0].end)
+        yield Activity(span, first_sentence(captions[leader][1]), len(same))
 
 
 def fold_repeats(texts: Sequence[str | None]) -> list[int]:

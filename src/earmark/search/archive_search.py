@@ -117,10 +117,10 @@ class Archive:
             raise LedgerError(f"no run in {folder}: it has no {FILE}; give the folder of a run")
         self.skipped: list[str] = []
         """Why runs could not be opened, one line each."""
-        self.runs = list(self._opened(places))
+        self.runs = list(self._open_runs(places))
         self._indexes: dict[Path, MeaningIndex] = {}
 
-    def _opened(self, places: Iterable[Path]) -> Iterator[Run]:
+    def _open_runs(self, places: Iterable[Path]) -> Iterator[Run]:
         for place in places:
             try:
                 yield self._open.enter_context(Run(place))
@@ -159,7 +159,7 @@ class Archive:
                 self._indexes[run.folder] = MeaningIndex.of(run, encoder, told=told)
             hits = self._indexes[run.folder].search(run, words, most=GATHERED * most)
             found += as_moments(run.folder, hits)
-        return _best(found, most)
+        return _best_ranked(found, most)
 
 
 def search(
@@ -199,7 +199,7 @@ def search_words(runs: Iterable[Run], words: str, *, most: int) -> list[FoundMom
         for run in runs
         for moment in as_moments(run.folder, run.search(words, most=GATHERED * most))
     )
-    return _best(found, most)
+    return _best_ranked(found, most)
 
 
 def as_moments(run: Path, hits: Iterable[SearchHit]) -> list[FoundMoment]:
@@ -233,7 +233,7 @@ def _is_repeated(hit: SearchHit, tracks: set[tuple[str, str]]) -> bool:
     return is_window and (hit.recording, hit.text) in tracks
 
 
-def _best(found: Iterable[FoundMoment], most: int) -> list[FoundMoment]:
+def _best_ranked(found: Iterable[FoundMoment], most: int) -> list[FoundMoment]:
     return sorted(found, key=lambda each: each.rank)[:most]
 
 

@@ -65,7 +65,7 @@ class NamedSounds(SoundFinder):
         rows = track.strongest(self.weights), track.mean_logits(self.shares)
         empty = _empty(rows[0].duration, self.length)
         for row, found in zip(rows, empty, strict=True):
-            _spread(row, self.length, found)
+            _raise_to_highest(row, self.length, found)
         return empty
 
 
@@ -82,7 +82,7 @@ class QueriedSounds(SoundFinder):
             likely = (self.weights / (1 + np.exp(-track.values))).max(axis=1)
             hints = track.values @ self.shares
             for values, row in ((likely, found.likely), (hints, found.hints)):
-                _spread(Track(values, hop=track.hop, start=track.start), self.length, row)
+                _raise_to_highest(Track(values, hop=track.hop, start=track.start), self.length, row)
         return found
 
 
@@ -114,7 +114,7 @@ def _empty(duration: float, length: float) -> Relevance:
     return Relevance(np.zeros(count), np.full(count, -np.inf))
 
 
-def _spread(rows: Track, length: float, found: FloatArray) -> None:
+def _raise_to_highest(rows: Track, length: float, found: FloatArray) -> None:
     """Raise `found` to the highest of `rows` in each window; a row may overlap two windows."""
     places = rows.start + np.arange(len(rows)) * rows.hop
     for edge in (places, places + rows.hop - 1e-9):

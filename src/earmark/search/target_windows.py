@@ -175,10 +175,10 @@ def next_windows(many: Sequence[TargetWindows], calls: int) -> list[list[int]]:
     """
     spent = sum(len(one.asked) + len(one.lost) for one in many)
     batch = next_stop(spent) - spent
-    spread = _spread(many, round(STRANGE * batch))
-    rated = [_rated(one, also) for one, also in zip(many, spread, strict=True)]
+    quiet = _quiet_windows(many, round(STRANGE * batch))
+    rated = [_with_rates(one, also) for one, also in zip(many, quiet, strict=True)]
     held = sum(len(one.owned) for one in rated)
-    budget = Budget(count=batch - sum(map(len, spread)) + held)
+    budget = Budget(count=batch - sum(map(len, quiet)) + held)
     chosen = allocate(Coverage(), rated, budget, across=True)
     found = [
         (pick.expected, place, window)
@@ -186,11 +186,11 @@ def next_windows(many: Sequence[TargetWindows], calls: int) -> list[list[int]]:
         for pick in choice.picks
         if (window := one.window_at(pick.start)) not in one.owned
     ]
-    order = sorted(range(len(found)), key=lambda at: (-_roughly(found[at][0]), _scattered(at)))
+    order = sorted(range(len(found)), key=lambda at: (-_one_digit(found[at][0]), _bit_reversed(at)))
     ranked = [found[at][1:] for at in order]
-    strange = [(place, window) for place, also in enumerate(spread) for window in also]
+    without_sound = [(place, window) for place, also in enumerate(quiet) for window in also]
     every = round(1 / STRANGE)
-    for number, one_more in enumerate(strange):
+    for number, one_more in enumerate(without_sound):
         ranked.insert(number * every + every // 2, one_more)
     taken: list[list[int]] = [[] for _ in many]
     for place, window in ranked[: max(0, calls)]:
@@ -206,23 +206,23 @@ def next_stop(spent: int) -> int:
     return stop
 
 
-def _roughly(worth: float) -> float:
+def _one_digit(worth: float) -> float:
     """`worth` to one digit: windows of about the same worth are then asked about evenly spread."""
     return float(f"{worth:.1g}")
 
 
-def _scattered(place: int) -> int:
+def _bit_reversed(place: int) -> int:
     """`place` with its bits reversed: every beginning of this order is evenly spread."""
     return int(f"{place:032b}"[::-1], 2)
 
 
-def _rated(one: TargetWindows, also: Collection[int]) -> Windows:
+def _with_rates(one: TargetWindows, also: Collection[int]) -> Windows:
     owned = tuple(sorted({*one.asked, *one.lost, *also}))
     rates = one.rates()
     return replace(one.windows, scores=rates, rates=rates, survival=LASTS, owned=owned)
 
 
-def _spread(many: Sequence[TargetWindows], calls: int) -> list[list[int]]:
+def _quiet_windows(many: Sequence[TargetWindows], calls: int) -> list[list[int]]:
     """Up to `calls` windows without a matching sound, evenly spread over all recordings."""
     quiet = [
         (place, window)
@@ -252,10 +252,10 @@ def estimate_missed(many: Sequence[TargetWindows]) -> MissedEstimate:
     lasting = max(1.0, sum(span.duration for span in found) / length / max(1, len(found)))
     expected, sums = 0.0, np.ones(1)
     for sort, is_telling in enumerate((False, True)):
-        left = sum(float(_of_sort(one.unsettled(), is_telling).sum()) for one in many) / lasting
+        left = sum(float(_select(one.unsettled(), is_telling).sum()) for one in many) / lasting
         if not left:
             continue
-        answers = [each for one in many for each in _answers(one, is_telling)]
+        answers = [each for one in many for each in _answered(one, is_telling)]
         shape = SHAPES[sort] + ANSWER * sum(seen for _, seen in answers)
         rate = RATES[sort] + ANSWER * sum(chance for chance, _ in answers)
         expected += shape / rate * left
@@ -283,11 +283,11 @@ def _negative_binomial(shape: float, chance: float) -> FloatArray:
         size *= 2
 
 
-def _of_sort(chances: FloatArray, is_telling: bool) -> FloatArray:
+def _select(chances: FloatArray, is_telling: bool) -> FloatArray:
     return np.asarray(chances[(chances >= TELLING) == is_telling])
 
 
-def _answers(one: TargetWindows, is_telling: bool) -> Iterator[tuple[float, bool]]:
+def _answered(one: TargetWindows, is_telling: bool) -> Iterator[tuple[float, bool]]:
     """Probability and answer of each window asked about, with or without a matching sound."""
     chances = one.chances
     for window, seen in one.asked.items():
