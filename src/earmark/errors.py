@@ -3,21 +3,21 @@
     EarmarkError ─┬─ MediaError ─────┬─ UnreadableFile (missing, empty, cut off, not media)
                   │                  ├─ NoAudioStream
                   │                  ├─ NoVideoIndex   (`packets` needs packet sizes)
-                  │                  └─ RemoteError    (refuses ranges, breaks half way)
-                  ├─ ModelMismatch   (a gate or encoder given what it was not made for)
-                  ├─ ModelMissing    (a checkpoint that is not here, or cannot be fetched)
-                  ├─ AnnotationError (spans that cannot be what they claim)
-                  ├─ LedgerError     (a run folder in use, damaged or of another version)
+                  │                  └─ RemoteError    (no byte ranges, connection lost)
+                  ├─ ModelMismatch   (a gate or encoder got input it was not made for)
+                  ├─ ModelMissing    (a checkpoint is not on this machine, or cannot be fetched)
+                  ├─ AnnotationError (spans that contradict each other or the recording)
+                  ├─ LedgerError     (a run folder is in use, damaged or of another version)
                   ├─ MissingExtra    (an optional library is not installed)
-                  ├─ PluginError     (what another package declares cannot be loaded)
-                  ├─ BackendError     (a cluster that is not there, a worker of another version)
-                  ├─ InternalError   (a bug of earmark's, met on one recording)
-                  └─ CallError ──────┬─ CallTimeout (ask again)
-                                     ├─ CallRejected (do not)
+                  ├─ PluginError     (another package's entry point cannot be loaded)
+                  ├─ BackendError    (no cluster, or a worker of another version)
+                  ├─ InternalError   (a bug in earmark, while working on one recording)
+                  └─ CallError ──────┬─ CallTimeout (asking again may help)
+                                     ├─ CallRejected (asking again will not help)
                                      └─ UnreadableAnswer
 
-A wrong argument is a `ValueError`; a state of the world is an `EarmarkError`. Each message says
-what, where and what now, in one line.
+A wrong argument raises `ValueError`; a problem outside the code raises an `EarmarkError`. Each
+message says in one line what is wrong, where, and what to do.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from earmark.redaction import redact
 
 
 class EarmarkError(Exception):
-    """Something about the world, not about the code, stands in the way."""
+    """A problem outside the code: a file, a model, a server or a run folder."""
 
 
 class MediaError(EarmarkError):
-    """A recording cannot be read as asked."""
+    """A recording cannot be read in the way that was asked for."""
 
 
 class UnreadableFile(MediaError):
@@ -40,19 +40,19 @@ class UnreadableFile(MediaError):
 
 
 class NoAudioStream(MediaError):
-    """There is nothing to listen to."""
+    """The recording has no audio stream."""
 
 
 class NoVideoIndex(MediaError):
-    """The container keeps no sizes of its video packets."""
+    """The container does not store the sizes of its video packets."""
 
 
 class RemoteError(MediaError):
-    """A server refused, broke off or cannot serve byte ranges."""
+    """A server refused the request, closed the connection or cannot serve byte ranges."""
 
 
 class ModelMismatch(EarmarkError):
-    """A model file does not fit what it was given."""
+    """A model file does not fit the input or the models it is used with."""
 
 
 class ModelMissing(EarmarkError):
@@ -60,7 +60,7 @@ class ModelMissing(EarmarkError):
 
 
 class AnnotationError(EarmarkError):
-    """Annotations contradict themselves or the recordings."""
+    """Annotations contradict each other or the recordings."""
 
 
 class LedgerError(EarmarkError):
@@ -68,19 +68,19 @@ class LedgerError(EarmarkError):
 
 
 class MissingExtra(EarmarkError):
-    """An optional library is needed and not installed."""
+    """A needed optional library is not installed."""
 
 
 class PluginError(EarmarkError):
-    """What another package declares under an entry point cannot be loaded."""
+    """The entry point of another package cannot be loaded."""
 
 
 class BackendError(EarmarkError):
-    """The machines that do the work are away, differ, or are lost over and over."""
+    """The workers cannot be reached, run another version, or are lost repeatedly."""
 
 
 class InternalError(EarmarkError):
-    """A bug of earmark, met while working on one recording; the others go on."""
+    """A bug in earmark, while working on one recording; the others are processed all the same."""
 
 
 class CallError(EarmarkError):
@@ -88,24 +88,24 @@ class CallError(EarmarkError):
 
 
 class CallTimeout(CallError):
-    """No answer this time: too slow, too busy or cut off; asking again may help."""
+    """The server was too slow, too busy or cut the connection; asking again may help."""
 
     def __init__(
         self, message: str, *, retry_after: float | None = None, was_sent: bool = False
     ) -> None:
         super().__init__(message)
         self.retry_after = retry_after
-        """Seconds the server asks to be left alone; None where it does not say."""
+        """Seconds to wait that the server asked for; None if it did not say."""
         self.was_sent = was_sent
-        """Whether the server had the whole request and may charge for it: it did not refuse it."""
+        """Whether the server received the whole request without refusing it, so may charge it."""
 
 
 class CallRejected(CallError):
-    """The server will not answer this request."""
+    """The server refuses this request; sending it again will not help."""
 
 
 class UnreadableAnswer(CallError):
-    """The server answered with something that cannot be read."""
+    """The server sent an answer that cannot be parsed."""
 
     def __init__(
         self,
@@ -117,20 +117,23 @@ class UnreadableAnswer(CallError):
         super().__init__(message)
         self.prompt_tokens = prompt_tokens
         self.completion_tokens = completion_tokens
-        """What it cost all the same; None where the server does not say."""
+        """Tokens of the call, charged all the same; None if the server did not say."""
 
 
 def summarise(error: BaseException) -> str:
-    """What another library's error says, in a few words on one line, without secrets."""
+    """The message of any exception: one line, redacted, at most 200 characters.
+
+    The name of its type if the message is empty.
+    """
     return redact(" ".join(str(error).split()))[:200] or type(error).__name__
 
 
 def internal_error(item: object, error: Exception) -> InternalError:
-    """A bug met while working on `item`, in one line, its traceback kept as a note."""
-    kind, said = type(error).__name__, summarise(error)
-    said = kind if said == kind else f"{kind}: {said}"
+    """An `InternalError` for the unexpected `error` on `item`: one line, traceback as a note."""
+    kind, message = type(error).__name__, summarise(error)
+    message = kind if message == kind else f"{kind}: {message}"
     bug = InternalError(
-        f"{item}: a bug in earmark ({said}); the other "
+        f"{item}: a bug in earmark ({message}); the other "
         "recordings are not concerned; `earmark --verbose` shows where"
     )
     bug.add_note("".join(traceback.format_exception(error)))

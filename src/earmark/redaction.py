@@ -1,9 +1,9 @@
-"""Hides what is secret in addresses and messages before they are kept, printed or logged.
+"""Removes secrets from addresses and messages before they are stored, printed or logged.
 
 https://me:key@host/a.mp4?id=3&X-Amz-Signature=5f  ──▶  https://host/a.mp4?id=3&***
 
-What is hidden leaves a mark, so that whoever finds the address later knows that it is not whole.
-Redacting twice changes nothing.
+A mark, `***`, stays in place of what is removed, so that a reader knows that the address is
+incomplete. Redacting twice changes nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import unquote
 
 HIDDEN = "***"
-"""In place of a secret."""
+"""Stands in place of a secret."""
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
 _ADDRESS = re.compile(_SCHEME.pattern + r"[^\s\"'<>]*[^\s\"'<>)\].,;:]", re.IGNORECASE)
@@ -27,37 +27,37 @@ _NAMES = (
     "video"
 )
 _HARMLESS = frozenset(_NAMES.split())
-"""Parameters that say which file is meant."""
+"""Names of parameters that identify a file."""
 
 _SECRET = re.compile(
     r"access|auth|cred|expires|jwt|key|pass|pin$|policy|pwd|secret|session|sig|token"
     r"|^(x-.*|pw|sv|se|sr|sp|st|spr|sip|ss|srt|sk[a-z]+)$",
     re.IGNORECASE,
 )
-"""Names of keys, and of what comes and goes with a signature (AWS, Google, Azure, CloudFront)."""
+"""Names of parameters that hold keys, or parts of a signature (AWS, Google, Azure, CloudFront)."""
 
 _PLAIN = re.compile(r"[\d.,:T_-]*|~[0-9a-f]{8}")
-"""Numbers and dates, and what stands for a value that is not shown."""
+"""Values that may be shown: numbers, dates, and the hash that replaces a hidden value."""
 
 _FILE = re.compile(r"[\w/%+ -]+\.[a-z]\w{1,3}", re.IGNORECASE)
-"""A file's name, which some servers call a key."""
+"""A file name: some servers pass it in a parameter named `key`."""
 
 _PAIR = re.compile(
     r"(authorization[\"']?\s*[:=]\s*[\"']?(?:\w+\s+)?|\bbearer\s+(?=\S*\d)"
     r"|\b[\w-]*(?:api[-_]?key|access[-_]?token|password|secret|signature)=)[^\s\"',;&]{6,}",
     re.IGNORECASE,
 )
-"""A header or a parameter that stands in a message by itself."""
+"""A header or parameter with a secret, in a message outside any address."""
 
 _SHORT = 6
-"""Characters below which a secret may be a part of many a word."""
+"""Secrets with fewer characters are removed only as whole words: others may contain them."""
 
 
 def redact_url(url: str) -> str:
-    """The address without user info, keys and signatures; what is no address as it is.
+    """The address without user info, keys and signatures; a text that is no address is unchanged.
 
-    Signed anew, it stays the same. Of a parameter whose name says nothing, a few digits of a hash
-    are left, so that two recordings do not become one.
+    The result does not depend on the signature. The value of an unknown parameter is replaced by a
+    short hash, so that the addresses of two recordings stay different.
 
     >>> redact_url("ftp://me:key@host/a.mp4"), redact_url("https://host/a?id=3&token=5")
     ('ftp://host/a.mp4?***', 'https://host/a?id=3&***')
@@ -73,12 +73,12 @@ def redact_url(url: str) -> str:
 
 
 def is_redacted(url: str) -> bool:
-    """Whether something was hidden in the address, so that it cannot be opened."""
+    """Whether a part of the address was removed, so that it cannot be opened."""
     return bool(_SCHEME.match(url)) and url.endswith(HIDDEN)
 
 
 def redact(text: str) -> str:
-    """A message without what is secret in the addresses and headers it quotes.
+    """The message without the secrets in the addresses and headers it quotes.
 
     >>> redact("no answer from https://me:key@host/v1; Authorization: Bearer sk-12345")
     'no answer from https://host/v1?***; Authorization: Bearer ***'
@@ -87,7 +87,7 @@ def redact(text: str) -> str:
 
 
 def map_texts(value: Any, clean: Callable[[str], str] = redact) -> Any:
-    """A JSON value with every text of it cleaned, names included."""
+    """The JSON value with `clean` applied to every string in it, names of fields included."""
     if isinstance(value, Mapping):
         return {clean(name): map_texts(one, clean) for name, one in value.items()}
     if isinstance(value, list | tuple):
@@ -96,10 +96,10 @@ def map_texts(value: Any, clean: Callable[[str], str] = redact) -> Any:
 
 
 class SecretFilter:
-    """Cuts the secrets a server was sent out of what it sends back."""
+    """Removes from a server's replies the secrets that were sent to it."""
 
     def __init__(self, url: str, *keys: str) -> None:
-        """Those in `url`, and `keys`; empty ones are none."""
+        """Remove the secrets in `url`, and `keys`; empty keys are ignored."""
         forms = {
             form for secret in (*keys, *_secrets_in(url)) for form in (secret, unquote(secret))
         }
@@ -110,27 +110,27 @@ class SecretFilter:
         self._pattern = re.compile("|".join(patterns)) if patterns else None
 
     def __call__(self, text: str) -> str:
-        """`text` with none of them in it."""
+        """`text` with each secret replaced by `HIDDEN`."""
         return self._pattern.sub(HIDDEN, text) if self._pattern else text
 
 
 class RedactingFilter(logging.Filter):
-    """Redacts what a library logs."""
+    """Redacts the log messages of a library."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Redact the message, and let it pass."""
+        """Redact the message; no record is dropped."""
         record.msg, record.args = redact(record.getMessage()), ()
         return True
 
 
 def _split(url: str, scheme: re.Match[str]) -> tuple[str, str, str]:
-    """User info, host with path, and query; a fragment is left out."""
+    """User info, host with path, and query; the fragment of a web address is dropped."""
     rest, is_web = url[scheme.end() :], scheme[1].lower() in ("http", "https")
     if is_web:
         rest = rest.partition("#")[0]
     place, _, query = rest.partition("?")
     if not is_web and "=" not in query and query != HIDDEN:
-        place, query = rest, ""  # a file's name
+        place, query = rest, ""  # a question mark in a file name
     host, slash, path = place.partition("/")
     port = host.rpartition("]")[2].partition(":")[2]
     if "@" not in host and port and not port.isdecimal() and "@" in rest:
@@ -141,7 +141,7 @@ def _split(url: str, scheme: re.Match[str]) -> tuple[str, str, str]:
 
 
 def _redact_parameter(piece: str) -> str:
-    """A parameter as it may be shown; empty where it may not."""
+    """The parameter as it may be shown; empty if it must be removed."""
     name, is_pair, value = piece.partition("=")
     known = name.lower() if is_pair else ""
     if known in _HARMLESS or (known == "key" and _FILE.fullmatch(value)):
@@ -155,6 +155,7 @@ def _redact_parameter(piece: str) -> str:
 
 
 def _secrets_in(url: str) -> Iterator[str]:
+    """The password or user name, its basic authorization header, and the hidden parameters."""
     if not (found := _SCHEME.match(url)):
         return
     user, _, query = _split(url, found)
@@ -163,6 +164,6 @@ def _secrets_in(url: str) -> Iterator[str]:
         yield base64.b64encode(unquote(user if ":" in user else f"{user}:").encode()).decode()
     for piece in query.split("&"):
         name, _, value = piece.partition("=")
-        hides = _redact_parameter(piece) != piece
-        if hides and (_SECRET.search(name) or len(value) > _SHORT):
+        is_hidden = _redact_parameter(piece) != piece
+        if is_hidden and (_SECRET.search(name) or len(value) > _SHORT):
             yield value or name

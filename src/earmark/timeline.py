@@ -1,8 +1,8 @@
-"""Time in seconds, and values laid out along it.
+"""Spans of time in seconds, and arrays of values sampled at a fixed step.
 
-A `Span` is half-open, `[start, end)`. A `Track` is values on a clock: row `n` belongs to the
-stretch `[start + n * hop, start + (n + 1) * hop)`. Nothing else in earmark counts samples,
-frames or rows to tell the time.
+A `Span` is half-open, `[start, end)`. In a `Track`, row `n` covers
+`[start + n * hop, start + (n + 1) * hop)`. No other code in earmark derives times from counts of
+samples, frames or rows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FloatArray = NDArray[np.floating]
 IndexArray = NDArray[np.intp]
 
 CLOCK_RATE = 25
-"""Steps a second of every feature and score track; the paper's gate rate."""
+"""Steps per second of every feature and score track; the paper's gate rate."""
 
 HOP = 1.0 / CLOCK_RATE
 """Seconds between two steps of the feature clock."""
@@ -48,24 +48,26 @@ class Span:
 
     @property
     def middle(self) -> float:
-        """The time half way through."""
+        """The time half way between start and end, in seconds."""
         return (self.start + self.end) / 2
 
     def overlaps(self, other: Span) -> bool:
-        """Whether the two share more than nothing; touching ends do not count."""
+        """Whether the two spans share some time; touching at an end is not overlapping."""
         return max(self.start, other.start) < min(self.end, other.end)
 
 
 def format_clock(seconds: float, *, tenths: bool = True, hours: bool = False) -> str:
-    """A time as a clock shows it: to the nearest tenth, or the whole second that lies in.
+    """A time as `h:mm:ss.t`, rounded to the nearest tenth of a second.
+
+    Without tenths, the digit is cut off after rounding to tenths.
 
     >>> format_clock(3725.46), format_clock(59.96), format_clock(59.96, tenths=False)
     ('1:02:05.5', '1:00.0', '1:00')
 
     Args:
         seconds: 0 or more.
-        tenths: Whether tenths of a second are shown.
-        hours: Whether hours are shown where there are none.
+        tenths: Whether to show tenths of a second.
+        hours: Whether to show the hours even if they are 0.
     """
     whole, tenth = divmod(round(seconds * 10), 10)
     minutes, second = divmod(whole, 60)
@@ -75,7 +77,7 @@ def format_clock(seconds: float, *, tenths: bool = True, hours: bool = False) ->
 
 
 def merge(spans: Iterable[Span], *, gap: float = 0.0) -> list[Span]:
-    """The union of `spans` in order, joining those at most `gap` seconds apart."""
+    """The union of `spans`, sorted by start; spans at most `gap` seconds apart become one."""
     merged: list[Span] = []
     for span in sorted(spans):
         if merged and span.start - merged[-1].end <= gap:
@@ -87,7 +89,7 @@ def merge(spans: Iterable[Span], *, gap: float = 0.0) -> list[Span]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Track:
-    """Values on a clock.
+    """Values at a fixed time step.
 
     >>> track = Track(np.array([0.1, 0.9, 0.2]), hop=0.04)
     >>> round(track.time_of(1), 2), len(track)
@@ -99,7 +101,7 @@ class Track:
     hop: float = HOP
     """Seconds between two rows."""
     start: float = 0.0
-    """Time of the first row's left edge."""
+    """Start of the first row, in seconds."""
 
     def __post_init__(self) -> None:
         if not self.hop > 0:
@@ -112,23 +114,25 @@ class Track:
 
     @property
     def duration(self) -> float:
-        """Seconds from the first row's left edge to the last row's right edge."""
+        """Seconds from the start of the first row to the end of the last; 0 without rows."""
         return len(self) * self.hop
 
     @property
     def span(self) -> Span:
-        """The stretch of time the rows lie on."""
+        """The time that the rows cover."""
         return Span(self.start, self.start + self.duration)
 
     def time_of(self, step: int) -> float:
-        """The left edge of row `step`."""
+        """The start of row `step`, in seconds."""
         return self.start + step * self.hop
 
     def thinned(self, *, hop: float = 1.0) -> Track:
-        """The largest value in each stretch of about `hop` seconds; itself if it is coarser.
+        """The track at a step of about `hop` seconds: each new row is the maximum of its rows.
 
-        ▁▂▇▁ ▁▁▁▁ ▂▂▁▂ ▃    four steps a second
-        ▇    ▁    ▂    ▃    one
+        Returns the track itself if it is empty, or if not even two of its rows fit into `hop`.
+
+        ▁▂▇▁ ▁▁▁▁ ▂▂▁▂ ▃    four steps per second
+        ▇    ▁    ▂    ▃    one step per second
         """
         steps = max(1, math.floor(hop / self.hop + 1e-9))
         if steps == 1 or len(self) == 0:
@@ -137,5 +141,5 @@ class Track:
         return Track(values, hop=self.hop * steps, start=self.start)
 
     def sketched(self) -> Track:
-        """Enough to draw it: one value a second, or some two thousand of a short one."""
+        """The track thinned for drawing: to one row per second, or to about 2000 rows if short."""
         return self.thinned(hop=min(1.0, max(self.duration / 2000, self.hop)))

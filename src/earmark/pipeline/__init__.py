@@ -1,1 +1,1 @@
-"""The order of the stages, and the only place that knows it: one screen a verb."""
+"""The commands as sequences of stages; no other package knows the order of the stages."""

@@ -1,4 +1,4 @@
-"""Asking a run: an answer with sources from what it holds, after further calls if wished."""
+"""Answers a question about a run from its entries, with citations; can make more calls first."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ ANSWER_TOKENS = 800
 TIMEOUT = 120.0
 
 LISTED = 10
-"""Entries that are given where no model puts them into sentences."""
+"""Most entries listed if no model writes an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunAnswer:
-    """What a run answers, and what finding out more would take."""
+    """The answer of a run to a question, and what further calls would cost."""
 
     answer: CitedAnswer
     bought: int
-    """Calls that were made to find out more."""
+    """Calls made for this question before answering."""
     unasked: int
-    """Windows no model has looked at."""
+    """Windows that no model was asked about."""
     tokens_a_call: int
-    """At most, of a further call."""
+    """Most tokens of a further call."""
     likeliest: tuple[CitableEntry, ...] = ()
-    """Where no model was asked: what of the run most likely tells, the likeliest first."""
+    """Entries that most likely answer the question, best first; empty if a model was asked."""
 
 
 def ask(
@@ -65,21 +65,21 @@ def ask(
     api_key: str | None = None,
     **choices: Any,
 ) -> RunAnswer:
-    """Ask the run in `run` a question: every sentence of the answer quotes an entry that exists.
+    """Ask the run in `run` a question; every sentence of the answer cites an entry of the run.
 
-    Where no server is named nothing is put into sentences; the entries that may tell are given.
+    Without a server the answer has no sentences, and `likeliest` lists the entries that may help.
 
     Args:
         run: The run's folder.
         question: In words.
-        calls: First look for it in the recordings with so many calls, as `find` does.
+        calls: How many calls to make first, to look for it in the recordings as `find` does.
         plan: Every choice; or give them one by one as `choices`, see `make_plan`.
-        api_key: For a server that wants one; kept nowhere.
-        choices: As of `make_plan`: `server` and `model` say whom to ask.
+        api_key: For a server that needs one; stored nowhere.
+        choices: See `make_plan`; `server` and `model` name the model to ask.
 
     Raises:
-        ValueError: the question is empty, or calls are to be made and no server is named.
-        CallError: the server does not answer, or not in the form that was asked for.
+        ValueError: the question is empty, or `calls` is given without a server.
+        CallError: the server does not answer, or its answer does not follow the schema.
     """
     plan = make_plan((), plan, **choices)
     if not question.strip():
@@ -111,7 +111,11 @@ _NOTHING: Mapping[str, Any] = {"sentences": [], "unknown": "nothing in the run t
 def _chat(
     choice: ModelChoice, messages: list[dict[str, str]], api_key: str | None
 ) -> tuple[Mapping[str, Any], int]:
-    """What the model answers, as JSON, and the tokens it took."""
+    """The answer of the model as JSON, and the tokens of the call.
+
+    Raises:
+        CallError: the server does not answer, serves no model, or its answer is not JSON.
+    """
     endpoint = Endpoint(str(choice.server), api_key=api_key)
     model = choice.model or next(iter(endpoint.models()), "")
     if not model:

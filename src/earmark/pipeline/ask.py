@@ -1,4 +1,4 @@
-"""Asking: windows decoded a few ahead of the calls, every outcome into the ledger as it arrives."""
+"""Decodes the frames of windows a few windows ahead of their calls, and records them."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def decode(
     log: CallRecorder,
     open_decoder: Callable[[], Decoder] | None = None,
 ) -> Generator[Request | Failure, None, None]:
-    """The requests with their frames, in order, decoded a few ahead.
+    """The requests with their frames, in the order of `tasks`, decoded a few windows ahead.
 
-    A window that cannot be decoded yields a `Failure` instead. `open_decoder` makes the decoder of
-    each thread; by default it decodes in this process.
+    Yields a `Failure` for a window that cannot be decoded. `open_decoder` makes the decoder of each
+    thread; the default decodes in this process. The ledger keeps the record of every window.
     """
-    ahead, behind = tee(map(log.add, tasks))  # apart by no more than is decoded ahead
+    ahead, behind = tee(map(log.add, tasks))  # `ahead` leads by the windows decoded ahead
     wanted = (
         FrameRequest(task.recording, task.request.times, partial(show, task.request))
         for task in ahead
@@ -46,7 +46,7 @@ def decode(
 
 
 def show(request: Request, found: DecodedFrames) -> tuple[PickFrames, Request]:
-    """The record of the decoded frames with a thumbnail, and the request with the frames in it."""
+    """The record of the decoded frames with a thumbnail, and the request with the frames added."""
     shown = request.showing(found.frames)
     thumbnail = shown.frames[len(shown.frames) // 2].thumbnail()
     taken = (found.frames_decoded, len(shown.frames), found.bytes_read)

@@ -1,4 +1,4 @@
-"""Asking about one window that was not picked, by hand, with its price known before."""
+"""Asks about one window that a user chose by hand, and tells its price in advance."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from earmark.timeline import Span
 
 @dataclass(frozen=True, slots=True)
 class WindowQuote:
-    """What asking about one window takes at most."""
+    """The most that asking about one window can cost."""
 
     span: Span
     tokens: int
     money: float
     model: str
     is_answered: bool
-    """Whether this very question is answered already: it costs nothing then."""
+    """Whether this model has already answered about this window: asking again is free."""
 
 
 def quote_window(run: Run, recording: str, time: float, plan: Plan, model: str) -> WindowQuote:
-    """What asking `model` about the window at `time` takes at most; nothing is asked.
+    """The most that asking `model` about the window at `time` can cost; makes no call.
 
     Raises:
-        ValueError: the run does not know the recording, or there is no window at that time.
+        ValueError: the run has not listened to the recording, or it has no window at `time`.
     """
     pick = window_at(_heard(run, recording), time)
     request = Request.about(recording, pick, _question(run, plan), WindowSounds(), model)
@@ -60,14 +60,14 @@ def quote_window(run: Run, recording: str, time: float, plan: Plan, model: str) 
 def ask_window(
     folder: Path, recording: str, time: float, plan: Plan, captioner: Captioner, *, reason: str
 ) -> Tally:
-    """Ask about the window at `time`, and keep it as a pick of the run's present plan.
+    """Ask about the window at `time`, and store it as a pick of the run's current plan.
 
-    The question is the run's own, and limits and prices are those of `plan`: what the run has
-    spent counts against a cap. A later run of the same plan finds the window paid.
+    The question is that of the run; limits and prices are those of `plan`, and what the run has
+    spent counts against a cap. A later run of the same plan does not pay for the window again.
 
     Raises:
-        ValueError: the run does not know the recording, or there is no window at that time.
-        LedgerError: the run is at work, or its recording cannot be opened again.
+        ValueError: the run does not know the recording, or it has no window at `time`.
+        LedgerError: the run is in use, or its recording cannot be opened again.
     """
     with Run(folder) as run:
         row, described = run.recording(recording), run.plan()
@@ -89,9 +89,13 @@ def ask_window(
 
 
 def window_at(heard: HeardRow, time: float, *, reason: str = "asked by hand") -> Pick:
-    """The window at `time`, as a pick that the forecast does not count on.
+    """The window at `time` as a pick that adds nothing to the forecast.
 
-    Of a recording whose windows lie on the grid the one of the grid; else the one around `time`.
+    With windows on a grid, the grid's window that contains `time`; with freely placed windows, the
+    one centred on `time`.
+
+    Raises:
+        ValueError: `time` is outside the recording.
     """
     if not (math.isfinite(time) and 0 <= time < heard.duration):
         raise ValueError(f"there is no window at {time:g} s of {heard.duration:g} s")
@@ -104,10 +108,10 @@ def window_at(heard: HeardRow, time: float, *, reason: str = "asked by hand") ->
 
 
 def open_again(row: RecordingRow) -> Recording:
-    """The recording a run knows, opened where it was.
+    """The recording of `row`, opened at its stored address.
 
     Raises:
-        LedgerError: its address is not whole, or another recording is there now.
+        LedgerError: the address was stored without its secrets, or the content has changed.
         MediaError: it cannot be read.
     """
     if any(map(is_redacted, row.source.uris)):
@@ -126,5 +130,5 @@ def _heard(run: Run, recording: str) -> HeardRow:
 
 
 def _question(run: Run, plan: Plan) -> Question:
-    """How the run asks; as the plan does where it does not say."""
+    """The question of the run; that of `plan` if the run has none."""
     return question_of(run, plan) if "ask" in run.plan() else plan.question

@@ -1,9 +1,9 @@
-"""`audit`: a few windows drawn at random, asked like any other, say how much a run has not seen.
+"""Asks about random windows that a run has not covered, to estimate how much it has missed.
 
 run ──▶ windows no pick touches ──▶ draw ──▶ ask ──▶ share that is active, with an interval
 
-The draws are kept in the run before the first is asked, so a killed audit goes on with the same.
-Those of shards that are merged are kept side by side, and judged as parts of one whole.
+The draws are stored in the run before the first call, so a killed audit resumes with the same
+draws. A merged run keeps the draws of every shard, and estimates one share from all of them.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ from earmark.selection.pick import explain
 from earmark.timeline import FloatArray, IndexArray, Span
 
 NOTE = "audit"
-"""Where a run keeps its last audit."""
+"""Name of the note in which a run stores the draws of its last audit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """A window drawn."""
+    """A window that was drawn; start and end are in seconds."""
 
     recording: str
     start: float
@@ -62,14 +62,14 @@ class AuditDraws:
     """The windows that were drawn, and from how many."""
 
     windows: int
-    """That no answered pick touches."""
+    """Windows to draw from: those that no answered pick overlaps."""
     seed: int
     draws: tuple[Draw, ...]
-    """In order of how likely the sound makes them to be active."""
+    """Sorted by the probability, judged by the sound, that the window is active."""
 
     @classmethod
     def from_json(cls, text: str) -> list[AuditDraws]:
-        """What a run keeps: its own draws, or those of each run it was merged of."""
+        """The draws stored in a run: one item, or one for each run that it was merged from."""
         plain = json.loads(text)
         return [
             cls(part["windows"], part["seed"], tuple(Draw(**one) for one in part["draws"]))
@@ -79,39 +79,39 @@ class AuditDraws:
 
 @dataclass(frozen=True, slots=True)
 class AuditResult:
-    """What an audit found."""
+    """The result of an audit."""
 
     windows: int
-    """That nobody has looked at."""
+    """Windows that no answered pick overlaps."""
     drawn: int
     answered: int
     active: int
-    """Of the answered, those in which the model says that something is being done."""
+    """Answered draws in which the model names an activity."""
     share: ShareInterval
-    """Of the windows nobody has looked at, those the model would call active."""
+    """Estimated share of `windows` that the model would call active."""
     windows_an_action: float
-    """Windows that an action touches in the mean, by the lengths the run was rated by."""
+    """Mean number of windows that an action overlaps, by the action lengths of the run."""
     tally: Tally
-    """What asking took this time."""
+    """What the calls of this command cost."""
 
     @property
     def activities(self) -> tuple[float, float, float]:
-        """About how many activities that is: the least, the estimate and the most."""
+        """The approximate number of missed activities: lower bound, estimate, upper bound."""
         scale = self.windows / self.windows_an_action
         return self.share.low * scale, self.share.share * scale, self.share.high * scale
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Untouched:
-    """The windows of a run that no answered pick touches."""
+    """The windows of a run that no answered pick overlaps."""
 
     recordings: tuple[RecordingRow, ...]
     owner: IndexArray
-    """Of each window its recording, by place."""
+    """Index in `recordings` of the recording of each window."""
     places: IndexArray
-    """Of each its place among the recording's windows."""
+    """Index of each window among the windows of its recording."""
     chances: FloatArray
-    """How likely each is to be active, by its sound."""
+    """Probability that each window is active, judged by its sound."""
 
 
 def forecast_widths(
@@ -137,22 +137,24 @@ def audit(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> AuditResult:
-    """Ask about `calls` windows drawn at random among those that the run has not touched.
+    """Ask about `calls` windows drawn at random from those that no answered pick overlaps.
 
-    The same call again goes on with what has no answer yet; another `seed`, or another number of
-    calls, draws anew. In a merged run the number is that of all its shards together.
+    A second call with the same arguments resumes with the draws that have no answer yet. Another
+    `seed`, or another number of calls, makes new draws. In a merged run, `calls` counts the draws
+    of all its shards.
 
     Args:
         folder: The run.
-        calls: Windows to draw.
-        plan: Whom to ask, and within what limits; how is the run's own.
-        api_key: For a server that wants one; kept nowhere.
-        confidence: How often the interval is to hold.
-        seed: Of the draw.
-        progress: Told how far it has come.
+        calls: Number of windows to draw, 1 or more.
+        plan: The model to ask, and the limits; the question is that of the run.
+        api_key: For a server that needs one; stored nowhere.
+        confidence: Confidence level of the interval, between 0 and 1.
+        seed: Seed of the random draw.
+        progress: Updated as answers arrive.
 
     Raises:
-        LedgerError: no run in `folder`, or one without answers.
+        ValueError: `calls` or `confidence` is out of range.
+        LedgerError: no run in `folder`, no plan to ask by in it, or no window left to draw.
         MediaError: a recording of the run is gone or has changed.
     """
     if calls < 1 or not 0 < confidence < 1:
@@ -170,9 +172,9 @@ def audit(
         log = CallRecorder(asking.limits, ledger, ledger.spent(), len(tasks), count)
         waiting = [task for task in tasks if not _is_answered(ledger, task)]
         tally = InProcessBackend().ask(iter(waiting), captioner, asking.limits, log)
-        said = iter(_found(ledger, tasks))
+        answers = iter(_is_active(ledger, tasks))
         found = [
-            [one for one in islice(said, len(part.draws)) if one is not None] for part in parts
+            [one for one in islice(answers, len(part.draws)) if one is not None] for part in parts
         ]
         windows = [part.windows for part in parts]
         return AuditResult(
@@ -187,7 +189,7 @@ def audit(
 
 
 def _opened(folder: Path, run: Run) -> Ledger:
-    """The run's ledger under the plan it has."""
+    """The ledger of the run, opened with the plan that it has."""
     return Ledger(folder, run.plan())
 
 
@@ -202,12 +204,16 @@ def _survival(run: Run) -> Survival:
 
 
 def _question(run: Run, asking: Plan) -> Question:
-    """The run's own question, asking also what is being done."""
+    """The question of the run, extended to ask for the activity."""
     return question_of(run, asking).with_activity()
 
 
 def _frame(run: Run) -> Untouched:
-    """The windows of the run that no answered pick touches, each recording cut without overlap."""
+    """The windows of the run that no answered pick overlaps; they do not overlap each other.
+
+    Raises:
+        LedgerError: there is no such window, or the run does not store action lengths.
+    """
     rows: list[RecordingRow] = []
     owners: list[IndexArray] = []
     places: list[IndexArray] = []
@@ -229,7 +235,7 @@ def _frame(run: Run) -> Untouched:
 
 
 def _untouched(windows: Windows, spans: Sequence[Span]) -> IndexArray:
-    """The windows, laid end to end, that no span overlaps."""
+    """Of the windows laid end to end, the indices of those that no span overlaps."""
     every = np.arange(windows.per_call - 1, len(windows), windows.per_call, dtype=np.intp)
     starts = (every + 1 - windows.per_call) * windows.step
     ends = starts + windows.length
@@ -240,15 +246,15 @@ def _untouched(windows: Windows, spans: Sequence[Span]) -> IndexArray:
 
 
 def _drawn(run: Run, ledger: Ledger, calls: int, seed: int) -> list[AuditDraws]:
-    """The draws of the audit that is under way, or new ones, kept before anything is asked."""
+    """The stored draws if they fit the arguments and the run, else new draws, which are stored."""
     frame = _frame(run)
     if kept := run.note(NOTE):
         parts = AuditDraws.from_json(kept)
         whole = sum(part.windows for part in parts)
         draws = sum(len(part.draws) for part in parts)
         is_same = {part.seed for part in parts} == {seed} and draws == min(calls, whole)
-        # A run may have looked at more since; one with a shard that was not audited, or of shards
-        # that overlap, is not what was drawn from.
+        # A single run may have answered more picks since its draws. In a merged run the numbers
+        # must agree: else a shard was not audited, or shards overlap.
         is_whole = whole >= len(frame.places) if len(parts) == 1 else whole == len(frame.places)
         if is_same and is_whole:
             return parts
@@ -270,7 +276,7 @@ def _draw(run: Run, frame: Untouched, calls: int, seed: int) -> AuditDraws:
 
 
 def _tasks(run: Run, draws: Sequence[Draw], asking: Plan, model: str) -> Iterator[Task]:
-    """The windows drawn as questions, in order of the draws."""
+    """A task for each draw, in the order of `draws`."""
     question = _question(run, asking)
     survival = _survival(run)
     rows = {row.id: row for row in run.recordings()}
@@ -278,16 +284,16 @@ def _tasks(run: Run, draws: Sequence[Draw], asking: Plan, model: str) -> Iterato
     namer = asking.with_evidence().namer if run.plan().get("sounds") else None
     requests: dict[Draw, Request] = {}
     for key, recording in recordings.items():
-        own = [one for one in draws if one.recording == key]
+        drawn = [one for one in draws if one.recording == key]
         heard = run.heard(key)
         assert heard is not None, "it was drawn from"
         windows = heard.windows(survival)
-        places = [windows.window_at(one.start) for one in own]
+        places = [windows.window_at(one.start) for one in drawn]
         picks = {pick.start: pick for pick in explain(windows, places, lambda *_: "")}
         spans = [pick.span for pick in picks.values()]
         ((names, _),) = name_sounds(namer, [(recording, spans)], InProcessBackend().map)
         sounds = sounds_in(spans, level=None, names=names)
-        for one in own:
+        for one in drawn:
             pick = picks[one.start]
             requests[one] = Request.about(key, pick, question, sounds[pick.span], model)
     for one in draws:
@@ -298,9 +304,9 @@ def _is_answered(ledger: Ledger, task: Task) -> bool:
     return task.request.identity in ledger.said(task.recording.key)
 
 
-def _found(ledger: Ledger, tasks: Sequence[Task]) -> list[bool | None]:
-    """Whether each draw is active; None where no answer says."""
+def _is_active(ledger: Ledger, tasks: Sequence[Task]) -> list[bool | None]:
+    """Whether the answer to each task names an activity; None without an answer."""
     keys = {task.recording.key for task in tasks}
-    said = {call: words for key in keys for call, words in ledger.said(key).items()}
-    found = (said.get(task.request.identity) for task in tasks)
-    return [None if words is None else bool(words) for words in found]
+    activities = {call: name for key in keys for call, name in ledger.said(key).items()}
+    found = (activities.get(task.request.identity) for task in tasks)
+    return [None if name is None else bool(name) for name in found]

@@ -1,9 +1,9 @@
-"""Where the work of a run is done: one protocol, filled by this process, by workers or by Ray.
+"""The protocol of backends, which do the work of a run: this process, worker processes or Ray.
 
     map     one function over many recordings        listening, naming sounds
     ask     tasks in, answers into the log           decoding and calling
 
-`local` with one recording or one worker is this very process; `BACKENDS` names the others.
+`local` with one recording or one worker runs in this process; `BACKENDS` lists all backends.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ Value = TypeVar("Value")
 
 
 Outcomes = Iterator[tuple[Item, Value | EarmarkError]]
-"""Each item with its value, or with the reason why there is none."""
+"""Each item with its value, or with the error that it raised."""
 
 
 class Backend(Protocol):
     """Does the work of a run.
 
-    `map` yields one outcome an item as they finish, in any order; no more items are under way at a
-    time than there is room for, however many there are, and a slow reader holds the rest back. The
-    function and its items can be pickled and hold no state. Whatever an item raises is its outcome:
-    a bug of earmark's is one too, marked as such. An item whose worker is lost is given to another,
-    a few times at most; then the loss is its outcome. Every backend gives the same values, to the
-    last bit.
+    `map` yields one outcome per item as each finishes, in any order. The number of items in
+    progress is bounded, and a slow consumer holds the rest back. The function and its items must be
+    picklable and hold no state. An exception on an item is the outcome of that item; if it is a bug
+    in earmark, the outcome is an `InternalError`. An item whose worker is lost is given to another
+    worker, a few times at most; then the loss is its outcome. All backends give the same values, to
+    the last bit.
     """
 
     shares_memory: bool
-    """Whether functions run in this process, so that they may report to it as they go."""
+    """Whether functions run in this process, so that they can report progress to it."""
     is_deferred: bool
-    """Whether answers come after the command has ended."""
+    """Whether answers arrive only after the command has ended."""
 
     def map(self, work: Callable[[Item], Value], items: Sequence[Item]) -> Outcomes[Item, Value]:
         """The outcomes of `work` over `items`."""
@@ -55,24 +55,27 @@ class Backend(Protocol):
     def ask(
         self, tasks: Iterator[Task], captioner: Captioner, limits: Limits, log: CallRecorder
     ) -> Tally:
-        """Decode each task's window and ask about it; outcomes go to `log` as they arrive."""
+        """Decode the window of each task and ask about it; `log` records outcomes as they arrive.
+
+        Returns what the calls cost.
+        """
         ...
 
     def close(self) -> None:
-        """Let go of the workers."""
+        """Release the workers."""
         ...
 
 
 class InProcessBackend:
-    """This very process, one item after the other."""
+    """Does the work in this process, one item after the other."""
 
     shares_memory = True
     is_deferred = False
     open_decoder: Callable[[], Decoder] | None = None
-    """What decodes windows, where that is not this process."""
+    """Makes the decoder of each thread; None decodes in this process."""
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there are no workers."""
 
     def map(self, work: Callable[[Item], Value], items: Sequence[Item]) -> Outcomes[Item, Value]:
         """The outcomes of `work` over `items`, in order."""
@@ -81,18 +84,18 @@ class InProcessBackend:
     def ask(
         self, tasks: Iterator[Task], captioner: Captioner, limits: Limits, log: CallRecorder
     ) -> Tally:
-        """Call from this process; windows are decoded a few ahead of the calls."""
+        """Make the calls from this process; windows are decoded a few ahead of the calls."""
         from earmark.captioning.dispatch import dispatch
-        from earmark.pipeline.ask import decode  # selecting need not load what asking takes
+        from earmark.pipeline.ask import decode  # `select` never asks, and starts faster without
 
         with closing(decode(tasks, log, self.open_decoder)) as requests:
             return dispatch(requests, captioner, limits, log, tally=log.tally)
 
 
 def attempt(work: Callable[[Item], Value], item: Item) -> tuple[Item, Value | EarmarkError]:
-    """`item` with the result of `work`, or with the error: the one boundary around a recording.
+    """`item` with the result of `work`, or with the error that it raised; raises nothing itself.
 
-    An error that is no `EarmarkError` is a bug of earmark's, and its outcome says so.
+    An error that is no `EarmarkError` is a bug in earmark, and becomes an `InternalError`.
     """
     try:
         return item, work(item)
@@ -104,7 +107,7 @@ def attempt(work: Callable[[Item], Value], item: Item) -> tuple[Item, Value | Ea
 
 @contextmanager
 def open_backend(options: BackendOptions, recordings: int) -> Iterator[Backend]:
-    """The backend for so many recordings; this process where one worker is enough."""
+    """The backend for this number of recordings; this process if one worker is enough."""
     most = min(options.workers or recordings, recordings)
     if options.engine == "local" and most <= 1:
         yield InProcessBackend()
@@ -122,4 +125,4 @@ BACKENDS: Registry[Callable[[BackendOptions], Backend]] = Registry(
     },
     kind="backend",
 )
-"""Every backend by name."""
+"""All backends by name."""

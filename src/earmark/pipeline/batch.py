@@ -1,4 +1,4 @@
-"""OpenAI batch files: the open calls of a run written as requests, and their results imported.
+"""Writes the unanswered calls of a run as OpenAI batch files, and imports the results.
 
 caption --engine batch ──▶ requests.jsonl ──▶ provider ──▶ results.jsonl ──▶ import
 export --format batch  ──▶
@@ -33,28 +33,28 @@ from earmark.redaction import is_redacted
 
 @dataclass(frozen=True, slots=True)
 class BatchExport:
-    """What was written."""
+    """The batch files that were written."""
 
     paths: list[Path]
     requests: int
     left_out: list[str]
-    """Windows that could not be decoded, a line each."""
+    """Why windows could not be decoded, one line each."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchImport:
-    """What came of the results."""
+    """Counts of what an import of results found."""
 
     answered: int
     failed: int
     missing: int
-    """Calls of the run that are in no result, and were not answered before."""
+    """Calls of the run without a result, and without an answer before."""
     unknown: int
-    """Results that answer no call of the run."""
+    """Results that belong to no call of the run."""
 
 
 def batch_requests(run: Run, model: str, question: Question) -> list[tuple[RecordingRow, Request]]:
-    """Every pick of the run's present plan as a request to `model`, answered or not."""
+    """Every pick of the run's current plan as a request to `model`, answered or not."""
     return [
         (row, request)
         for row in run.recordings()
@@ -63,10 +63,10 @@ def batch_requests(run: Run, model: str, question: Question) -> list[tuple[Recor
 
 
 def export_batch(folder: Path, path: Path, *, model: str, plan: Plan | None = None) -> BatchExport:
-    """Write to `path`, pictures included, what the run has no answer of `model` to.
+    """Write to `path` the requests that `model` has not answered in this run, with their pictures.
 
-    Faces in them are blurred where the run has them blurred, or `plan` wants it.
-    What small models find in the frames is in the prompt, unless the run does without.
+    Faces are blurred if the run has them blurred or `plan` says so. The prompts contain the texts
+    and objects that small models find in the frames, unless the run does without.
 
     Raises:
         LedgerError: no run in `folder`, or it is in use.
@@ -93,9 +93,9 @@ def write_tasks(
     look: PictureEvidence | None,
     open_decoder: Callable[[], Decoder] | None = None,
 ) -> list[Failure]:
-    """Write `tasks` to `path`, as many as the caps let pass if each takes the most it can.
+    """Write `tasks` to `path` until a cap would be exceeded if every call cost its maximum.
 
-    What `look` finds in the frames is kept in the run. Returns those that cannot be decoded.
+    The run stores what `look` finds in the frames. Returns the tasks that cannot be decoded.
     """
     failures: list[Failure] = []
     usage = UsageCounter(log.limits, replace(log.tally))
@@ -123,11 +123,11 @@ def write_tasks(
 def import_batch(
     folder: Path, paths: Sequence[Path], *, model: str, limits: Limits | None = None
 ) -> BatchImport:
-    """Keep the answers in the result files of a batch, and write the report anew.
+    """Store the answers in the result files of a batch, and update the report.
 
     Args:
         folder: The run.
-        paths: Result and error files, as the batch left them.
+        paths: Result and error files of the batch.
         model: The model the requests were written for.
         limits: Prices, to count what the answers cost.
     """

@@ -1,9 +1,9 @@
-"""The whole job: listen, store, choose, ask, publish.
+"""A whole run: listen, store, choose, ask, publish.
 
 paths ──▶ listen ──▶ store ──▶ choose ──▶ ask ──▶ publish
                        │         ▲ └─ rounds ─┤
                        └── ledger ┴───────────┘
-                           a second run asks only what has no answer
+                           a second run asks only about picks without an answer
 """
 
 from __future__ import annotations
@@ -39,31 +39,31 @@ def caption(
     progress: Progress | None = None,
     **choices: Any,
 ) -> CaptionResult:
-    """Caption the windows of the recordings at `paths` most worth a call.
+    """Caption the windows of the recordings at `paths` that are most worth a call.
 
-    Run again with the same `run` folder it resumes: no kept answer is asked for again, and a larger
-    budget asks only the new windows.
+    A second call with the same `run` folder resumes: stored answers are not asked for again, and
+    a larger budget pays only for the new windows.
 
     Args:
-        paths: Files, folders, globs and addresses; the plan's own if not given.
-        run: The run's folder: its ledger and its report.
-        retry_failed: Only recordings that failed in it, or had calls that did, by the same choices.
+        paths: Files, folders, globs and addresses; those of the plan if not given.
+        run: The run's folder, for its ledger and its report.
+        retry_failed: Work only on recordings that failed or had failed calls, by the same choices.
         plan: Every choice; or give them one by one as `choices`, see `make_plan`.
-        api_key: For a server that wants one; kept nowhere.
-        progress: Told how far it has come.
-        choices: As of `make_plan`: `budget`, `server`, `model`, `frames`, `max_spend`, …
+        api_key: For a server that needs one; stored nowhere.
+        progress: Updated as the run advances.
+        choices: See `make_plan`: `budget`, `server`, `model`, `frames`, `max_spend`, …
 
     Raises:
         ValueError: a choice is unknown or out of range.
         LedgerError: the run is in use, damaged or of another version.
-        CallError: no call could succeed. A single failed call is a row, not an error.
+        CallError: no call can succeed. A single failed call is stored in the run, not raised.
     """
     plan = resume(make_plan(paths, plan, **choices), run, retry_failed=retry_failed)
-    now = progress or Progress()
+    progress = progress or Progress()
     captioner = plan.open_captioner(api_key=api_key)
-    if plan.backend.batch is None:  # a batch file is written here and sent by somebody else
+    if plan.backend.batch is None:  # this process only writes a batch file; the user sends it
         captioner.check()
-    now.has_model = captioner.model != TAGS_MODEL
+    progress.has_model = captioner.model != TAGS_MODEL
     speech, sounds = plan.speech_plan, plan.listening.beside
     listener = speech.open_listener(plan.store, api_key=api_key) if speech.speech else None
     sources, described = plan.sources(), plan.run_json(captioner.model)
@@ -72,7 +72,7 @@ def caption(
         open_backend(plan.backend, len(sources)) as backend,
         Ledger(Path(run), described, blur=plan.question.blur) as ledger,
     ):
-        recordings, missed = listen_and_store(sources, plan.listening, ledger, backend, now)
+        recordings, missed = listen_and_store(sources, plan.listening, ledger, backend, progress)
         if sounds:
             keep_sounds(recordings.values(), sounds, ledger, backend)
         if listener:
@@ -80,7 +80,7 @@ def caption(
         elif not speech.voices:
             forget_speech(recordings.values(), ledger)
         job = RunJob(plan, captioner.model, recordings, ledger, backend)
-        log = CallRecorder(plan.limits, ledger, ledger.spent(), count_calls=now.count_calls)
+        log = CallRecorder(plan.limits, ledger, ledger.spent(), count_calls=progress.count_calls)
         if plan.rounds == 1:
             job.ask(choose_tasks(job), captioner, log)
         else:
@@ -90,11 +90,13 @@ def caption(
         tally = log.tally
         logger.info("%d answered, %d failed; writing the report", tally.answered, tally.failed)
         page, totals = publish(ledger)
-    told = totals.forecast(error)
-    return CaptionResult(Path(run), page, totals, tally, missed, ledger.interrupted, *told, seen)
+    forecast = totals.forecast(error)
+    return CaptionResult(
+        Path(run), page, totals, tally, missed, ledger.interrupted, *forecast, seen
+    )
 
 
 def publish(ledger: Ledger) -> tuple[Path, Totals]:
-    """Write the report of the run as it stands."""
+    """Write the report of the run in its present state; returns its path and the totals."""
     with Run(ledger.folder) as run:
         return write_report(run, ledger.folder / "report.html"), run.totals()

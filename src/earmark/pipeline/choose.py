@@ -1,4 +1,4 @@
-"""Choosing: spends the budget on the stored windows, and gives the picks that have no answer yet.
+"""Spends the budget on the stored windows; returns the picks that have no answer yet.
 
 stored windows ──▶ allocate ──▶ picks ──▶ sounds named ──▶ ledger ──▶ Tasks
 """
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 NAMED_TOGETHER = 1024
-"""Recordings whose sounds are named together: few enough to hold, and enough that starting the
-workers, which is done for each group anew, takes a small share of thousands of short files."""
+"""Recordings per group in naming sounds: few enough for memory, and enough that starting the
+workers, which happens once per group, takes a small share of the time with short files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class RunJob:
 
     plan: Plan
     model: str
-    """To be asked."""
+    """Name of the model to ask."""
     recordings: Mapping[str, Recording]
     """By key."""
     ledger: Ledger
@@ -65,10 +65,10 @@ class RunJob:
 
 
 Spend = Callable[[Collection[Windows]], Iterator[Choice]]
-"""Spends the budget on windows: the picks of each recording, in order."""
+"""Spends the budget on the windows of all recordings; yields the choice of each, in order."""
 
 Steer = Callable[[Spend, Collection[Windows], Sequence[Sequence["ObservedActivity"]]], "Steered"]
-"""Spends it by what is said of the windows that are paid: see `earmark.pipeline.rounds`."""
+"""Spends the budget by the answers to the paid windows: see `earmark.pipeline.rounds`."""
 
 
 def choose_tasks(
@@ -76,8 +76,8 @@ def choose_tasks(
 ) -> Tasks:
     """Spend the budget and store the picks of every recording; returns those without an answer.
 
-    Calls in `lost`, by recording and span, count as spent and are not asked again. `steer` decides
-    by the answers so far where the rest of the budget goes, and which part of it is asked now.
+    Calls in `lost`, by recording and span, count as spent and are not made again. `steer` decides
+    by the answers so far how to spend the rest of the budget, and which part of it to ask now.
     """
     plan, recordings = job.plan, job.recordings.values()
     tasks = Tasks(plan.question, job.model, job.ledger, job.recordings, lost=lost)
@@ -103,7 +103,7 @@ def choose_tasks(
 def _name_sounds(
     job: RunJob, chosen: Iterator[tuple[Recording, Choice]]
 ) -> Iterator[tuple[Recording, Choice, SoundNames]]:
-    """Each choice with the names of the sounds in its picks; its note says why if none."""
+    """Each choice with the names of the sounds in its picks; a note says why if there are none."""
     from earmark.evidence.sound_names import name_sounds
 
     while some := list(islice(chosen, NAMED_TOGETHER)):
@@ -116,7 +116,7 @@ def _name_sounds(
 def read_answers(
     job: RunJob, lost: Collection[tuple[str, Span]] = ()
 ) -> tuple[StoredWindows, list[list[ObservedActivity]]]:
-    """The windows of all recordings, and the answers to those that are paid already."""
+    """The windows of all recordings, and for each recording the paid windows with their answers."""
     paid = {key: _paid_windows(job, one, lost) for key, one in job.recordings.items()}
     owned = {key: tuple(one.window for one in some) for key, some in paid.items()}
     windows = StoredWindows(job.ledger.folder, job.plan.listening.survival, owned)
@@ -126,18 +126,20 @@ def read_answers(
 def _paid_windows(
     job: RunJob, recording: Recording, lost: Collection[tuple[str, Span]]
 ) -> list[ObservedActivity]:
-    """The windows of `recording` that are paid already, each with the activity its answer names.
+    """The paid windows of `recording`, each with the activity that its answer names, if any.
 
-    They include windows with a stored answer to this same question, so that a larger budget adds
-    to what was bought instead of choosing anew. They also include windows whose call was lost in an
-    earlier round, or is in a batch whose results are not imported yet: those keep their place.
+    Paid are windows with a stored answer to this same question: a larger budget adds to them
+    instead of choosing anew. Paid are also windows whose call was lost in an earlier round, or is
+    in a batch whose results are not imported yet: their share of the budget is spent.
     """
-    gone = [span for key, span in lost if key == recording.key]
+    unanswered = [span for key, span in lost if key == recording.key]
     if job.backend.is_deferred:
         with Run(job.ledger.folder) as run:
-            gone += [row.span for row in run.picks(recording.key) if row.status == "not asked"]
+            unanswered += [
+                row.span for row in run.picks(recording.key) if row.status == "not asked"
+            ]
     answered = {row.identity: row.span for row in job.ledger.answered(recording.key)}
-    if not answered and not gone:
+    if not answered and not unanswered:
         return []
     from earmark.evidence.sound_names import name_sounds
     from earmark.selection.answer_evidence import ObservedActivity
@@ -147,17 +149,17 @@ def _paid_windows(
         speech = list(run.evidence(recording.key, kinds=("said",)))
     assert heard is not None, "it was stored"
     grid = heard.windows(job.plan.listening.survival)
-    places = {grid.window_at(span.start) for span in (*answered.values(), *gone)}
+    places = {grid.window_at(span.start) for span in (*answered.values(), *unanswered)}
     picks = explain(grid, sorted(one for one in places if one < len(grid)), lambda *_: "")
     spans = [pick.span for pick in picks]
     ((names, _),) = name_sounds(job.plan.namer, [(recording, spans)], job.backend.map)
     sounds = sounds_in(spans, level=None, names=names, said=speech)
-    said = job.ledger.said(recording.key)
+    activities = job.ledger.said(recording.key)
     paid, question = [], job.plan.question
     for pick in picks:
         request = Request.about(recording.key, pick, question, sounds[pick.span], job.model)
-        if request.identity in answered or pick.span in gone:
-            activity = said.get(request.identity)
+        if request.identity in answered or pick.span in unanswered:
+            activity = activities.get(request.identity)
             paid.append(ObservedActivity(grid.window_at(pick.start), activity, pick.start))
     return paid
 
@@ -171,24 +173,24 @@ def _keep_choice(
     tasks: Tasks,
     number: int | None,
 ) -> None:
-    """Store the picks of one recording with their sounds, and count those without an answer."""
+    """Store the picks of one recording with their sounds; count those to ask in `tasks`."""
     heard = run.heard(recording.key)
     assert heard is not None, "it was stored"
     speech = list(run.evidence(recording.key, kinds=("said",)))
     spans = [pick.span for pick in choice.picks]
     sounds = sounds_in(spans, level=heard.level, names=names, said=speech)
-    said = Heard(recording, "", SILENCE, heard.level, heard.access, 0, 0.0, heard.warnings)
+    listened = Heard(recording, "", SILENCE, heard.level, heard.access, 0, 0.0, heard.warnings)
     actions = float(heard.rates.sum())
-    share, told = forecast_coverage(
-        said, choice, tasks.error, actions=actions, duration=heard.duration
+    share, forecast = forecast_coverage(
+        listened, choice, tasks.error, actions=actions, duration=heard.duration
     )
     tasks.ledger.choose(
         recording.key,
         choice.picks,
         tags={span: each.tags for span, each in sounds.items()},
         rule=choice.rule_used,
-        forecast=told or share,
-        notes=recording_notes(said, choice),
+        forecast=forecast or share,
+        notes=recording_notes(listened, choice),
         round=number,
     )
     made = (

@@ -1,6 +1,6 @@
-"""Clips of a run: in one archive with its page and captions, joined to one video, or one alone.
+"""Cuts clips of a run: into an archive with its page and captions, into one video, or one clip.
 
-Muted and blurred as the run is, or as is asked.
+Clips have no voices, and blurred faces, if the run was made so or the caller asks for it.
 """
 
 from __future__ import annotations
@@ -31,29 +31,29 @@ from earmark.reporting.report_page import write_page
 from earmark.timeline import Span, format_clock
 
 FORMATS = {"csv": "captions.csv", "jsonl": "captions.jsonl", "srt": "subtitles"}
-"""What is written beside the page, and its name."""
+"""Export formats in an archive beside the page, with the name of each file or folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class BundleResult:
-    """What an archive holds."""
+    """An archive that was written."""
 
     path: Path
     clips: int
     uncut: tuple[str, ...]
-    """Why some picks have no clip, a line each."""
+    """Why recordings have no clips, one line each."""
 
 
 @dataclass(frozen=True, slots=True)
 class HighlightsResult:
-    """What a video of picks came to."""
+    """A video of the picks that was written."""
 
     path: Path
     picks: int
     is_copied: bool
-    """Whether pictures and sound are as recorded; else they were encoded anew."""
+    """Whether pictures and sound were copied; False if they were encoded again."""
     left_out: tuple[str, ...]
-    """Why some recordings are not in it, a line each."""
+    """Why recordings are not in the video, one line each."""
 
 
 def bundle(
@@ -64,20 +64,21 @@ def bundle(
     blur: FaceBlur | None = None,
     store: ModelStore | None = None,
 ) -> BundleResult:
-    """Write the run in the folder `run` to the archive `to`, whole or not at all.
+    """Write the run in the folder `run` to the archive `to`; if this fails, `to` is unchanged.
 
-    Nothing in it says where recordings lay, whom a model was asked of, or any key.
+    The archive contains no paths of recordings, no address of a model server, and no keys.
 
     Args:
         run: The folder of the run.
-        to: The archive, a .zip.
-        voices: Whether what is said may be in it; never where the run was made without.
-        blur: What is blurred in pictures and clips; faces in any case where the run was made so.
-        store: Has the model that tells speech from other sound; without it all sound is left out.
+        to: The archive, a .zip file.
+        voices: Whether speech may be in it; never if the run was made without voices.
+        blur: What to blur in pictures and clips; faces in any case if the run has them blurred.
+        store: Has the model that detects speech; without that model, muted clips have no sound.
 
     Raises:
         LedgerError: there is no run, or it cannot be read.
-        ModelMissing: faces are to be blurred, and what finds them is not here.
+        ModelMissing: faces are to be blurred, and the model that finds them is not here.
+        ValueError: `to` is a recording of the run.
     """
     with tempfile.TemporaryDirectory() as scratch, Run(run) as kept:
         spare_recordings(kept.recordings(), [to])
@@ -96,7 +97,10 @@ def bundle(
 def _cut(
     run: Run, folder: Path, plan: Plan
 ) -> tuple[dict[str, list[tuple[str, float]]], list[str]]:
-    """A clip of every pick: where it lies and when it begins, by recording; and why some do not."""
+    """Cut every pick into `folder`; the file and start time of each clip by recording, and errors.
+
+    A recording whose clips cannot be cut has no entry, and one line that says why.
+    """
     files: dict[str, list[tuple[str, float]]] = {}
     uncut = []
     for place, row in enumerate(run.recordings(), start=1):
@@ -130,14 +134,14 @@ def highlights(
 ) -> HighlightsResult:
     """Write the picks of the run in the folder `run` to the video `to`, in order of time.
 
-    Picks that touch are one stretch. Each begins at the key frame before it.
+    Picks that touch become one clip. Each clip begins at the key frame before it.
 
-    `to` is an MP4; `voices`, `blur` and `store` are as of `bundle`.
+    `to` is an MP4 file; for `voices`, `blur` and `store` see `bundle`.
 
     Raises:
         LedgerError: there is no run, or it cannot be read.
-        ModelMissing: faces are to be blurred, and what finds them is not here.
-        MediaError: there is nothing to show, or no video can be made of it.
+        ModelMissing: faces are to be blurred, and the model that finds them is not here.
+        MediaError: no clip can be cut, or the clips cannot be joined.
         ValueError: `to` is a recording of the run.
     """
     clips: list[CaptionedClip] = []
@@ -175,7 +179,7 @@ def _clips(run: Run, row: RecordingRow, folder: Path, plan: Plan) -> list[Captio
 
 
 def _stretches(picks: Iterable[PickRow]) -> list[list[PickRow]]:
-    """The picks, those that touch together."""
+    """The picks in groups: those that touch or overlap are in one group."""
     groups: list[list[PickRow]] = []
     for pick in picks:
         if groups and pick.span.start <= groups[-1][-1].span.end:
@@ -186,8 +190,8 @@ def _stretches(picks: Iterable[PickRow]) -> list[list[PickRow]]:
 
 
 def _cue(pick: PickRow, start: float, end: float) -> ClipCue:
-    said = pick.kept.answer.text if pick.kept else ", ".join(pick.tags)
-    text = " ".join(hide_places(said).split())
+    caption = pick.kept.answer.text if pick.kept else ", ".join(pick.tags)
+    text = " ".join(hide_places(caption).split())
     title = f"{format_clock(pick.span.start)} {text}"[:80].strip()
     return ClipCue(pick.span.start - start, end - start, title, text)
 
@@ -201,11 +205,13 @@ def cut_kept(
     blur: FaceBlur | None = None,
     store: ModelStore | None = None,
 ) -> None:
-    """Cut `span` of a recording of `run` to `path`, muted and blurred as the run is, or as asked.
+    """Cut `span` of a recording of `run` to `path`, without voices if the run has none.
+
+    Faces are blurred if the run has them blurred or `blur` is given.
 
     Raises:
-        MediaError: it is no local file, has changed since, or cannot be cut.
-        ModelMissing: faces are to be blurred, and what finds them is not here.
+        MediaError: it is no local file, has changed since the run, or cannot be cut.
+        ModelMissing: faces are to be blurred, and the model that finds them is not here.
     """
     recording, plan = open_kept(run, row), plan_of_clips(run, voices=True, blur=blur, store=store)
     muted = speech_to_mute(recording, plan)
@@ -215,25 +221,27 @@ def cut_kept(
 def plan_of_clips(
     run: Run, *, voices: bool, blur: FaceBlur | None, store: ModelStore | None
 ) -> Plan:
-    """The plan that clips of `run` are cut by.
+    """The plan for cutting clips of `run`.
 
-    Without voices, and with faces blurred, if it was made so or is asked so.
+    It has no voices if the run has none or `voices` is False, and blurs faces if the run has them
+    blurred or `blur` is given.
 
     Raises:
-        ModelMissing: faces are to be blurred, and what finds them is not here.
+        ModelMissing: faces are to be blurred, and the model that finds them is not here.
     """
-    own = store or ModelStore()
-    blurred = blur_of(run, blur, own)
+    store = store or ModelStore()
+    blurred = blur_of(run, blur, store)
     if blurred:
         blurred.check()
     voices = voices and run.plan().get("voices", True)
-    return make_plan(voices=voices, store=own, blur=blurred)
+    return make_plan(voices=voices, store=store, blur=blurred)
 
 
 def speech_to_mute(recording: Recording, plan: Plan) -> list[Span] | None:
-    """Where a clip of `recording` is to be silent: nowhere, unless `plan` wants no voices.
+    """The spans of `recording` to mute in clips: those with speech if `plan` allows no voices.
 
-    None is everywhere: where nothing here can tell speech from other sound.
+    Empty if voices are allowed or there is no audio. None stands for the whole recording: voices
+    are not allowed, and the model that detects speech is not here.
     """
     if plan.speech_plan.voices or not recording.has_audio:
         return []
@@ -244,10 +252,10 @@ def speech_to_mute(recording: Recording, plan: Plan) -> list[Span] | None:
 
 
 def open_kept(run: Run, row: RecordingRow) -> Recording:
-    """The recording that `run` knows as `row`, with the audio track that was listened to.
+    """The recording of `row`, opened with the audio track that `run` listened to.
 
     Raises:
-        MediaError: it cannot be opened, or has changed since.
+        MediaError: it cannot be opened, or has changed since the run.
     """
     heard = run.heard(row.id)
     recording = open_recording(row.source, audio_track=heard.audio_track if heard else 0)
@@ -260,7 +268,7 @@ def _pack(folder: Path, target: Path) -> None:
     with zipfile.ZipFile(target, "w") as archive:
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):
             is_media = path.suffix in (".mp4", ".jpg")
-            # Without the time at which this machine made it.
+            # A ZipInfo made by hand has a fixed time, not that of the file on this machine.
             entry = zipfile.ZipInfo(path.relative_to(folder).as_posix())
             how = zipfile.ZIP_STORED if is_media else zipfile.ZIP_DEFLATED
             archive.writestr(entry, path.read_bytes(), compress_type=how)

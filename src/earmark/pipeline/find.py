@@ -1,6 +1,6 @@
-"""Finding: the question chooses the windows, the model says yes or no, and answers steer the rest.
+"""Looks for something in recordings: chooses windows by sound, asks yes or no, and repeats.
 
-question ──▶ sounds that are meant ──▶ chances ──▶ exact rule ──▶ ask yes or no ──┐
+question ──▶ sounds that it means ──▶ chances  ──▶ exact rule ──▶ ask yes or no ──┐
                                           ▲                                     │   in rounds
                                           └───────────── answers ◀──────────────┘
 """
@@ -57,7 +57,7 @@ from earmark.selection.pick import explain
 from earmark.timeline import FloatArray, Span
 
 PAID = 0.8
-"""How likely a window is to show what is meant, where a caption already paid for means it."""
+"""Probability that a window shows what is looked for, if its stored caption means the same."""
 
 TEMPLATE = """These pictures are from $start to $end of a body-worn recording.
 Heard: $tags.
@@ -77,38 +77,38 @@ SCHEMA: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class FoundMoments:
-    """When something was seen in one recording."""
+    """The moments of one recording in which the model saw what was looked for."""
 
     path: str
     spans: tuple[Span, ...]
-    """Windows that say so, each from when until when the sounds last that are heard in it."""
+    """Windows answered yes, each adjusted to the sounds heard in it: see `seen_moments`."""
     what: tuple[str, ...]
-    """What the model says of each."""
+    """The model's description of each moment; empty if it gave none."""
     clips: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class FindResult:
-    """What was found, what it took, and what is probably missing."""
+    """What was found, how many calls it took, and how much was probably missed."""
 
     question: str
     run: Path
     page: Path
     matches: Mapping[str, SoundMatch]
-    """The sounds that the question was taken to mean; none where it means none that has a name."""
+    """The sounds that the question means, by name; empty if no named sound fits."""
     calls: int
-    """Answered, over every process that looked for this in this run."""
+    """Answered calls for this question in this run, those of earlier commands included."""
     failed: int
     windows: int
     recordings: tuple[FoundMoments, ...]
-    """Those in which it was seen, in the order they were given."""
+    """Those in which it was seen, in the order in which they were given."""
     missed: MissedEstimate
     notes: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
-    """A line for each recording that could not be done, and one for the calls that failed."""
+    """One line for each recording that failed, and one for all calls that failed."""
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """The result as values for JSON."""
         plain = asdict(replace(self, matches={}))
         plain["run"], plain["page"] = str(self.run), str(self.page)
         plain["matches"] = [asdict(each) for each in self.matches.values()]
@@ -129,24 +129,24 @@ def find(
     progress: Progress | None = None,
     **choices: Any,
 ) -> FindResult:
-    """Look for what `question` says in the recordings at `paths`, with at most so many `calls`.
+    """Look for what `question` says in the recordings at `paths`, with at most `calls` calls.
 
-    Asked again with the same `run` it goes on: no kept answer is asked for again.
+    A second call with the same `run` resumes: stored answers are not asked for again.
 
     Args:
         question: What to look for, in words: "someone uses a drill".
-        paths: Files, folders, globs and addresses; the plan's own if not given.
+        paths: Files, folders, globs and addresses; those of the plan if not given.
         run: The run's folder.
-        calls: To spend, over all recordings.
-        clips: A folder to cut the moments that were found into.
+        calls: Most calls over all recordings, 1 or more; those of earlier commands count.
+        clips: Folder for clips of the moments found; no clips if not given.
         plan: Every choice; or give them one by one as `choices`, see `make_plan`.
-        api_key: For a server that wants one; kept nowhere.
-        progress: Told how far it has come.
-        choices: As of `make_plan`: `server`, `model`, `frames`, …
+        api_key: For a server that needs one; stored nowhere.
+        progress: Updated as the search advances.
+        choices: See `make_plan`: `server`, `model`, `frames`, …
 
     Raises:
-        ValueError: the question is empty, or a choice is out of range.
-        CallError: no call could succeed. A single failed call is a row, not an error.
+        ValueError: the question is empty, a choice is out of range, or no model is named.
+        CallError: no call can succeed. A single failed call is stored in the run, not raised.
     """
     if not question.strip() or calls < 1:
         raise ValueError("say what to find, and spend at least 1 call on it")
@@ -160,18 +160,18 @@ def find(
         raise ValueError(
             "say whom to ask, with --vlm, --gguf or --transformers: see docs/models.md"
         )
-    now, captioner = progress or Progress(), YesOrNo(asked)
+    progress, captioner = progress or Progress(), YesOrNo(asked)
     captioner.check()
     sources, described = plan.sources(), plan.run_json(captioner.model) | {"find": question}
     with (
         open_backend(plan.backend, len(sources)) as backend,
         Ledger(Path(run), described, blur=plan.question.blur) as ledger,
     ):
-        recordings, _ = listen_and_store(sources, plan.listening, ledger, backend, now)
+        recordings, _ = listen_and_store(sources, plan.listening, ledger, backend, progress)
         if plan.listening.beside:
             keep_sounds(recordings.values(), plan.listening.beside, ledger, backend)
         search = _Search(question, plan, recordings, ledger, backend)
-        log = CallRecorder(plan.limits, ledger, ledger.spent(), calls, now.count_calls)
+        log = CallRecorder(plan.limits, ledger, ledger.spent(), calls, progress.count_calls)
         search.read_answers()
         before = -1
         while before < search.spent < calls and not log.tally.stopped:
@@ -187,8 +187,8 @@ def find(
         with Run(ledger.folder) as kept:
             failures = [one.reason for one in kept.failed_recordings()]
         if log.tally.failed:
-            said = f"{counted(log.tally.failed, 'call')} failed, the last: {log.tally.last_reason}"
-            failures.append(said)
+            calls_failed = counted(log.tally.failed, "call")
+            failures.append(f"{calls_failed} failed, the last: {log.tally.last_reason}")
         return FindResult(
             question,
             Path(run),
@@ -205,17 +205,17 @@ def find(
 
 
 def as_question(question: str, before: Question) -> Question:
-    """What each window is asked: yes or no, and when."""
+    """`before` with a prompt that asks whether `question` is seen: yes or no, when, and what."""
     template = TEMPLATE.format(question=question.strip().replace("$", "$$"))
     return replace(before, prompt=Prompt(template, SCHEMA))
 
 
 @dataclass(frozen=True, slots=True)
 class YesOrNo(WrappedCaptioner):
-    """A captioner whose answers read as a sentence, such as `Yes. A hand turns a drill`."""
+    """A captioner that writes its answers as text, such as `Yes. A hand turns a drill`."""
 
     def __call__(self, request: Request, *, timeout: float) -> Answer:
-        """The answer to `request`, in words."""
+        """The answer to `request` with such a text; unchanged if it is no JSON object."""
         answer = self.captioner(request, timeout=timeout)
         if not isinstance(answer.data, dict):
             return answer
@@ -224,7 +224,7 @@ class YesOrNo(WrappedCaptioner):
 
 
 class _Search:
-    """What is known while one thing is looked for."""
+    """The state of a search: the windows of all recordings with their probabilities and answers."""
 
     def __init__(
         self,
@@ -249,7 +249,7 @@ class _Search:
             )
         )
         self.matches = {name: each for one in finders for name, each in one.matches.items()}
-        meant = f"{SOUNDS_MEANT}{redact(question)}"  # as the plan keeps it
+        meant = f"{SOUNDS_MEANT}{redact(question)}"  # the plan in the run is redacted too
         ledger.note(meant, json.dumps(list(self.matches)))
         if not self.matches:
             why = "no sound that has a name means it" if finders else "sounds have no names here"
@@ -267,7 +267,7 @@ class _Search:
         self._read_captions(question, encoder)
 
     def _listen_for(self, finder: SoundFinder, backend: Backend) -> None:
-        """Make windows likelier that hold a sound that is meant, or faintly sound like one."""
+        """Raise the probability of windows that hold a sound the question means, or resemble one."""
         hints: dict[str, FloatArray] = {}
         for recording, found in backend.map(
             finder, [one for one in self.recordings.values() if one.has_audio]
@@ -282,7 +282,7 @@ class _Search:
             self._by_key[name].lift = self._by_key[name].lift * lift
 
     def _read_captions(self, question: str, encoder: SentenceEncoder | None) -> None:
-        """Captions that are paid for already and mean the same make their windows likely."""
+        """Set the probability of windows to `PAID` if a stored caption means the same."""
         if encoder is None:
             return
         with Run(self.ledger.folder) as run:
@@ -294,16 +294,16 @@ class _Search:
 
     @property
     def answered(self) -> int:
-        """Windows that were answered."""
+        """Number of windows with an answer."""
         return sum(len(one.asked) for one in self.many)
 
     @property
     def spent(self) -> int:
-        """Windows that were answered, and those whose call failed."""
+        """Number of windows with an answer or a failed call."""
         return self.answered + sum(len(one.lost) for one in self.many)
 
     def read_answers(self) -> None:
-        """Take over what the ledger has."""
+        """Read the answers that the ledger holds."""
         with Run(self.ledger.folder) as run:
             for one in self.many:
                 one.asked = {
@@ -313,13 +313,13 @@ class _Search:
                 }
 
     def lose(self, lost: set[tuple[str, Span]]) -> None:
-        """Calls that failed are not asked again."""
+        """Mark the windows whose calls failed; they are not asked again."""
         for one in self.many:
-            own = (span for key, span in lost if key == one.key)
-            one.lost |= {one.windows.window_at(span.start) for span in own}
+            spans = (span for key, span in lost if key == one.key)
+            one.lost |= {one.windows.window_at(span.start) for span in spans}
 
     def choose(self, calls: int, model: str) -> Tasks:
-        """The next windows, no more than `calls`, kept in the run beside those that were asked."""
+        """The next windows to ask about, at most `calls`; they are stored as picks of the run."""
         tasks = Tasks(self.plan.question, model, self.ledger, self.recordings)
         chosen = next_windows(self.many, calls)
         with Run(self.ledger.folder) as run:
@@ -358,7 +358,10 @@ class _Search:
         tasks.open[one.key] = len(self.ledger.unanswered(made))
 
     def found(self, folder: Path | None) -> tuple[tuple[FoundMoments, ...], list[str]]:
-        """The moments of each recording that has any, cut into `folder`; why some were not."""
+        """The moments of each recording that has any, and why some clips could not be cut.
+
+        Clips go to `folder`; none are cut if it is None.
+        """
         every, uncut = [], []
         stems = (Path(self.recordings[one.key].source.name).stem for one in self.many)
         for one, stem in zip(self.many, distinct_names(stems), strict=True):
@@ -377,14 +380,14 @@ class _Search:
                     clips.append(path)
                 except MediaError as error:
                     uncut.append(str(error))
-            if clips:  # so that they can be forgotten with the recording
+            if clips:  # `forget` deletes them with the recording
                 note_clips(self.ledger, one.key, clips)
             what = tuple(self._what(one, span) for span in spans)
             every.append(FoundMoments(recording.source.path, spans, what, tuple(clips)))
         return tuple(every), uncut
 
     def _what(self, one: TargetWindows, span: Span) -> str:
-        """What the model says of a moment."""
+        """The model's description of a moment; empty if it gave none."""
         with Run(self.ledger.folder) as run:
             for row in run.picks(one.key):
                 data = row.kept.answer.data if row.kept else None

@@ -1,4 +1,4 @@
-"""The dry run: what a run would ask, and what that costs at most."""
+"""Dry run: how many calls a run would make, and the most they can cost."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from earmark.reporting.progress import Progress
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a run would ask, and what that costs at most."""
+    """How many calls a run would make, and the most tokens and money they can cost."""
 
     calls: int
     kept: int
-    """Picks whose answer is kept already."""
+    """Picks whose answer is stored already."""
     windows: int
     tokens: int
     money: float
     failures: tuple[Failed, ...] = ()
-    """Recordings that could not be worked on, and why."""
+    """Recordings that failed in this preview, and why."""
 
 
 def preview(
@@ -45,10 +45,10 @@ def preview(
     progress: Progress | None = None,
     **choices: Any,
 ) -> Preview:
-    """Listen and choose as `caption` would; decode and ask nothing, and leave the run as it is.
+    """Listen and choose as `caption` would, without decoding, asking or changing the run.
 
-    Without a model it is as if the one were asked that has answered last in this run; before any
-    has, the cost is that of asking one about every pick.
+    Without a model, the preview assumes the one that answered last in this run. If none has
+    answered yet, it gives the cost of asking about every pick.
     """
     plan = resume(make_plan(paths, plan, **choices), run, retry_failed=retry_failed)
     model = plan.open_captioner(api_key=api_key).model
@@ -64,18 +64,20 @@ def preview(
                 model = kept.last_model() if model == TAGS_MODEL else model
         model = "a model" if model in (TAGS_MODEL, "") else model
         with Ledger(trial, plan.run_json(model)) as ledger:
-            now = progress or Progress()
-            recordings, missed = listen_and_store(sources, plan.listening, ledger, backend, now)
+            progress = progress or Progress()
+            recordings, missed = listen_and_store(
+                sources, plan.listening, ledger, backend, progress
+            )
             choose = choose_tasks if plan.rounds == 1 else choose_in_round
             tasks = choose(RunJob(plan, model, recordings, ledger, backend))
-            with Run(ledger.folder) as so_far:
-                totals = so_far.totals()
-                failures = [Failed(one.path, one.reason) for one in so_far.failed_recordings()]
+            with Run(ledger.folder) as chosen:
+                totals = chosen.totals()
+                failures = [Failed(one.path, one.reason) for one in chosen.failed_recordings()]
             tokens, money = 0, 0.0
             for task in tasks:
                 tokens += sum(task.request.most_tokens)
                 money += plan.limits.price(*task.request.most_tokens)
-    calls, failed = len(tasks), failures if missed else []  # others are of earlier commands
+    calls, failed = len(tasks), failures if missed else []  # else all are of earlier commands
     return Preview(
         calls, totals.picks - calls, totals.windows, tokens, money, failures=tuple(failed)
     )

@@ -1,6 +1,6 @@
-"""Resuming a run: with faces blurred as before, and only what failed where that is asked for.
+"""Adapts a plan or a question to an existing run: same blurring of faces, or only what failed.
 
-a folder ──▶ what its ledger says ──▶ the plan, or the question, that goes on with it
+a folder ──▶ its ledger ──▶ the plan, or the question, to resume with
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from earmark.pipeline.run_plan import Plan
 def resume(plan: Plan, folder: str | Path, *, retry_failed: bool = False) -> Plan:
     """The plan with which to start or resume the run in `folder`.
 
-    Faces are blurred where the run has them blurred, and the models that name sounds, texts and
-    objects are attached where they are installed. `retry_failed` limits the plan to recordings that
-    failed or had failed calls. It keeps all recordings where they share one budget, because the
-    price depends on all of them, and where none failed: then every answer is there already.
+    Faces are blurred if the run has them blurred, and the models that name sounds, texts and
+    objects are attached if they are installed. `retry_failed` limits the plan to recordings that
+    failed or had failed calls. It keeps all recordings if they share one budget, because the
+    price depends on all of them, and if none failed, because then every answer is stored already.
 
     Raises:
         LedgerError: `retry_failed` is given, and the run was made with other choices.
@@ -50,7 +50,7 @@ def resume(plan: Plan, folder: str | Path, *, retry_failed: bool = False) -> Pla
 
 
 def blurred_like(plan: Plan, folder: str | Path) -> Plan:
-    """The plan, with faces blurred where the run in `folder` has them blurred."""
+    """The plan, with faces blurred if the run in `folder` has them blurred."""
     if plan.question.blur:
         return plan
     with Run(Path(folder)) as run:
@@ -59,10 +59,10 @@ def blurred_like(plan: Plan, folder: str | Path) -> Plan:
 
 
 def question_of(run: Run, plan: Plan) -> Question:
-    """The question of `run`, with faces blurred where the run or `plan` says so.
+    """The question of `run`, with faces blurred if the run or `plan` says so.
 
     Raises:
-        LedgerError: the run does not say how it asks.
+        LedgerError: the run stores no question.
     """
     kept = run.plan()
     if "ask" not in kept:
