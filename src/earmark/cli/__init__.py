@@ -1,4 +1,4 @@
-"""Turns words on a command line into calls of the library; prints; exits."""
+"""The command line: parses arguments, calls the library, prints results and sets the exit code."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from earmark.reporting.console import err
 logger = logging.getLogger(__name__)
 
 INTERRUPTED = 130
-"""What typer ends with on Ctrl-C."""
+"""Exit code of typer after Ctrl-C."""
 
 
 def main() -> None:
-    """Run the `earmark` command; one line and exit code 1 where something stands in the way.
+    """Run the `earmark` command; an error prints one line and exits with code 1.
 
-    A polite request to end (SIGTERM, as batch schedulers send) is treated like Ctrl-C: answers
-    still in flight are awaited and kept. The second one waits for nothing: what has arrived is
-    kept, and threads that decode or call are ended with the process.
+    SIGTERM, which batch schedulers send, is treated like Ctrl-C: the command waits for answers in
+    flight and stores them. The second signal waits for nothing: answers that have arrived are
+    stored, and threads that decode or call end with the process.
     """
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a file's name may be no text: print it as it is
+        if isinstance(stream, io.TextIOWrapper):  # a file name may be invalid Unicode
             is_unicode = stream.encoding.lower().startswith("utf")
             stream.reconfigure(errors="surrogateescape" if is_unicode else "backslashreplace")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -40,14 +40,14 @@ def main() -> None:
         where = f"{error.filename}: " if error.filename else ""
         err.print(f"earmark: cannot go on: {where}{error.strerror or error}", style="red")
         sys.exit(1)
-    except SystemExit as leaving:
-        if leaving.code == INTERRUPTED:
+    except SystemExit as error:
+        if error.code == INTERRUPTED:
             err.print("earmark: stopped; what was finished is kept, the same command goes on")
             sys.stdout.flush()
             sys.stderr.flush()
             from multiprocessing import active_children
 
-            for worker in active_children():  # nobody waits for them any more
+            for worker in active_children():  # nothing waits for their results any more
                 worker.kill()
             os._exit(INTERRUPTED)
         raise

@@ -1,4 +1,4 @@
-"""The `earmark` command: every sub-command by name, loaded when it is used."""
+"""The `earmark` command with all its sub-commands, each imported only when it is used."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PANELS = {
         "evaluate", "occupancy", "cost", "train", "adapt", "reproduce", "models", "encoder",
     ),
 }  # fmt: skip
-"""Every command, under its heading."""
+"""Names of all commands, by their heading in `--help`."""
 
 ELSEWHERE = {
     "schema": "select:schema",
@@ -45,31 +45,31 @@ ELSEWHERE = {
     },
     **{one: f"app:{one}_group" for one in ("evaluate", "models", "encoder")},
 }
-"""The module and function, below `earmark.cli`, of those that do not live in a module of their own
-name; one in this module is a group of commands."""
+"""Module and function, below `earmark.cli`, of commands whose module has another name than they;
+those in the module `app` are groups of commands."""
 
 PANEL_OF = {name: panel for panel, names in PANELS.items() for name in names}
 
 COMMANDS = {name: ELSEWHERE.get(name, f"{name}:{name}") for name in PANEL_OF}
 
 RENAMED = {"take": "import"}
-"""What a command was called before."""
+"""Former names of commands, and the present ones."""
 
 
 class LazyGroup(TyperGroup):
-    """A group whose commands are imported when they are asked for, so that starting is quick."""
+    """A group that imports a command only when it is used, so that starting is fast."""
 
     entries: ClassVar[dict[str, str]] = {}
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
-        """The names, in the order they are listed."""
+        """The names of the commands, in the order of the help."""
         return list(self.entries)
 
     is_listed = False
-    """Whether the commands are only to be listed now, which takes their names and words."""
+    """Whether the help is being printed, which needs only the names and help texts."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """List the commands without importing them: some take PyTorch with them."""
+        """Print the help without importing the commands: some import PyTorch."""
         self.is_listed = True
         try:
             super().format_help(ctx, formatter)
@@ -87,14 +87,14 @@ class LazyGroup(TyperGroup):
 
 
 class DefaultGroup(LazyGroup):
-    """A group with a command that is meant where none is named."""
+    """A group with a default command."""
 
     default: ClassVar[str] = ""
     no_args_default: ClassVar[bool] = False
-    """Whether that holds for no words at all; else they show the help."""
+    """Whether the default command runs if there are no arguments; else the help is printed."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the default command in front of what names none."""
+        """Parse `args`, with the default command in front if they name no command."""
         known = (*self.entries, *SETTINGS["help_option_names"])
         if self.default and not (args and args[0] in known) and (args or self.no_args_default):
             args = [self.default, *args]
@@ -103,14 +103,14 @@ class DefaultGroup(LazyGroup):
 
 
 def commands_in(command: Any) -> dict[str, Any]:
-    """The commands of a group by name; none where `command` is not a group."""
+    """The commands of a group by name; empty if `command` is not a group."""
     if not isinstance(command, LazyGroup):
         return {}
     return {name: load(name, home) for name, home in command.entries.items()}
 
 
 def load(name: str, home: str) -> Any:
-    """The command or group called `name`, which lives at `home`."""
+    """The command or group called `name`; `home` is `module:function`, below `earmark.cli`."""
     module, _, function = home.partition(":")
     found = getattr(import_module(f"earmark.cli.{module}"), function)
     if not isinstance(found, typer.Typer):
@@ -124,7 +124,7 @@ def load(name: str, home: str) -> Any:
 
 
 def describe(name: str, home: str) -> Any:
-    """The same with its name and words alone, read from its source."""
+    """The command as in `load`, but with its name and help text only, read from the source."""
     module, _, function = home.partition(":")
     if module == "app":
         return load(name, home)
@@ -161,7 +161,7 @@ encoder_group = _group(
 
 
 class EarmarkGroup(LazyGroup):
-    """Every command; what is said of all of them acts when it is read, before or after the name."""
+    """All commands; the options of all commands take effect as soon as they are parsed."""
 
     entries = COMMANDS
 
@@ -169,7 +169,7 @@ class EarmarkGroup(LazyGroup):
         super().__init__(**settings | {"callback": None})
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Take `--verbose` from wherever it stands, and `--version` from the front."""
+        """Handle `--verbose` anywhere in `args`, and `--version` at their start."""
         if args[:1] == ["--version"]:
             typer.echo(f"earmark {VERSION}")
             raise typer.Exit
@@ -196,4 +196,4 @@ def _declare(
         bool, typer.Option(VERBOSE, help="Log to stderr, with tracebacks of bugs.")
     ] = False,
 ) -> None:
-    """What can be said of every command; never called."""
+    """Declare the options of all commands for the help; never called."""

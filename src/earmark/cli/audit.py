@@ -1,4 +1,4 @@
-"""`earmark audit`: how much a run has not seen, from a few windows drawn at random."""
+"""`earmark audit`: estimates how much a run has missed, from windows drawn at random."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from earmark.reporting.text_format import counted
 
 ASKING = {name: options.MODEL[name] for name in ("vlm", "model", "gguf", "replay")}
 ASKING |= {"concurrency": options.LIMITS["concurrency"]} | options.BLURRING
-"""Of the options of a plan, those that say whom an audit asks, and how."""
+"""Options of a plan that `audit` takes: the model, the concurrency and the blurring."""
 
 LADDER = (10, 20, 40, 80, 160, 320)
-"""Calls whose interval is foretold."""
+"""Numbers of calls for which `--dry-run` prints the width of the interval."""
 
 
 @options.takes_plan(ASKING)
@@ -76,7 +76,7 @@ def audit(
 
 
 def show_widths(widths: dict[int, float], as_json: bool) -> None:
-    """How wide the interval will be, a line a number of calls."""
+    """Print the expected width of the interval, one line per number of calls."""
     if as_json:
         emit_json({str(calls): width for calls, width in widths.items()})
         return
@@ -86,7 +86,7 @@ def show_widths(widths: dict[int, float], as_json: bool) -> None:
 
 
 def show_audit(done: AuditResult, as_json: bool) -> None:
-    """What was found, and what that rests on."""
+    """Print the estimates, and the number of draws they rest on."""
     least, about, most = done.activities
     if as_json:
         counts = {"activities": {"low": least, "estimate": about, "high": most}}

@@ -1,4 +1,4 @@
-"""`earmark caption`: the main job."""
+"""`earmark caption`: listens, chooses windows, captions them and writes a report."""
 
 from __future__ import annotations
 
@@ -90,9 +90,9 @@ def caption(
         if dry_run:
             from earmark.pipeline.preview import preview
 
-            foretold = preview(run=folder, progress=progress, **how)
-            show_preview(foretold, format)
-            options.end_with(failed.error for failed in foretold.failures)
+            cost = preview(run=folder, progress=progress, **how)
+            show_preview(cost, format)
+            options.end_with(failed.error for failed in cost.failures)
             return
         done = caption_windows(run=folder, progress=progress, **how)
     if plan.rounds != 1 and plan.model_choice == ModelChoice():
@@ -105,9 +105,9 @@ def caption(
 
 
 def run_name(paths: Sequence[str], plan: Plan) -> str:
-    """What to call the run of these paths: after the first of them, and the shard.
+    """The default name of a run: from the first of `paths`, and the shard if there is one.
 
-    After the words of the command, not what they match, so that a folder with one file more is
+    It depends on the arguments, not on the files they match, so that a folder that gains a file is
     still the same run.
     """
     stem = Path(name_of(paths[0].rstrip("/"))).stem or Path(paths[0]).resolve().name
@@ -116,7 +116,7 @@ def run_name(paths: Sequence[str], plan: Plan) -> str:
 
 
 def show_preview(cost: Preview, format: Format) -> None:
-    """What the command would ask, and what that costs at most."""
+    """Print how many calls the command would make, and the most they can cost."""
     if format is Format.json:
         emit_json(asdict(cost))
         return
@@ -128,9 +128,9 @@ def show_preview(cost: Preview, format: Format) -> None:
 
 
 def show(done: CaptionResult, format: Format, *, command: str = "the same command") -> None:
-    """What the run has come to; `command` goes on with it.
+    """Print the results of the run; `command` is what the user would type to continue it.
 
-    What is odd or could not be done goes to stderr whatever the format.
+    Warnings and failures go to stderr in every format.
     """
     totals, tally = done.totals, done.tally
     if format is Format.json:
@@ -157,7 +157,7 @@ def show(done: CaptionResult, format: Format, *, command: str = "the same comman
 
 
 def tell_missing_evidence() -> None:
-    """What small models would tell and cannot, because they are not here."""
+    """Print which kinds of evidence are missing because their models are not installed."""
     here = available_kinds(model_store())
     missing = [kind for kind in REQUIREMENTS if kind not in here]
     if missing:
@@ -168,15 +168,17 @@ def tell_missing_evidence() -> None:
 
 
 def as_spend(spend: float) -> str:
-    """A spend behind other figures; empty where nothing has a price."""
+    """The spend as text to append to other figures; empty if it is 0."""
     return f", {spend:.4g} {CURRENCY}" if spend else ""
 
 
 def tell_totals(done: CaptionResult) -> None:
-    """What was asked, decoded and read so far, what is expected of it, and what it cost."""
+    """Print what was asked, decoded and read so far, the expected coverage, and the cost."""
     totals = done.totals
     decoded = f"{totals.frames_decoded} of {totals.frame_count} frames decoded"
-    if totals.frames_decoded > totals.frame_count:  # windows behind one key frame each begin at it
+    if (
+        totals.frames_decoded > totals.frame_count
+    ):  # windows after the same key frame all decode from it
         decoded = (
             f"{totals.frames_decoded} frames decoded (some of {totals.frame_count} more than once)"
         )
@@ -198,7 +200,7 @@ def tell_totals(done: CaptionResult) -> None:
 
 
 def tell_batch(done: CaptionResult, batch: Path, model: str) -> None:
-    """Where the requests of this round are, and what to do once they are answered."""
+    """Print the files of requests of this round, and the command that imports their results."""
     for path in done.tally.files:
         out.print(path)
     if done.tally.written:
@@ -212,7 +214,7 @@ def tell_batch(done: CaptionResult, batch: Path, model: str) -> None:
 
 
 def tell_sightings(seen: Sightings) -> None:
-    """What was seen so far, and what is probably missed."""
+    """Print the number of activities seen so far, and of those probably missed."""
     low, about, high = seen.missed_range()
     out.print(
         f"new activities seen so far: {seen.seen}; probably missed: about {about:.0f}, "
@@ -221,9 +223,9 @@ def tell_sightings(seen: Sightings) -> None:
 
 
 def tell_trouble(done: CaptionResult) -> None:
-    """What did not go well, a line each."""
+    """Print warnings and failures to stderr, one line each."""
     tally = done.tally
-    if done.interrupted and done.totals.interrupted:  # making tags again costs nothing
+    if done.interrupted and done.totals.interrupted:  # without a model, nothing is paid twice
         calls = counted(done.interrupted, "call")
         warn(f"{calls} in flight when the last run ended may have been asked twice")
     if done.missed:
@@ -233,7 +235,7 @@ def tell_trouble(done: CaptionResult) -> None:
     if tally.failed:
         warn(f"{counted(tally.failed, 'call')} failed, the last: {tally.last_reason}")
     if tally.stopped:
-        # What was spent stays spent: caps count what earlier commands of the run have taken.
+        # Caps include what earlier commands of the run have spent, so only a higher cap helps.
         again = " with a higher cap" if tally.stopped.startswith("the cap o") else ""
         warn(f"stopped: {tally.stopped}; the same command goes on{again}")
     if tally.guessed:
@@ -244,7 +246,7 @@ def tell_trouble(done: CaptionResult) -> None:
 
 
 def tell_notes(folder: Path) -> None:
-    """What a reader should know of recordings, as `select` says it: swaps, files cut off."""
+    """Print the notes on recordings, as `select` does: a rule that was replaced, a file cut off."""
     with Run(folder) as run:
         rows = run.recordings()
         lines = format_notes((row.path, note) for row in rows for note in run.choice(row.id).notes)
@@ -255,11 +257,11 @@ def tell_notes(folder: Path) -> None:
 
 
 MOST_TOLD = 20
-"""Failed recordings, and notes, listed on the terminal; the report has them all."""
+"""Most failed recordings, and most notes, printed on the terminal; the report lists all."""
 
 
 def tell_missed(folder: Path) -> None:
-    """Why recordings could not be done, a line each."""
+    """Print why recordings failed, one line each."""
     with Run(folder) as run:
         every = run.failed_recordings()
     for missed in every[:MOST_TOLD]:

@@ -1,4 +1,4 @@
-"""`earmark demo`: the whole job on a recording made on the spot."""
+"""`earmark demo`: makes a recording with known actions and runs the whole pipeline on it."""
 
 from __future__ import annotations
 
@@ -67,13 +67,16 @@ def demo(
 
 
 def tell_evidence() -> None:
-    """What small models have named; what they could not is told with the outcome."""
-    told = available_kinds(model_store())
-    out.print(f"  evidence without a vision model: {', '.join(told) or 'none'}")
+    """Print the kinds of evidence that installed models give; `show_outcome` prints the others."""
+    kinds = available_kinds(model_store())
+    out.print(f"  evidence without a vision model: {', '.join(kinds) or 'none'}")
 
 
 def tell_hammering(scene: Scene, done: CaptionResult) -> None:
-    """Where a hammer is heard by name, beside where the scene has one."""
+    """Print when a hammer was recognised by its sound, and when the scene has audible hammering.
+
+    Prints nothing if none was recognised.
+    """
     with done.open() as run:
         heard = [one for row in run.recordings() for one in run.evidence(row.id, kinds={"heard"})]
     found = [one.span.start for one in heard if one.text == "Hammer"]
@@ -86,15 +89,15 @@ def tell_hammering(scene: Scene, done: CaptionResult) -> None:
 
 
 def compare(scene: Scene, budget: str) -> None:
-    """How many of the known actions each rule's picks touch."""
+    """Print how many of the known actions the picks of each rule touch."""
     actions = [Action(action.start, action.end, action.label) for action in scene.actions]
     out.print(f"{scene.path}: {len(actions)} known actions in {scene.duration:.0f} s")
     for rule in ("coverage", "uniform", "strata"):
         (chosen,) = select([scene.path], budget=budget, rule=rule).recordings
         counts = count_covered(actions, chosen.picks, windows=chosen.windows, length=chosen.window)
-        said = as_range(chosen.forecast, chosen.forecast_range)
-        foretold = f"; {said} were expected" if rule == "coverage" else ""
+        forecast = as_range(chosen.forecast, chosen.forecast_range)
+        expected = f"; {forecast} were expected" if rule == "coverage" else ""
         out.print(
             f"  {rule:9} {counts.calls} calls of {counts.windows} touch {counts.covered} actions, "
-            f"{100 * counts.coverage:.0f} %{foretold}"
+            f"{100 * counts.coverage:.0f} %{expected}"
         )

@@ -1,4 +1,4 @@
-"""`earmark doctor`: what there is on this machine to ask."""
+"""`earmark doctor`: lists the model servers and extras on this machine."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def doctor(
 
 
 def advice(findings: Sequence[Discovery]) -> str:
-    """What to type next, in a line."""
+    """One line that says which options to use, or what to install."""
     for finding in findings:
         if finding.state == "ready":
             return f"ask it with --vlm {finding.address} --model {finding.model}"

@@ -1,4 +1,4 @@
-"""`earmark episodes`: the stretches the gate keeps open, and what they would really cost."""
+"""`earmark episodes`: lists the spans that the gate keeps open, and the calls they cost."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from earmark.selection.episode_cost import RecordingEpisodes, find_episodes
 from earmark.timeline import format_clock
 
 EpisodesAs = Literal["table", "json", "csv"]
-"""How episodes are printed."""
+"""Output formats of `episodes`."""
 
 
 def episodes(
@@ -83,24 +83,28 @@ def episodes(
 
 
 def operating_point(gate: Gate, recall: str, guarantee: str | None, confidence: str) -> Episodes:
-    """The rule that was asked for; a promise, or what stands in for it, is told on stderr."""
+    """The rule for the recall or the guarantee asked for; notes on it go to stderr.
+
+    Raises:
+        ValueError: a share is not above 0 and at most 1.
+    """
     points = OperatingPoints.of(gate.points)
     if guarantee is None:
         wanted, least = parse_share(recall), points.on[-1][0]
         if wanted < least:
             warn(f"the gate's lowest operating point is {least:.0%} recall, so that is used")
         return points.at_recall(wanted)
-    given = gate.promise(recall=parse_share(guarantee), confidence=parse_share(confidence))
+    promise = gate.promise(recall=parse_share(guarantee), confidence=parse_share(confidence))
     err.print(
-        f"promise: {given.recall:.0%} recall on average over recordings like the "
-        f"{given.recordings} development ones, with {given.confidence:.0%} confidence "
-        f"(observed there: {given.observed:.1%}); threshold {given.threshold:.3g}"
+        f"promise: {promise.recall:.0%} recall on average over recordings like the "
+        f"{promise.recordings} development ones, with {promise.confidence:.0%} confidence "
+        f"(observed there: {promise.observed:.1%}); threshold {promise.threshold:.3g}"
     )
-    return points.episodes(given.threshold)
+    return points.episodes(promise.threshold)
 
 
 def show(found: Sequence[RecordingEpisodes], format: EpisodesAs) -> None:
-    """Print the episodes."""
+    """Print the episodes of all recordings in `format`."""
     if format == "json":
         emit_json([each.to_json() for each in found])
         return
@@ -117,7 +121,7 @@ def show(found: Sequence[RecordingEpisodes], format: EpisodesAs) -> None:
 
 
 def show_table(each: RecordingEpisodes) -> None:
-    """One recording: its episodes, then both accounts."""
+    """Print the episodes of one recording, then their cost by duration and by windows."""
     account = each.bill
     out.print(f"{each.recording}: {counted(account.episodes, 'episode')}", style="bold")
     rows = [

@@ -1,4 +1,4 @@
-"""`earmark evaluate`: whether triage pays, on anyone's recordings; and words its kin share."""
+"""`earmark evaluate`: compares rules and frontlines; with options that other commands share."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def evaluate(
 
 @contextmanager
 def recordings_bar(what: str) -> Iterator[Progress]:
-    """A bar over recordings, and the function that moves it."""
+    """A progress bar over recordings; yields the function that updates it."""
     with progress_bar("recordings") as bar:
         task = bar.add_task(what, total=None)
 
@@ -210,7 +210,7 @@ def recordings_bar(what: str) -> Iterator[Progress]:
 
 
 def show(report: ExperimentReport, format: TableFormat, folder: Path | None) -> None:
-    """Print a report, and where it was written."""
+    """Print a report, and the folder it was written to if there is one."""
     if format == "json":
         emit_json(report.to_json())
     else:
@@ -222,12 +222,16 @@ def show(report: ExperimentReport, format: TableFormat, folder: Path | None) -> 
 
 
 def words(text: str) -> list[str]:
-    """The words between commas."""
+    """The words of `text`, which are separated by commas; empty ones are left out."""
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def share(word: str) -> float:
-    """A per cent as a share."""
+    """A percentage such as `25` or `25%` as a share, 0.25.
+
+    Raises:
+        ValueError: it is not a number.
+    """
     try:
         return round(float(word.removesuffix("%")) / 100, 9)
     except ValueError:
@@ -237,7 +241,7 @@ def share(word: str) -> float:
 
 
 def names(text: str | None) -> Sequence[str]:
-    """Recordings by name: a named set, a file of names, or words between commas."""
+    """Names of recordings: of a named set, from a file, or separated by commas; empty for None."""
     if text is None:
         return []
     if text in RECORDINGS:

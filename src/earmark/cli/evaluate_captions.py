@@ -1,4 +1,4 @@
-"""`earmark evaluate captions`: whether captions name what is done, asked in several ways."""
+"""`earmark evaluate captions`: measures how often captions name actions, for ways of asking."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def captions(
 
 @contextmanager
 def variants_bar(plan: CaptionEvaluationPlan) -> Iterator[VariantProgress]:
-    """A bar over all the variants."""
+    """A progress bar over the calls of all variants; yields the function that updates it."""
     names = [variant.name for variant in plan.variants]
     with progress_bar("asked") as bar:
         task = bar.add_task("listening" if plan.sounds else "")
@@ -149,10 +149,13 @@ def variants_bar(plan: CaptionEvaluationPlan) -> Iterator[VariantProgress]:
 
 
 def parse_tokens(text: str) -> list[int]:
-    """Allowances written with commas.
+    """Numbers of tokens, separated by commas.
 
     >>> parse_tokens("64, 128")
     [64, 128]
+
+    Raises:
+        ValueError: one is not a whole number.
     """
     try:
         return [int(word) for word in words(text)]

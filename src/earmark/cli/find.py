@@ -1,4 +1,4 @@
-"""`earmark find`: look for one thing, with so many calls."""
+"""`earmark find`: finds the moments that a question describes, with a given number of calls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from earmark.reporting.text_format import counted
 from earmark.timeline import format_clock
 
 LOOKING = {"frames": options.QUESTION["frames"], "blur": options.QUESTION["blur"]}
-"""Of the options of a question, those that say something here."""
+"""Options of a question that apply to `find`, which has its own prompt."""
 
 FINDING = options.MODEL | LOOKING | options.VOICES | options.LISTENING
 FINDING |= options.LIMITS | options.BACKEND
@@ -70,7 +70,7 @@ def find(
 
 
 def show(found: FindResult) -> None:
-    """The moments, and what is probably missing; what was listened for goes to stderr."""
+    """Print the moments, and how many were probably missed; matched sounds and notes to stderr."""
     if found.matches:
         err.print(f"listened for {describe_matches(found.matches)}")
     for note in found.notes:

@@ -1,4 +1,4 @@
-"""`earmark forget`: delete all that is kept of a recording, and look whether it is gone."""
+"""`earmark forget`: deletes all that is stored about a recording, and verifies it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def forget(
 
 
 def show(done: ForgetResult) -> None:
-    """What was deleted, what was looked for afterwards, and what is left."""
+    """Print what was deleted, what was searched for afterwards, and the files with traces left."""
     out.print(
         f"forgotten in {counted(len(done.runs), 'run')}: "
         f"{', '.join(done.recordings)} ({counted(done.cached, 'file')} of the cache and "

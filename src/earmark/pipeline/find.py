@@ -1,6 +1,6 @@
 """Looks for something in recordings: chooses windows by sound, asks yes or no, and repeats.
 
-question ──▶ sounds that it means ──▶ chances  ──▶ exact rule ──▶ ask yes or no ──┐
+question ──▶ sounds that it means ──▶ chances ───▶ exact rule ──▶ ask yes or no ──┐
                                           ▲                                     │   in rounds
                                           └───────────── answers ◀──────────────┘
 """
@@ -267,7 +267,7 @@ class _Search:
         self._read_captions(question, encoder)
 
     def _listen_for(self, finder: SoundFinder, backend: Backend) -> None:
-        """Raise the probability of windows that hold a sound the question means, or resemble one."""
+        """Raise the probability of windows with a sound that the question means, or one like it."""
         hints: dict[str, FloatArray] = {}
         for recording, found in backend.map(
             finder, [one for one in self.recordings.values() if one.has_audio]

@@ -1,4 +1,4 @@
-"""Forgets a recording: what runs and caches keep of it is deleted, and looked for afterwards."""
+"""Deletes all that runs and caches store about a recording, then searches for remaining traces."""
 
 from __future__ import annotations
 
@@ -42,53 +42,54 @@ PAGE, SAVED_PLAN = "report.html", "plan.json"
 
 
 LEAST_TEXT = 8
-"""Characters of a text that is looked for: a shorter one stands in many a file by chance."""
+"""Fewest characters of a text to search for: shorter ones are in other files by chance."""
 
 STRETCH, OVERLAP = 1 << 24, 1 << 16
-"""Bytes read at a time, and of the stretch before that are looked at again."""
+"""Bytes of a file read at a time, and bytes before them that are searched again with them."""
 
 MOST = 300
-"""Texts and pictures looked for, of each, the longest first: a search takes time."""
+"""Most texts, and most pictures, to search for, to bound the time; the longest texts go first."""
 
 
 @dataclass(frozen=True, slots=True)
 class TraceSearch:
-    """What was looked for, where, and what was found."""
+    """A search for traces: what for, in which files, and what it found."""
 
     looked_for: Mapping[str, int]
-    """How many names, texts and pictures."""
+    """Number of names, texts and pictures searched for, by kind."""
     files: int
-    """Those looked through; of media files and of whole recordings only their names are."""
+    """Files searched; of media files only the name is searched."""
     size_bytes: int
+    """Total size of these files."""
     found: tuple[tuple[Path, str], ...]
-    """Files that still hold something, and what: names, texts or pictures."""
+    """Files that still hold a trace, and its kind: names, texts or pictures."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetResult:
-    """What was forgotten, and what a search for it says afterwards."""
+    """What was deleted, and the traces that a search afterwards found."""
 
     recordings: tuple[str, ...]
-    """Their files and addresses, as the runs had them; the files themselves are not touched."""
+    """Files and addresses of the recordings, as stored in the runs; the files are not deleted."""
     runs: tuple[Path, ...]
-    """Those that kept something of them."""
+    """Runs that stored something about them."""
     empty: tuple[Path, ...]
-    """Of those, the ones that hold no recording any more."""
+    """Of `runs`, those that hold no recording any more."""
     cached: int
-    """Files deleted from the cache."""
+    """Number of files deleted from the cache."""
     clips: int
-    """Clips deleted that `find` had cut."""
+    """Number of deleted clips that `find` had cut."""
     search: TraceSearch
-    """What was looked for, where, and what was found; nothing, if all is gone."""
+    """The search for remaining traces; its `found` is empty if all are gone."""
 
 
 def find_recording(recording: str, runs: Sequence[Path]) -> dict[Path, list[RecordingRow]]:
-    """The recordings called `recording` (an id, a path, a name) by the run that knows them.
+    """The recordings that `recording` (an id, a path or a name) names, by run.
 
-    Where one was moved, or is a copy, it is known by its content under every name.
+    Recordings with the same content, moved or copied, are included whatever their name.
 
     Raises:
-        EarmarkError: there is none, or the name is that of several.
+        EarmarkError: there is none, or it is the file name of several.
     """
     known = {run: all_recordings(run) for run in runs}
     every = list(chain.from_iterable(known.values()))
@@ -116,19 +117,19 @@ def find_recording(recording: str, runs: Sequence[Path]) -> dict[Path, list[Reco
 def forget(
     recording: str, folders: Sequence[Path] = (Path(),), *, cache: Path | None = None
 ) -> ForgetResult:
-    """Delete all that the runs below `folders` and the cache keep of `recording`.
+    """Delete all that the runs below `folders` and the cache store about `recording`.
 
-    The recording itself is not touched, nor is anything kept of others. What its calls took still
-    counts against the caps of its runs.
+    The recording itself is not deleted, nor anything about other recordings. The cost of its calls
+    still counts against the caps of its runs.
 
     Args:
-        recording: Its path, its name in a manifest, its id, or the name of its file.
-        folders: Where to look for runs, and afterwards for what is left.
-        cache: The folder of what was heard; None leaves it alone.
+        recording: Its path, its name in a manifest, its id, or its file name.
+        folders: Where to search for runs, and afterwards for remaining traces.
+        cache: The folder of cached scores and sounds; None leaves it unchanged.
 
     Raises:
-        EarmarkError: it is not known here, or its name is not its own. Nothing is deleted then.
-        LedgerError: a run is at work or being read; nothing is deleted of those that follow.
+        EarmarkError: no recording, or more than one, has this name. Nothing is deleted.
+        LedgerError: a run is in use or being read; the runs after it are unchanged.
     """
     runs = sorted({run.resolve() for folder in folders for run in find_runs(folder)})
     meant = find_recording(recording, runs)
@@ -137,7 +138,7 @@ def forget(
             stack.callback(lock_run(run).close)
         traces = [read_traces(run, rows) for run, rows in meant.items()]
         ids = {key for each in traces for key in each.ids}
-        # What only the runs know the places of goes before they forget it.
+        # Clips and cached files go first: only the runs know which belong to the recording.
         clips = sum(_delete(path) for each in traces for path in each.clips)
         cached = sum(_delete(path) for key in ids for path in _cached(cache, key))
         for run in meant:
@@ -164,21 +165,21 @@ def _cached(cache: Path | None, key: str) -> Iterator[Path]:
 
 
 def _parts(cache: Path | None) -> list[Path]:
-    """The folders of a cache that tell of recordings; models lie beside them."""
+    """The folders of a cache with data about recordings, without those of models."""
     if cache is None:
         return []
     return [*cache.glob("[0-9a-f][0-9a-f]"), cache / NAMES, cache / SOUNDS]
 
 
 def _delete(path: Path) -> bool:
-    """Delete a file; whether there was one."""
+    """Delete a file; returns whether it existed."""
     is_there = path.is_file()
     path.unlink(missing_ok=True)
     return is_there
 
 
 def _clean_folder(run: Path, traces: Sequence[StoredTraces]) -> None:
-    """Write the pages of a run without the recordings, and drop what can be made again."""
+    """Write the pages of a run without the recordings, and delete what can be made again."""
     _delete(run / MEANINGS)
     _delete(run / PAGES / "written.json")
     shutil.rmtree(pictures_of(run / PAGE), ignore_errors=True)
@@ -193,7 +194,13 @@ def _clean_folder(run: Path, traces: Sequence[StoredTraces]) -> None:
 
 
 def _clean_plan(path: Path, places: Set[str]) -> None:
-    """Take the recordings out of the plan a run was started with from the browser."""
+    """Remove the recordings from the plan of a run that was started from the browser.
+
+    Deletes the plan if no recording is left.
+
+    Raises:
+        LedgerError: the file is no plan.
+    """
     try:
         plan = json.loads(path.read_text(encoding="utf-8"))
         given = [(one, one["uris"] if isinstance(one, dict) else [one]) for one in plan["paths"]]
@@ -212,7 +219,7 @@ def _clean_plan(path: Path, places: Set[str]) -> None:
 
 
 def _needles(traces: Sequence[StoredTraces], runs: Sequence[Path]) -> dict[str, list[bytes | str]]:
-    """What is looked for, by what it is: only what is not kept of another recording too."""
+    """The names, texts and pictures to search for, without those that another recording has."""
     others = {name for run in runs for one in all_recordings(run) for name in _names(one)}
     names = {
         name
@@ -220,12 +227,12 @@ def _needles(traces: Sequence[StoredTraces], runs: Sequence[Path]) -> dict[str, 
         for name in (*each.ids, *each.places, *each.names, *map(name_of, each.places))
         if "." in name or len(name) >= LEAST_TEXT
     }
-    kept: set[str | bytes] = set()
+    stored: set[str | bytes] = set()
     for each in traces:
-        kept.update(each.texts, each.pictures)
-    own = kept.difference(*(still_held(run, kept) for run in runs))
-    texts = sorted((one for one in own if isinstance(one, str)), key=len, reverse=True)
-    pictures = sorted(one for one in own if isinstance(one, bytes))
+        stored.update(each.texts, each.pictures)
+    deleted = stored.difference(*(still_held(run, stored) for run in runs))
+    texts = sorted((one for one in deleted if isinstance(one, str)), key=len, reverse=True)
+    pictures = sorted(one for one in deleted if isinstance(one, bytes))
     middles = [picture[len(picture) // 2 :][:96] for picture in pictures]
     encoded = [base64.b64encode(picture)[-160:-32] for picture in pictures]
     return {
@@ -243,10 +250,9 @@ def _names(recording: RecordingRow) -> Iterator[str]:
 def search_files(
     folders: Sequence[Path], needles: Mapping[str, Sequence[bytes | str]], *, own: Collection[str]
 ) -> TraceSearch:
-    """Look for `needles`, by what they are, in every file below `folders` and in its name.
+    """Search every file below `folders`, and its name, for `needles`, given by kind.
 
-    Archives (.zip) are opened. The files `own` are passed over: they are the recordings
-    themselves.
+    Opens archives (.zip). Skips the files in `own`, the recordings themselves.
     """
     used = {kind: [*some][: MOST if kind != "names" else None] for kind, some in needles.items()}
     forms = {kind: list(chain.from_iterable(map(_forms, some))) for kind, some in used.items()}
@@ -263,7 +269,7 @@ def search_files(
 
 
 def _forms(needle: bytes | str) -> set[bytes]:
-    """All the ways our files write it."""
+    """The needle in every encoding that files of earmark use."""
     if isinstance(needle, bytes):
         return {needle}
     shown = (needle, json.dumps(needle)[1:-1], embed_json(needle)[1:-1], quote(needle))
@@ -274,17 +280,20 @@ def _kinds_in(content: bytes, forms: Mapping[str, Sequence[bytes]]) -> set[str]:
     return {
         kind
         for kind, these in forms.items()
-        if any(form in content and (kind != "names" or _stands(form, content)) for form in these)
+        if any(form in content and (kind != "names" or _is_name(form, content)) for form in these)
     }
 
 
-def _stands(name: bytes, content: bytes) -> bool:
-    """Whether a name stands by itself somewhere: `a.mp4` does not in `extra.mp4`."""
+def _is_name(name: bytes, content: bytes) -> bool:
+    """Whether `name` occurs as more than the end of a longer one: not `a.mp4` in `extra.mp4`."""
     return re.search(rb"(?<![\w.-])" + re.escape(name), content) is not None
 
 
 def _chunks(path: Path) -> Iterator[bytes]:
-    """The name of a file, then what it holds, a stretch at a time with a part of the one before."""
+    """The name of a file, then its content in overlapping parts of bounded size.
+
+    Of media files only the name; of an archive, the name and content of each member.
+    """
     yield path.name.encode("utf-8", "replace")
     if path.suffix.lower() in SUFFIXES:
         return

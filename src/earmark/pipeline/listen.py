@@ -1,8 +1,8 @@
-"""Listening: every recording heard once and laid on the grid, a failure a row.
+"""Listens to every recording once, and stores its scored windows, or why it failed.
 
 source ──▶ score cache ──▶ listen ──┬──▶ windows, scored and rated ──┐
-└── what was heard before           ├──▶ named sounds                ├──▶ ledger
-    is not heard again              └──▶ speech, where it is wanted ─┘
+└── a cached recording              ├──▶ named sounds                ├──▶ ledger
+    is not listened to again        └──▶ speech, if the plan asks ───┘
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ SOUND_ALONE = (
 )
 
 Listened = ScoredRecording | Recording | EarmarkError
-"""What became of a source: heard, still the recording that is known, or why neither."""
+"""The outcome of a source: scored windows, a recording that has not changed, or an error."""
 
 Known = Mapping[Source, tuple[str, int]]
-"""Sources that were heard before: what their content was, and which audio track was heard."""
+"""Sources listened to before: the key of their content, and the audio track listened to."""
 
 
 def listen(
     source: Source, plan: ListenPlan, *, on_seconds: Callable[[float, float], None] | None = None
 ) -> ScoredRecording:
-    """Listen to one recording, or take what was heard of it before, and lay it on the grid.
+    """The scored windows of one recording, from the cache or by listening to it.
 
     Args:
-        source: Where it lies.
+        source: The recording.
         plan: How to listen.
-        on_seconds: Told the seconds heard so far and the seconds in all.
+        on_seconds: Called with the seconds listened to so far and the seconds in all.
 
     Raises:
-        MediaError: the recording cannot be read as asked.
+        MediaError: the recording cannot be read as the plan asks.
     """
     line, track = plan.frontline, plan.audio_track
     heard = listen_cached(
@@ -69,10 +69,10 @@ def listen(
 def listen_unless_known(
     source: Source, *, plan: ListenPlan, known: Known, progress: Progress | None
 ) -> ScoredRecording | Recording:
-    """The scored windows of a recording, or only its description if its content is the `known` one.
+    """The scored windows of a recording, or only its description if its content is as in `known`.
 
-    The function that workers run; a partial of it can be pickled. `progress` is updated where the
-    worker is this process.
+    Workers run this function; a partial of it can be pickled. `progress` is None unless the worker
+    is this process.
     """
     key, track = known.get(source, ("", 0))
     if key and content_key(source) == key:
@@ -90,14 +90,14 @@ def listen_all(
     known: Known | None = None,
     progress: Progress | None = None,
 ) -> Iterator[tuple[Source, Listened]]:
-    """The outcome of every source, as each finishes, in any order.
+    """Each source with its outcome, as they finish, in any order.
 
-    A source whose content is still the `known` one is not listened to: only described.
+    A source whose content is as in `known` is described, not listened to.
     """
     now = progress or Progress()
     now.update(recordings=len(sources))
-    told = now if backend.shares_memory else None
-    work = partial(listen_unless_known, plan=plan, known=known or {}, progress=told)
+    shared = now if backend.shares_memory else None
+    work = partial(listen_unless_known, plan=plan, known=known or {}, progress=shared)
     for source, result in backend.map(work, sources):
         if isinstance(result, EarmarkError):
             logger.info("%s could not be listened to", source.path, exc_info=result)
@@ -122,7 +122,7 @@ def listen_all(
 def listen_each(
     sources: Sequence[Source], plan: ListenPlan, backend: Backend, progress: Progress | None = None
 ) -> tuple[list[ScoredRecording], tuple[Failed, ...]]:
-    """Every recording that could be heard, in order, and the reasons why the others could not."""
+    """The recordings that could be listened to, in order, and why the others could not."""
     found = dict(listen_all(sources, plan, backend, progress=progress))
     results = [(source, found[source]) for source in sources]
     return (
@@ -141,7 +141,7 @@ def listen_and_store(
     Returns the recordings by key, in the order of `sources`, and how many failed; copies of one
     recording count once. Only descriptions stay in memory: a few kilobytes per recording.
     """
-    from earmark.ledger.records import RecordingRow  # workers listen, and keep nothing
+    from earmark.ledger.records import RecordingRow  # workers import this module without the ledger
 
     key = plan.grid.key(plan.frontline, audio_track=plan.audio_track)
     known = ledger.known(sources, key=key) if plan.cache is not None else {}
@@ -156,7 +156,7 @@ def listen_and_store(
             continue
         found[source] = recording
         ledger.add(RecordingRow.of(recording))
-        if isinstance(one, ScoredRecording):  # else its windows are there from an earlier run
+        if isinstance(one, ScoredRecording):  # else an earlier run has stored its windows
             ledger.hear(
                 recording.key,
                 one.windows,
@@ -177,8 +177,8 @@ def keep_sounds(
 ) -> None:
     """Store the named sounds of `recordings` as evidence.
 
-    Sounds that the cache holds are not listened for again. A recording whose sounds cannot be named
-    has none; the reason appears when its windows are chosen.
+    Cached sounds are not computed again. A recording whose sounds cannot be named has none; the
+    reason appears when its windows are chosen.
     """
     from earmark.ledger.run_reader import Run  # as above
 

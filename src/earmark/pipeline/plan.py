@@ -1,4 +1,4 @@
-"""Planning: listen to recordings and say what budgets will reach and cost; nothing is asked.
+"""Listens to recordings and forecasts the coverage and cost of budgets; makes no calls.
 
 paths ──▶ listen ──▶ ladder of budgets ──▶ Plan, with its forecast ──▶ caption
 """
@@ -26,7 +26,7 @@ from earmark.selection.cost_forecast import (
 from earmark.selection.coverage_ladder import calls_for, check_coverage
 
 UNTOLD = "nothing tells its windows apart, so no coverage of it is forecast: the others' is told"
-"""What is said of a recording whose windows count in a forecast, and whose actions do not."""
+"""Note on a recording whose windows count in the forecast, but whose actions do not."""
 
 
 def plan(
@@ -39,21 +39,22 @@ def plan(
     progress: Progress | None = None,
     **choices: Any,
 ) -> Plan:
-    """The plan that `earmark.caption` executes, with a forecast of what budgets reach and cost.
+    """A plan for `earmark.caption`, with a forecast of the coverage and cost of budgets.
 
-    Each budget of the forecast is one over all recordings: spend it with `across=True`.
+    Each budget of the forecast is one for all recordings: spend it with `across=True`.
 
     Args:
-        paths: Files, folders, globs and addresses; the plan's own if not given.
+        paths: Files, folders, globs and addresses; those of the plan if not given.
         plan: Every choice; or give them one by one as `choices`, see `make_plan`.
-        coverage: A share of actions to reach; the forecast then says how many calls that takes.
-        shares: Shares of the windows to forecast for.
-        cost: What one call costs.
-        progress: Told how far listening has come.
-        choices: As of `make_plan`.
+        coverage: Share of actions to reach; the forecast then has the number of calls for it.
+        shares: Budgets to forecast, as shares of all windows.
+        cost: Cost of one call; the default if not given.
+        progress: Updated while listening.
+        choices: See `make_plan`.
 
     Raises:
-        ValueError: a choice is unknown or out of range, or no coverage can be forecast.
+        ValueError: a choice is unknown or out of range, or `coverage` is given and nothing was
+            heard to forecast it from.
     """
     made = make_plan(paths, plan, **choices)
     if coverage is not None:
@@ -97,7 +98,7 @@ def plan(
 
 
 def _calls_for(many: Sequence[Windows], coverage: float, error: ForecastError | None) -> int:
-    """The fewest calls from which `coverage` is to be expected, as far as that was measured."""
+    """The fewest calls with an expected coverage of `coverage`, corrected by `error` if given."""
     if error is not None:
         actions, duration = _count(many)
         coverage = error.forecast_for(coverage, actions=actions, duration=duration)
@@ -105,13 +106,13 @@ def _calls_for(many: Sequence[Windows], coverage: float, error: ForecastError | 
 
 
 def _count(many: Sequence[Windows]) -> tuple[float, float]:
-    """Actions expected in all of `many`, and their seconds."""
+    """Expected actions in all of `many`, and their total duration in seconds."""
     actions = sum(float(windows.rates.sum()) for windows in many)
     return actions, sum(windows.duration for windows in many)
 
 
 def _is_told(scored: ScoredRecording) -> bool:
-    """Whether anything was heard that an expectation could rest on."""
+    """Whether the sound was heard and tells the windows of the recording apart."""
     heard, windows = scored.heard, scored.windows
     is_flat = len(windows) > 1 and not windows.has_evidence
     return heard.is_heard and not is_flat

@@ -1,7 +1,7 @@
-"""Rounds: ask part of the plan, choose the rest by the answers, and repeat until it is spent.
+"""Spends a budget in rounds: each asks a part of it, and the answers steer the next choice.
 
-choose ──▶ ask ──▶ answers ──▶ choose anew ──▶ ask ──▶ …
-                      └── what they saw, and what is probably missed
+choose ──▶ ask ──▶ answers ──▶ choose again ──▶ ask ──▶ …
+                      └── activities seen, and probably missed
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from earmark.selection.stopping import RoundOptions, Sightings, count_new_activi
 
 
 def ask_in_rounds(job: RunJob, captioner: Captioner, log: CallRecorder) -> Sightings:
-    """Choose and ask once for each round of the plan; returns what the answers saw in all.
+    """Choose and ask once for each round of the plan; returns what all answers saw.
 
-    A call that fails in one round is not asked again in the next. Rounds end early where calls
-    stop, or where answers come later (a batch). What is asked next follows from the ledger alone,
-    so the same command then goes on, and so does a run that was killed.
+    A call that fails in one round is not made again in the next. Rounds end early if calls stop (a
+    cap), or if answers arrive later (a batch). The next choice depends on the ledger alone, so the
+    same command then resumes; it also resumes a killed run.
     """
     for turn in turns(Rounds.parse(job.plan.rounds)):
         tasks = choose_in_round(job, replace(turn, lost=frozenset(log.unanswered)))
@@ -44,10 +44,10 @@ def ask_in_rounds(job: RunJob, captioner: Captioner, log: CallRecorder) -> Sight
 def choose_in_round(job: RunJob, turn: Turn = ALL_AT_ONCE) -> Tasks:
     """Spend the budget by the answers so far; returns the picks to ask about in this round.
 
-    In a round that is not the last, a part of the plan alone: spread over it. What is kept then
-    are the picks asked so far and now, and the rest is planned again when there are answers.
-    Once all rounds are over the picks stay as they are: what a price buys follows from the answers,
-    so planned again they would become more, and the same command would go on for ever.
+    A round before the last asks only a part of the plan, spread over all of it. The run then stores
+    the picks asked so far and in this round; the rest is planned again from the next answers.
+    Once all rounds are over the picks do not change. What a price buys depends on the answers: if
+    it were planned again, the same command would add picks each time and never finish.
     """
     plan = job.plan
     with Run(job.ledger.folder) as run:
@@ -70,12 +70,12 @@ def choose_in_round(job: RunJob, turn: Turn = ALL_AT_ONCE) -> Tasks:
 
 def _ending(job: RunJob) -> str:
     """The name of the note that marks this plan on these recordings as finished."""
-    told = json.dumps([job.plan.run_json(job.model), sorted(job.recordings)], sort_keys=True)
-    return f"ended {hashlib.sha256(told.encode()).hexdigest()}"
+    described = json.dumps([job.plan.run_json(job.model), sorted(job.recordings)], sort_keys=True)
+    return f"ended {hashlib.sha256(described.encode()).hexdigest()}"
 
 
 def _count_sightings(job: RunJob) -> Sightings:
-    """What the answers saw that was new, and what the sound suggests is still unseen, in all."""
+    """New activities that the answers saw, and those probably unseen by the sound, in total."""
     windows, paid = read_answers(job)
     agree = _compare(job.plan, paid)
     return sum(

@@ -1,7 +1,7 @@
-"""The plan: everything a run needs, in one typed object that a command line and Python both make.
+"""The plan of a run: every choice in one typed object, for the command line and for Python.
 
 names and numbers ──▶ make_plan ──▶ Plan ──▶ select, forecast, caption
-                                     └─▶ to_json, kept beside every result
+                                     └─▶ to_json, stored with every result
 """
 
 from __future__ import annotations
@@ -51,39 +51,39 @@ Paths = str | Path | Source | Sequence[str | Path | Source]
 
 @dataclass(frozen=True, slots=True)
 class ListenPlan:
-    """All that can change the windows of a recording, and where what was heard is kept."""
+    """All choices that affect the windows of a recording, and the cache of their scores."""
 
     frontline: Frontline = field(default_factory=unheard)
     grid: Grid = field(default_factory=Grid)
     audio_track: int = 0
     cache: ScoreCache | None = None
     beside: SoundListener | None = None
-    """Names sounds in the same pass, where what it hears can be kept."""
+    """Names sounds in the same pass over the audio, if its results can be stored."""
     action_length: float | Survival | None = None
-    """How long actions last where that is known: half of them more than so many seconds, or the
-    whole curve. The frontline's own curve if not given."""
+    """How long actions last: the median in seconds, or the whole survival curve. The curve of the
+    frontline if not given."""
 
     @property
     def survival(self) -> Survival:
-        """How long actions last, as windows are chosen and coverage is forecast."""
-        own = self.frontline.survival
+        """The survival curve of actions, for choosing windows and forecasting coverage."""
+        curve = self.frontline.survival
         if isinstance(self.action_length, Survival):
             return self.action_length
-        return own if self.action_length is None else own.stretched(self.action_length)
+        return curve if self.action_length is None else curve.stretched(self.action_length)
 
 
 @dataclass(frozen=True, slots=True)
 class BackendOptions:
-    """Which backend, and how much of it: everything a backend is made by."""
+    """The backend by name, and all its options."""
 
     engine: str = "local"
     """A name in `earmark.pipeline.backend.BACKENDS`."""
     workers: int | None = None
-    """At work at once; None for as many as there are cores."""
+    """Number of workers, 1 or more; None for one per core."""
     address: str | None = None
-    """Of a cluster; None starts one here."""
+    """Address of a Ray cluster; None starts one on this machine."""
     batch: Path | None = None
-    """The file that `batch` writes its requests to."""
+    """The file to which the backend `batch` writes its requests."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "batch", None if self.batch is None else Path(self.batch))
@@ -106,40 +106,40 @@ class Plan:
     budget: Budget = field(default_factory=lambda: Budget(share=0.25))
     rule: Rule = field(default_factory=Coverage)
     across: bool = False
-    """One budget over all recordings, spent at one price, instead of one each."""
+    """Whether all recordings share one budget, spent at one price; else each has its own."""
     rounds: Rounds | Literal[1] = 1
-    """How many rounds the calls are asked in; with more than one the answers steer the rest."""
+    """Number of rounds of calls; the answers of one round steer the choice of the next."""
     model_choice: ModelChoice = field(default_factory=ModelChoice)
-    """Whom to ask; nobody if not given."""
+    """The model to ask; none by default."""
     captioner: Captioner | None = None
-    """Whom to ask, where that is an object and not a choice."""
+    """An object to ask, instead of `model_choice`."""
     question: Question = field(default_factory=Question)
-    """How each window is shown and asked about."""
+    """How each window is shown to the model, and what it is asked."""
     limits: Limits = field(default_factory=Limits)
-    """How hard to ask, and when to stop."""
+    """Concurrency, retries, prices and caps of the calls."""
     sounds: bool | None = False
-    """Whether the sounds in a window are named; None where the model for it is at hand."""
+    """Whether to name the sounds in a window; None does if the model for it is installed."""
     pictures: bool | None = None
-    """Whether text and objects in the frames are named; None where a model for it is at hand."""
+    """Whether to name text and objects in frames; None does if a model for it is installed."""
     speech_plan: SpeechPlan = field(default_factory=SpeechPlan)
-    """Whether what is said is written down."""
+    """Whether and how to transcribe speech."""
     namer: SoundNamer | None = None
-    """Who names sounds, where that is an object and not a choice."""
+    """An object that names sounds, instead of what `sounds` chooses."""
     look: PictureEvidence | None = None
-    """What reads text and names objects in frames, where that is an object and not a choice."""
+    """An object that names text and objects in frames, instead of what `pictures` chooses."""
     store: ModelStore = field(default_factory=ModelStore)
-    """Where models are kept."""
+    """The folder of model files."""
     backend: BackendOptions = field(default_factory=BackendOptions)
-    """Who does the work."""
+    """Which processes or machines do the work."""
     shard: Shard | None = None
     """The part of the recordings to work on; all of them if not given."""
     paths: Sequence[str | Path | Source] = ()
-    """What to work on."""
+    """The recordings to work on."""
     forecast: Forecast | None = field(default=None, compare=False)
-    """What budgets are expected to reach, where `earmark.plan` was asked."""
+    """Expected coverage and cost of budgets; only `earmark.plan` sets it."""
 
     def sources(self) -> list[Source]:
-        """The recordings to work on, those of the shard where there is one."""
+        """The recordings to work on; only those of the shard if there is one."""
         part = self.shard
         found = [one for one in find(self.paths) if part is None or part.holds(one)]
         if self.backend.engine in HERE:
@@ -149,14 +149,14 @@ class Plan:
 
     @property
     def forecast_error(self) -> ForecastError | None:
-        """How far forecasts may be off; none where that was not measured of rule and frontline."""
+        """The measured error of forecasts; None if not measured for this rule and frontline."""
         return self.listening.frontline.error if isinstance(self.rule, Coverage) else None
 
     def open_captioner(self, *, api_key: str | None = None) -> Captioner:
-        """Whom the plan asks, ready to be asked; `api_key` is for a server that wants one.
+        """The captioner of the plan, ready for calls; `api_key` is for a server that needs one.
 
         Raises:
-            ModelMissing: faces are to be blurred, and what finds them is not here.
+            ModelMissing: faces are to be blurred, and the model that finds them is not here.
         """
         if self.question.blur:
             self.question.blur.check()
@@ -171,13 +171,13 @@ class Plan:
         return EvidenceCaptioner(asked, self.look)
 
     def with_evidence(self) -> Plan:
-        """The plan with those at hand who name sounds, texts and objects, as far as it wants them.
+        """The plan with the models that it asks for to name sounds, text and objects.
 
-        Sounds are named in the same pass as listening, and questions know that frames are looked
-        at.
+        Sounds are named in the same pass as listening, and the question records whether frames are
+        searched for text and objects.
 
         Raises:
-            ModelMissing: one is wanted, and its model is not here.
+            ModelMissing: the plan requires a model that is not here.
         """
         cache, store = self.listening.cache, self.store
         folder = cache.folder if cache else None
@@ -199,10 +199,10 @@ class Plan:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Every choice as plain values; `from_json` makes the same plan of them.
+        """Every choice as values for JSON; `from_json` makes the same plan from them.
 
         Raises:
-            ValueError: it holds an object that cannot be written down.
+            ValueError: the plan holds an object that JSON cannot represent.
         """
         if self.captioner or self.namer or self.look:
             raise ValueError(
@@ -210,8 +210,8 @@ class Plan:
                 "server, gguf, transformers or replay instead"
             )
         listening, length, batch = self.listening, self.listening.action_length, self.backend.batch
-        own: Sequence[Any] = fields(self.rule) if is_dataclass(self.rule) else ()
-        options = {each.name: getattr(self.rule, each.name) for each in own}
+        rule_fields: Sequence[Any] = fields(self.rule) if is_dataclass(self.rule) else ()
+        options = {each.name: getattr(self.rule, each.name) for each in rule_fields}
         return {
             "paths": [asdict(one) if isinstance(one, Source) else str(one) for one in self.paths],
             "budget": str(self.budget),
@@ -237,7 +237,7 @@ class Plan:
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> Plan:
-        """The plan that `to_json` wrote."""
+        """The plan whose `to_json` is `plain`."""
         chosen = dict(plain)
         rule = dict(chosen.pop("rule"))
         named = chosen.pop("frontline")
@@ -261,8 +261,11 @@ class Plan:
         )
 
     def selection_json(self) -> dict[str, Any]:
-        """What decides which windows are chosen, as plain values; of lengths, if any are told."""
-        heard, told = self.listening, self.listening.action_length
+        """The choices that affect which windows are chosen, as values for JSON.
+
+        `action_length` and `placement` are left out if they are the defaults.
+        """
+        heard, action_length = self.listening, self.listening.action_length
         return {
             "budget": str(self.budget),
             "rule": rule_name(self.rule),
@@ -270,13 +273,16 @@ class Plan:
             "window": heard.grid.length,
             "across": self.across,
             "audio_track": heard.audio_track,
-            **({} if told is None else {"action_length": str(told)}),
+            **({} if action_length is None else {"action_length": str(action_length)}),
             **({} if heard.grid.placement == "grid" else {"placement": heard.grid.placement}),
             "earmark": VERSION,
         }
 
     def run_json(self, model: str) -> dict[str, Any]:
-        """All that can change an answer of `model`, as plain values: its name in the ledger."""
+        """The choices that affect the answers of `model`, as values for JSON.
+
+        They identify the plan in the ledger.
+        """
         return {
             **self.selection_json(),
             "model": model,
@@ -293,31 +299,31 @@ def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Pl
 
     Args:
         paths: Files, folders, globs, addresses and manifests, or one of them.
-        plan: Where to begin; the defaults if not given.
-        choices: The fields of `Plan` by name, and in place of its parts what these are made of:
+        plan: The plan to change; a plan of defaults if not given.
+        choices: The fields of `Plan` by name. The fields of its parts can be given directly:
             `frontline`, `window`, `placement`, `audio_track`, `action_length`, `cache` (of
             listening); `server`, `model`, `gguf`, … (of the model); `frames`, `tokens`, `blur`, …
             (of the question); `concurrency`, `max_spend`, … (of the limits); `engine`, `workers`,
             `address` (of the backend). Budgets, rules, frontlines and shards may be written as on
-            the command line; `rounding` says how a share becomes calls. A blind rule listens to
-            nothing unless a frontline is named outright.
+            the command line; `rounding` says how a share becomes calls. With a rule that ignores
+            scores nothing is listened to, unless a frontline is given by name.
 
     Raises:
-        ValueError: a name is unknown or a number out of range; the message lists what there is.
+        ValueError: a name is unknown or a number out of range; the message lists valid names.
     """
     chosen = {**choices, **({"paths": _listed(paths)} if paths else {})}
     rule = chosen["rule"] = rule_named(chosen.get("rule", plan.rule if plan else DEFAULT_RULE))
     budget = Budget.parse(chosen.get("budget", plan.budget if plan else DEFAULT_BUDGET))
     budget = replace(budget, rounding=chosen.pop("rounding", None) or budget.rounding)
-    # A full scan of a part would be none.
+    # Some rules fix the budget: a full scan calls on every window.
     chosen["budget"] = getattr(rule, "fixed_budget", None) or budget
     if "frontline" in chosen or (plan is None and "listening" not in chosen):
         named = chosen.get("frontline", AUTO)
         is_unheard = named == AUTO and is_blind(rule)
         chosen["frontline"] = unheard() if is_unheard else frontline_named(named)
     if "rounds" in chosen:
-        said = chosen["rounds"]
-        chosen["rounds"] = 1 if said in (1, "1") else _read_rounds(said)
+        rounds = chosen["rounds"]
+        chosen["rounds"] = 1 if rounds in (1, "1") else _read_rounds(rounds)
     if chosen.keys() & {"window", "placement"}:
         grid = chosen.get("grid") or (plan.listening.grid if plan else Grid())
         length = chosen.pop("window", grid.length)
@@ -328,27 +334,33 @@ def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Pl
         chosen["shard"] = Shard.parse(chosen["shard"])
     if isinstance(chosen.get("cache"), str | Path):
         chosen["cache"] = ScoreCache(Path(chosen["cache"]))
-    if choices.get("rule") == "separated" and "frontline" in chosen:  # as far as suits its scores
+    if (
+        choices.get("rule") == "separated" and "frontline" in chosen
+    ):  # at the distance fitted to its scores
         suited = chosen["frontline"].separation
         chosen["rule"] = rule_named("separated", separation=suited) if suited else rule
     for part, kind in PARTS.items():
-        own = {each.name: chosen.pop(each.name) for each in fields(kind) if each.name in chosen}
-        if own:
+        given = {each.name: chosen.pop(each.name) for each in fields(kind) if each.name in chosen}
+        if given:
             base = chosen.get(part) or getattr(plan, part, None)
-            chosen[part] = replace(base, **own) if base else kind(**own)
+            chosen[part] = replace(base, **given) if base else kind(**given)
     unknown = chosen.keys() - {each.name for each in fields(Plan)}
     if unknown:
         raise ValueError(f"a plan has no {min(unknown)!r}; see earmark.make_plan for what it has")
     made = replace(plan, **chosen) if plan else Plan(**chosen)
     _check(made)
-    # Where answers steer, they are also asked what is being done.
+    # Rounds need the activity in each answer.
     question = made.question if made.rounds == 1 else made.question.with_activity()
     blur = question.blur and replace(question.blur, store=made.store)
     return replace(made, question=replace(question, blur=blur))
 
 
 def _listed(paths: Paths) -> tuple[str | Path | Source, ...]:
-    """The paths one by one; a single one is no sequence of letters."""
+    """The paths as a tuple; a single path makes a tuple of one.
+
+    Raises:
+        ValueError: one of them is not a str, Path or Source.
+    """
     if isinstance(paths, str | Path | Source):
         return (paths,)
     given: Any = paths
@@ -360,20 +372,24 @@ def _listed(paths: Paths) -> tuple[str | Path | Source, ...]:
     return every
 
 
-def _read_rounds(said: str | int | Rounds | None) -> Rounds | Literal[1]:
-    """The rounds that were said; 1, however it is written, is to ask once and no matter of rounds.
+def _read_rounds(given: str | int | Rounds | None) -> Rounds | Literal[1]:
+    """`given` as `Rounds`; 1 if it means a single round, in any spelling.
 
     Raises:
-        ValueError: it is no number of rounds.
+        ValueError: it is not a number of rounds.
     """
     from earmark.selection.round_schedule import Rounds
 
-    rounds = Rounds.parse(said)
+    rounds = Rounds.parse(given)
     return 1 if rounds.is_one else rounds
 
 
 def _check(plan: Plan) -> None:
-    """Raises, before hours of listening, where `plan` cannot be executed."""
+    """Raise an error now, before hours of listening, if `plan` cannot be executed.
+
+    Raises:
+        ValueError: choices are out of range or contradict each other.
+    """
     if plan.listening.audio_track < 0:
         raise ValueError(f"audio tracks are counted from 0, not {plan.listening.audio_track}")
     if plan.listening.grid.placement == "free" and not places_freely(plan.rule):
@@ -388,7 +404,7 @@ def _check(plan: Plan) -> None:
             f"action_length is seconds, not {str(length)!r}; `read_action_length` of "
             "earmark.evaluation.annotations.readers makes it of a file of marks"
         )
-    _ = plan.listening.survival  # says what is wrong with a length of actions
+    _ = plan.listening.survival  # raises if the length is invalid
     speech = plan.speech_plan
     if speech.speech and not speech.voices:
         raise ValueError("--speech writes down what --no-voices forbids: give one of them")
@@ -409,10 +425,10 @@ PARTS: Mapping[str, Any] = {
     "speech_plan": SpeechPlan,
     "backend": BackendOptions,
 }
-"""What a plan is made of, whose fields may be given one by one."""
+"""Parts of a plan whose fields `make_plan` accepts one by one."""
 
 HERE = ("local", "batch")
-"""Backends for which a relative path means the same as for this process."""
+"""Backends that resolve relative paths as this process does."""
 
 DEFAULT_RULE = "coverage"
 DEFAULT_BUDGET = "25%"

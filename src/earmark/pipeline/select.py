@@ -1,4 +1,4 @@
-"""Selecting: listen to recordings and spend the budget; nothing is decoded, asked or kept.
+"""Listens to recordings and chooses windows under a budget; decodes, asks and stores nothing.
 
 paths ──▶ listen ──▶ allocate ──▶ Selection
 """
@@ -26,18 +26,18 @@ def select(
     explain: int = 0,
     **choices: Any,
 ) -> Selection:
-    """The windows of the recordings at `paths` worth a call.
+    """The windows of the recordings at `paths` that are most worth a call.
 
     Args:
-        paths: Files, folders, globs and addresses; the plan's own if not given.
+        paths: Files, folders, globs and addresses; those of the plan if not given.
         plan: Every choice; or give them one by one as `choices`, see `make_plan`.
-        progress: Told how far listening has come.
-        explain: How many of the best windows left out to list, a recording.
-        choices: As of `make_plan`: `budget`, `rule`, `frontline`, `window`, `across`, …
+        progress: Updated while listening.
+        explain: Number of windows not chosen to list per recording, the best first.
+        choices: See `make_plan`: `budget`, `rule`, `frontline`, `window`, `across`, …
 
     Raises:
-        ValueError: a choice is unknown or out of range. What is wrong with a recording is not
-            raised but listed in `Selection.failures`.
+        ValueError: a choice is unknown or out of range. The error of a recording is not raised but
+            listed in `Selection.failures`.
     """
     plan = make_plan(paths, plan, **choices)
     sources, described = plan.sources(), plan.selection_json()
@@ -56,7 +56,7 @@ def _chosen(plan: Plan, scored: ScoredRecording, choice: Choice, explain: int) -
     chaptered = len(recording.parts) > 1
     expected = float(windows.rates.sum())
     error, duration = plan.listening.frontline.error, windows.duration
-    share, told = forecast_coverage(heard, choice, error, actions=expected, duration=duration)
+    share, forecast = forecast_coverage(heard, choice, error, actions=expected, duration=duration)
     return Chosen(
         path=recording.source.path,
         duration=recording.duration,
@@ -68,8 +68,8 @@ def _chosen(plan: Plan, scored: ScoredRecording, choice: Choice, explain: int) -
         access=heard.access,
         bytes_read=heard.bytes_read,
         bytes_total=recording.size_bytes,
-        forecast=told.expected if told else share,
-        forecast_range=told,
+        forecast=forecast.expected if forecast else share,
+        forecast_range=forecast,
         picks=tuple(choice.picks),
         chapters=recording.source.paths if chaptered else (),
         chapter_starts=tuple(part.start for part in recording.parts) if chaptered else (),

@@ -1,7 +1,7 @@
-"""Named sounds over whole recordings: listened to once, listed, or found by words.
+"""Names the sounds in whole recordings, and lists all of them or those that words mean.
 
-paths ──▶ listen for names ──▶ events ──▶ SoundListing
-              └── cache          └── those that the words mean
+paths ──▶ name the sounds ──▶ events ──▶ SoundListing
+              └── cache         └── those that the words mean
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class RecordingSounds:
     path: str
     duration: float
     events: tuple[SoundEvent, ...]
-    """By time."""
+    """In order of time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +40,15 @@ class SoundListing:
     """The named sounds of several recordings."""
 
     words: str
-    """What was looked for; empty for everything."""
+    """What was searched for; empty if all sounds are listed."""
     matches: Mapping[str, SoundMatch]
-    """The sounds that the words mean, by name; empty where everything is listed."""
+    """The sounds that the words mean, by name; empty if all sounds are listed."""
     recordings: tuple[RecordingSounds, ...]
-    """In the order they were given, those without a sound too."""
+    """In the order in which they were given; also those without a sound."""
     failures: tuple[Failed, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """The listing as values for JSON; weights and times rounded to 3 digits."""
         return {
             "words": self.words or None,
             "matches": [
@@ -75,23 +75,23 @@ def sounds(
     progress: Progress | None = None,
     **choices: Any,
 ) -> SoundListing:
-    """The named sounds of the recordings at `paths`, or those that `words` mean.
+    """All named sounds of the recordings at `paths`, or those that `words` mean.
 
     Args:
-        paths: Files, folders, globs and addresses; the plan's own if not given.
-        words: What to look for: `drill` also finds power tools. Empty lists everything.
+        paths: Files, folders, globs and addresses; those of the plan if not given.
+        words: What to search for: `drill` also finds power tools. Empty lists all sounds.
         plan: Every choice; or give them one by one as `choices`, see `make_plan`.
-        progress: Told how far listening has come.
-        choices: As of `make_plan`: `cache`, `audio_track`, `workers`, …
+        progress: Updated while listening.
+        choices: See `make_plan`: `cache`, `audio_track`, `workers`, …
 
     Raises:
-        ModelMissing: YAMNet is not here. What is wrong with a recording is not raised but listed.
+        ModelMissing: YAMNet is not here. The error of a recording is not raised but listed.
     """
     plan = make_plan(paths, plan, **choices)
     cache = plan.listening.cache
     namer = sound_namer(True, cache.folder if cache else None, store=plan.store)
     listener = namer.listener if namer else None
-    if listener is None:  # a network that only names: following takes YAMNet
+    if listener is None:  # this network cannot track sounds; raises if YAMNet is missing
         (plan.store or ModelStore()).find("yamnet")
     assert listener is not None, "it is wanted"
     names = listener.encoder.classes
@@ -99,8 +99,8 @@ def sounds(
     sources, now = plan.sources(), progress or Progress()
     now.update(recordings=len(sources))
     with open_backend(plan.backend, len(sources)) as backend:
-        told = now if backend.shares_memory else None
-        work = partial(_hear, listener=listener, track=plan.listening.audio_track, progress=told)
+        shared = now if backend.shares_memory else None
+        work = partial(_hear, listener=listener, track=plan.listening.audio_track, progress=shared)
         found = {}
         for source, one in backend.map(work, sources):
             found[source] = one
@@ -125,7 +125,11 @@ def _only(one: RecordingSounds, matches: Mapping[str, SoundMatch]) -> RecordingS
 def _hear(
     source: Source, *, listener: SoundListener, track: int, progress: Progress | None
 ) -> RecordingSounds:
-    """What a worker does with one recording."""
+    """The named sounds of one recording; workers run this function.
+
+    Raises:
+        MediaError: it cannot be read, or has no audio stream.
+    """
     recording = open_recording(source, audio_track=track)
     if not recording.has_audio:
         raise NoAudioStream(f"{source.name} has no audio stream, so no sound of it has a name")
