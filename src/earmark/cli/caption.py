@@ -136,8 +136,8 @@ def show(done: CaptionResult, format: Format, *, command: str = "the same comman
     if format is Format.json:
         plain = {"run": str(done.folder), "report": str(done.page), "missed": done.missed}
         seen = {"sightings": asdict(done.sightings)} if done.sightings else {}
-        share, told = done.coverage
-        plain |= {"coverage": share, "coverage_range": asdict(told) if told else None}
+        share, span = done.coverage
+        plain |= {"coverage": share, "coverage_range": asdict(span) if span else None}
         emit_json(plain | {"totals": asdict(totals), "this_run": asdict(tally)} | seen)
         tell_trouble(done)
         return

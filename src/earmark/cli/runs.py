@@ -1,6 +1,6 @@
 """`earmark runs`, `report`, `summary`, `export`, `import`, `merge`, `bundle`, `highlights`.
 
-What runs left behind: told, written for others, joined.
+They summarise runs, write them for other tools and people, and join them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from earmark.reporting.text_format import counted
 from earmark.timeline import format_clock
 
 BATCH = "batch"
-"""The format that only a run with a plan can be written in: requests, not picks."""
+"""Export format of requests instead of picks; it needs the plan of the run."""
 
 Voices = Annotated[
     bool,
@@ -86,7 +86,7 @@ def export(
     if format == BATCH:
         _export_batch(folder, to, model, make_plan(blur=blur, store=model_store()))
         return
-    EXPORTERS.named(format)  # a wrong name is said before anything else
+    EXPORTERS.named(format)  # raises for an unknown format before any output
     with Run(folder, blur=face_blur(blur)) as run:
         for missed in run.failed_recordings():
             warn(f"left out {missed.path}: {missed.reason}")
@@ -206,18 +206,18 @@ def summary(folder: RunFolder, as_json: AsJson = False) -> None:
       earmark summary runs/tuesday --json
     """
     with Run(folder) as run:
-        told = overview(run)
+        overviews = overview(run)
         missed = run.failed_recordings()
     if as_json:
-        emit_json([asdict(each) for each in told])
+        emit_json([asdict(each) for each in overviews])
         return
-    for number, each in enumerate(told):
+    for number, each in enumerate(overviews):
         out.print(f"{'' if number == 0 else chr(10)}{each.name}", style="bold")
-        for heading, said in each.lines():
-            out.print(f"  {heading:<11}{said[0]}")
-            for line in said[1:]:
+        for heading, lines in each.lines():
+            out.print(f"  {heading:<11}{lines[0]}")
+            for line in lines[1:]:
                 out.print(f"  {'':<11}{line}")
-    if not told:
+    if not overviews:
         warn(f"there is no recording in {folder} to tell of")
     for one in missed:
         warn(f"{one.path} could not be done: {one.reason}")
@@ -307,7 +307,11 @@ def highlights(
 
 
 def _as_text(run: Run, format: str) -> str:
-    """What `export` would write, as text."""
+    """The file that `export` would write, as text.
+
+    Raises:
+        ValueError: the format is not text, or would need more than one file.
+    """
     exporter = EXPORTERS.named(format)
     if not exporter.is_text:
         raise ValueError(f"a {format} file is not text: say where to write it with --out FILE")

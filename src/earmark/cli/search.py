@@ -1,4 +1,4 @@
-"""`earmark search` and `ask`: moments found in what runs hold, and answers from it."""
+"""`earmark search` and `ask`: find moments in runs by words, and answer questions about a run."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from earmark.search.archive_search import search as find_moments
 from earmark.timeline import format_clock
 
 MORE_CALLS = 20
-"""Offered, where the run does not tell."""
+"""Calls to suggest to the user if the run does not answer the question."""
 
 MOST_SAID = 4
-"""Texts of one kind that are shown of a moment."""
+"""Most texts printed for each kind of evidence of a moment."""
 
 
 def search(
@@ -92,24 +92,27 @@ def search(
 
 
 def show(found: FoundMoment) -> None:
-    """Where it is, and what each kind of evidence that agrees on it says."""
+    """Print the recording and time of a moment, and the matching texts by kind of evidence."""
     span = f"{format_clock(found.span.start)} - {format_clock(found.span.end)}"
     out.print(f"{found.hit.path}  {span}", style="bold")
     for kind in found.kinds:
-        said = list(dict.fromkeys(_said(hit) for hit in found.telling if hit.kind == kind))
-        more = [f"… and {len(said) - MOST_SAID} more"] if len(said) > MOST_SAID else []
-        told = "; ".join(said[:MOST_SAID] + more)
-        out.print(f"  {'heard' if kind == 'tags' else kind}: {told}")
+        texts = list(dict.fromkeys(_text(hit) for hit in found.telling if hit.kind == kind))
+        more = [f"… and {len(texts) - MOST_SAID} more"] if len(texts) > MOST_SAID else []
+        line = "; ".join(texts[:MOST_SAID] + more)
+        out.print(f"  {'heard' if kind == 'tags' else kind}: {line}")
 
 
-def _said(hit: SearchHit) -> str:
-    """What one entry says; of evidence also how sure it is, and by which model."""
-    model = hit.model.removesuffix(" track")  # of all the sound, and not of a window
+def _text(hit: SearchHit) -> str:
+    """The text of one entry; for evidence with its confidence and model."""
+    model = hit.model.removesuffix(" track")  # marks sounds of the whole recording, not of a window
     return f"{hit.text} ({hit.confidence:.2f}, {model})" if hit.text else hit.told
 
 
 def _write_pictures(found: list[FoundMoment], folder: Path) -> dict[int, Path]:
-    """The thumbnails of what was found as files, numbered best match first."""
+    """Write the thumbnails to `folder`, numbered from the best match; returns paths by index.
+
+    Moments without a thumbnail have no entry.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     written = {}
     for number, each in enumerate(found):
@@ -151,7 +154,7 @@ def ask(
 
       earmark ask runs/tuesday "Who wore gloves?" --vlm http://localhost:8000/v1 --calls 20
     """
-    told = ask_run(
+    answer = ask_run(
         folder,
         question,
         calls=calls,
@@ -163,13 +166,16 @@ def ask(
         blur=blur,
     )
     if as_json:
-        emit_json(asdict(told))
+        emit_json(asdict(answer))
         return
-    show_answer(told)
+    show_answer(answer)
 
 
 def show_answer(told: RunAnswer) -> None:
-    """The sentences with their sources, and what the run does not tell."""
+    """Print the sentences with their sources, what is not known, and what more calls would cost.
+
+    Without a model, print the entries that most likely answer the question.
+    """
     answer = told.answer
     for entry in told.likeliest:
         out.print(f"{entry.place}, {entry.kind}: “{entry.text}”")

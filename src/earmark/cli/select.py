@@ -1,4 +1,4 @@
-"""`earmark select`: which windows to send to a vision model, and why."""
+"""`earmark select`: prints which windows to send to a vision model, and why."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from earmark.selection.result import COLUMNS, Chosen, LeftOut, Selection, select
 from earmark.timeline import format_clock
 
 PicksAs = Literal["table", "json", "jsonl", "csv", "edl"]
-"""How a selection is printed."""
+"""Output formats of `select`."""
 
 NUMBERS = ("score", "rate", "expected")
 
@@ -62,7 +62,7 @@ def select(
 
 
 def show(selection: Selection, format: PicksAs) -> None:
-    """Print `selection`; what is odd or could not be done goes to stderr whatever the format."""
+    """Print `selection` in `format`; warnings go to stderr in every format."""
     if format == "table":
         for chosen in selection.recordings:
             show_chosen(chosen)
@@ -97,7 +97,7 @@ def schema() -> None:
 
 
 def summary(chosen: Chosen) -> str:
-    """One line: what was heard, what it read, what is expected."""
+    """One line on a recording: picks, how it was listened to, bytes read, and expected coverage."""
     read = format_bytes_read(chosen.bytes_read, chosen.bytes_total)
     heard = "not listened to" if chosen.access == "none" else f"heard by {chosen.access}, {read}"
     held = as_count(chosen.actions, chosen.actions_range)
@@ -111,7 +111,7 @@ def summary(chosen: Chosen) -> str:
 
 
 def show_chosen(chosen: Chosen) -> None:
-    """One recording: its picks, and the best windows that were not chosen, in order of time."""
+    """Print the picks of one recording, and the best windows not chosen, in order of time."""
     rows = [_cells(pick, pick.start, pick.end, pick.instant) for pick in chosen.picks]
     out.print(summary(chosen), style="bold")
     if rows:
@@ -134,14 +134,14 @@ def _cells(window: Pick | LeftOut, *times: float) -> tuple[str, ...]:
 
 
 def as_jsonl(selection: Selection) -> Iterator[str]:
-    """One line of JSON a pick, then one a failure."""
+    """One line of JSON per pick, then one per failure."""
     yield from map(json.dumps, selection.rows())
     for failed in selection.failures:
         yield json.dumps(asdict(failed))
 
 
 def as_csv(selection: Selection) -> str:
-    """A header and one row a pick; failures are not rows here but lines on stderr."""
+    """CSV with a header and one row per pick; failures are only printed to stderr."""
     text = io.StringIO()
     write_csv(text, COLUMNS, ([row[name] for name in COLUMNS] for row in selection.rows()))
     return text.getvalue()

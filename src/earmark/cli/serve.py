@@ -1,4 +1,4 @@
-"""`earmark serve` and `earmark mcp`: runs in the browser, for programs and for agents."""
+"""`earmark serve` and `earmark mcp`: serve runs to the browser, to programs and to agents."""
 
 from __future__ import annotations
 
@@ -118,6 +118,6 @@ def mcp(
 
 
 def tell(address: str) -> None:
-    """Print the address whole: its token, or what a request has to carry, is what it is for."""
+    """Print the address unredacted and at once: the user needs its token or header."""
     emit(f"{address}\n")
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""`earmark sounds`: named sounds over whole recordings."""
+"""`earmark sounds`: lists the named sounds of whole recordings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from earmark.reporting.text_format import counted, format_length
 from earmark.timeline import format_clock
 
 SoundsAs = Literal["table", "json", "csv", "labels"]
-"""How sounds are printed; `labels` are a label track of Audacity."""
+"""Output formats of `sounds`; `labels` is a label track for Audacity."""
 
 PathsAndWords = Annotated[
     list[str],
@@ -77,14 +77,18 @@ def sounds(
 
 
 def split_words(said: list[str]) -> tuple[list[str], str]:
-    """The paths, and the words behind them if the last of several is no path."""
+    """The paths and the words: the last of several arguments is the words if it is no path."""
     last = said[-1]
     is_path = "://" in last or any(sign in last for sign in "*?[/\\") or Path(last).exists()
     return (said, "") if len(said) == 1 or is_path else (said[:-1], last)
 
 
 def show(found: SoundListing, format: SoundsAs) -> None:
-    """Print what was found; what the words were taken to mean goes to stderr."""
+    """Print the sounds in `format`; the sounds that the words match go to stderr.
+
+    Raises:
+        ValueError: the format is `labels`, and there is more than one recording.
+    """
     if format == "json":
         emit_json(found.to_json())
         return
@@ -117,7 +121,7 @@ def show(found: SoundListing, format: SoundsAs) -> None:
 
 
 def show_table(one: RecordingSounds, found: SoundListing) -> None:
-    """One recording and its sounds."""
+    """Print the sounds of one recording as a table."""
     none = "no such sound" if found.words else "no sound with a name"
     what = counted(len(one.events), "sound") if one.events else none
     out.print(f"{place_of(one.path)}: {what} in {format_length(one.duration)}", style="bold")

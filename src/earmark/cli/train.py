@@ -1,4 +1,4 @@
-"""`earmark train` and `adapt`: a gate of one's own, from marked spans or from a site's answers."""
+"""`earmark train` and `adapt`: fit a gate to annotated spans, or to the answers of a site."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def by_recipe(kind: Any, help: str) -> tuple[Any, Any]:
-    """An option that the recipe decides where it is not given."""
+    """An option whose default the recipe decides."""
     return option(kind | None, help, show_default="by recipe")
 
 
@@ -53,7 +53,7 @@ SETTINGS = {
     "check_every": by_recipe(int, "Steps between two checkpoints."),
     "takes": option(int, "Times each recording is used, each time altered.", default=1),
 }
-"""Fields of `earmark.training.settings.Settings`."""
+"""Options that are fields of `earmark.training.settings.Settings`."""
 
 
 @takes("said", SETTINGS, dict)
@@ -149,7 +149,7 @@ def train(
     found = find_media([media], wanted=marked.recordings)
     heard = [name for name in found if not recordings or name in marked.recordings]
     marked = marked.only(reconcile(list(marked.recordings), heard, allow_missing=allow_missing))
-    held_out = list(marked.only(names(dev)).recordings)  # says which are not among them
+    held_out = list(marked.only(names(dev)).recordings)  # raises for unknown names
     with progress_bar("steps") as bar:
         listening = bar.add_task("listening", total=len(marked.recordings))
         material = gather(
@@ -178,10 +178,10 @@ def train(
             bar.update(making, completed=done, total=settings.made)
 
         def watch(step: Step) -> None:
-            told = f"seed {step.seed}: loss {step.check.loss:.4f}"
-            told += f", dev coverage {as_share(step.check.dev)}"
-            bar.update(training, completed=step.done, description=told)
-            err.print(f"{told} at step {step.check.step}")
+            line = f"seed {step.seed}: loss {step.check.loss:.4f}"
+            line += f", dev coverage {as_share(step.check.dev)}"
+            bar.update(training, completed=step.done, description=line)
+            err.print(f"{line} at step {step.check.step}")
 
         origin = Provenance(data or spans.name, licence or "not stated", _commit())
         options: dict[str, Any] = {
@@ -196,7 +196,11 @@ def train(
 
 
 def number(word: str) -> float:
-    """A number that was written."""
+    """A number from the command line.
+
+    Raises:
+        ValueError: it is not a number.
+    """
     try:
         return float(word)
     except ValueError:
@@ -204,7 +208,7 @@ def number(word: str) -> float:
 
 
 def show(trained: Trained, folder: Path) -> None:
-    """Dev coverage by budget, as mean and spread over the seeds, and where the gate is."""
+    """Print the dev coverage by budget, mean and spread over seeds, and the path of the gate."""
     for budget in trained.coverage["all"]:
         mean, spread = trained.spread(budget)
         out.print(
@@ -217,9 +221,9 @@ def show(trained: Trained, folder: Path) -> None:
 
 
 def show_segmenter(segmenter: Segmenter, scores: SegmentScores, folder: Path) -> None:
-    """How many classes there are, what the head came to on its dev recordings, and where it is."""
-    told = counted(len(segmenter.classes), "label")
-    out.print(f"{told} to tell apart, {counted(scores.events.reference, 'dev event')}")
+    """Print the number of classes, the scores on the dev recordings, and the path of the head."""
+    labels = counted(len(segmenter.classes), "label")
+    out.print(f"{labels} to tell apart, {counted(scores.events.reference, 'dev event')}")
     out.print(f"dev event F1, onsets within 0.5 s: {as_share(scores.events.f1)}")
     for tolerance in TOLERANCES:
         ours, even = (
@@ -231,7 +235,7 @@ def show_segmenter(segmenter: Segmenter, scores: SegmentScores, folder: Path) ->
 
 
 def _commit() -> str:
-    """The commit of the folder one stands in; empty outside a repository."""
+    """The git commit of the current folder; empty outside a repository or without git."""
     try:
         done = subprocess.run(
             ["git", "rev-parse", "HEAD"],  # noqa: S607 - whichever git the user has
@@ -281,7 +285,7 @@ def adapt(
 
 
 def show_adaptation(made: Adaptation, out_file: Path, as_json: bool) -> None:
-    """What was learnt from, by how much it is better, and what became of it."""
+    """Print what the gate was fitted to, its gain over the old one, and whether it was written."""
     gain = made.gain
     if as_json:
         emit_json(
