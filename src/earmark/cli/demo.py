@@ -73,10 +73,7 @@ def tell_evidence() -> None:
 
 
 def tell_hammering(scene: Scene, done: CaptionResult) -> None:
-    """Print when a hammer was recognised by its sound, and when the scene has audible hammering.
-
-    Prints nothing if none was recognised.
-    """
+    """Print when a hammer was recognised, if at all, and when the scene has audible hammering."""
     with done.open() as run:
         heard = [one for row in run.recordings() for one in run.evidence(row.id, kinds={"heard"})]
     found = [one.span.start for one in heard if one.text == "Hammer"]

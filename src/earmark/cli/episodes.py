@@ -83,11 +83,7 @@ def episodes(
 
 
 def operating_point(gate: Gate, recall: str, guarantee: str | None, confidence: str) -> Episodes:
-    """The rule for the recall or the guarantee asked for; notes on it go to stderr.
-
-    Raises:
-        ValueError: a share is not above 0 and at most 1.
-    """
+    """The rule for the recall or the guarantee asked for; notes on it go to stderr."""
     points = OperatingPoints.of(gate.points)
     if guarantee is None:
         wanted, least = parse_share(recall), points.on[-1][0]

@@ -227,11 +227,7 @@ def words(text: str) -> list[str]:
 
 
 def share(word: str) -> float:
-    """A percentage such as `25` or `25%` as a share, 0.25.
-
-    Raises:
-        ValueError: it is not a number.
-    """
+    """A percentage such as `25` or `25%` as a share, 0.25; `ValueError` if it is no number."""
     try:
         return round(float(word.removesuffix("%")) / 100, 9)
     except ValueError:

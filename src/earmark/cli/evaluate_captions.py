@@ -149,13 +149,10 @@ def variants_bar(plan: CaptionEvaluationPlan) -> Iterator[VariantProgress]:
 
 
 def parse_tokens(text: str) -> list[int]:
-    """Numbers of tokens, separated by commas.
+    """Numbers of tokens, separated by commas; `ValueError` if one is not a whole number.
 
     >>> parse_tokens("64, 128")
     [64, 128]
-
-    Raises:
-        ValueError: one is not a whole number.
     """
     try:
         return [int(word) for word in words(text)]

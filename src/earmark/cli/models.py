@@ -117,11 +117,7 @@ def get(
 
 
 def fetch(name: str, source: Way, store: ModelStore) -> None:
-    """Fetch the checkpoint `name` from `source`, and print what was stored.
-
-    Raises:
-        ModelMissing: it cannot be fetched, or is not offered by `source`.
-    """
+    """Fetch the checkpoint `name` from `source` and print the result; `ModelMissing` on failure."""
     known = MODELS.named(name).origins
     wanted = {"any": (True, False), "address": (True,), "package": (False,)}[source]
     origins = tuple(one for one in known if isinstance(one, Address) in wanted)

@@ -79,11 +79,7 @@ def occupancy(
 
 
 def _seconds(word: str) -> float:
-    """A window length in seconds.
-
-    Raises:
-        ValueError: it is not a number.
-    """
+    """A window length in seconds; `ValueError` if it is not a number."""
     try:
         return float(word)
     except ValueError:

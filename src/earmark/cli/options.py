@@ -269,10 +269,7 @@ WATCHING = {
 def takes(
     parameter: str, options: dict[str, tuple[Any, Any]], make: Callable[[dict[str, Any]], Any]
 ) -> Callable[..., Callable[..., None]]:
-    """A decorator that replaces one `parameter` of a command by `options`.
-
-    The command gets `make` of their values as that parameter.
-    """
+    """A decorator that replaces a `parameter` of a command by `options`; `make` combines them."""
 
     def wrap(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
@@ -312,11 +309,7 @@ shows_progress = takes("watch", WATCHING, lambda said: partial(show_progress, **
 
 
 def plan_of(said: dict[str, Any]) -> Plan:
-    """The plan from the values of the options; `said` is changed.
-
-    Raises:
-        ValueError: a value is unknown or out of range.
-    """
+    """The plan from the values `said` of the options, which are modified in place."""
     sources = sources_at(said.pop("paths") or ["."]) if "paths" in said else []
     if "cache" in said:
         said["cache"] = cache_at(said.pop("cache"), said.pop("no_cache"))

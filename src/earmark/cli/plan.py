@@ -62,13 +62,10 @@ def plan(
 
 
 def parse_share(text: str) -> float:
-    """A share written as `90%` or `0.9`, above 0 and at most 1.
+    """A share written as `90%` or `0.9`; `ValueError` if it is not above 0 and at most 1.
 
     >>> parse_share("90%")
     0.9
-
-    Raises:
-        ValueError: it is not a number, or out of range.
     """
     try:
         number = float(text.strip().removesuffix("%"))

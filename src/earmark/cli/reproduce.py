@@ -168,11 +168,7 @@ def reproduce(
 
 
 def named_folder(word: str) -> tuple[str, Path]:
-    """Name and folder of a data set written as NAME=DIR.
-
-    Raises:
-        ValueError: it is not of that form.
-    """
+    """Name and folder of a data set written as NAME=DIR; `ValueError` for another form."""
     name, sign, path = word.partition("=")
     if not (sign and name and path):
         raise ValueError(f"{word!r} names no folder of annotations: write NAME=DIR")

@@ -307,11 +307,7 @@ def highlights(
 
 
 def _as_text(run: Run, format: str) -> str:
-    """The file that `export` would write, as text.
-
-    Raises:
-        ValueError: the format is not text, or would need more than one file.
-    """
+    """The file that `export` would write, as text; `ValueError` if it is not one text file."""
     exporter = EXPORTERS.named(format)
     if not exporter.is_text:
         raise ValueError(f"a {format} file is not text: say where to write it with --out FILE")

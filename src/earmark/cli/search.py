@@ -109,10 +109,7 @@ def _text(hit: SearchHit) -> str:
 
 
 def _write_pictures(found: list[FoundMoment], folder: Path) -> dict[int, Path]:
-    """Write the thumbnails to `folder`, numbered from the best match; returns paths by index.
-
-    Moments without a thumbnail have no entry.
-    """
+    """Write the thumbnails there are, numbered from the best match; returns the path by index."""
     folder.mkdir(parents=True, exist_ok=True)
     written = {}
     for number, each in enumerate(found):
@@ -172,10 +169,7 @@ def ask(
 
 
 def show_answer(told: RunAnswer) -> None:
-    """Print the sentences with their sources, what is not known, and what more calls would cost.
-
-    Without a model, print the entries that most likely answer the question.
-    """
+    """Print the answer with its sources, or the likeliest entries if no model was asked."""
     answer = told.answer
     for entry in told.likeliest:
         out.print(f"{entry.place}, {entry.kind}: “{entry.text}”")

@@ -84,11 +84,7 @@ def split_words(said: list[str]) -> tuple[list[str], str]:
 
 
 def show(found: SoundListing, format: SoundsAs) -> None:
-    """Print the sounds in `format`; the sounds that the words match go to stderr.
-
-    Raises:
-        ValueError: the format is `labels`, and there is more than one recording.
-    """
+    """Print the sounds in `format`; the sounds that the words match go to stderr."""
     if format == "json":
         emit_json(found.to_json())
         return

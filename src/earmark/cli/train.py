@@ -196,11 +196,7 @@ def train(
 
 
 def number(word: str) -> float:
-    """A number from the command line.
-
-    Raises:
-        ValueError: it is not a number.
-    """
+    """A number from the command line; `ValueError` if it is none."""
     try:
         return float(word)
     except ValueError:

@@ -111,11 +111,7 @@ _NOTHING: Mapping[str, Any] = {"sentences": [], "unknown": "nothing in the run t
 def _chat(
     choice: ModelChoice, messages: list[dict[str, str]], api_key: str | None
 ) -> tuple[Mapping[str, Any], int]:
-    """The answer of the model as JSON, and the tokens of the call.
-
-    Raises:
-        CallError: the server does not answer, serves no model, or its answer is not JSON.
-    """
+    """The answer of the model as JSON, and the tokens of the call; a `CallError` if it fails."""
     endpoint = Endpoint(str(choice.server), api_key=api_key)
     model = choice.model or next(iter(endpoint.models()), "")
     if not model:

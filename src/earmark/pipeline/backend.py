@@ -55,10 +55,7 @@ class Backend(Protocol):
     def ask(
         self, tasks: Iterator[Task], captioner: Captioner, limits: Limits, log: CallRecorder
     ) -> Tally:
-        """Decode the window of each task and ask about it; `log` records outcomes as they arrive.
-
-        Returns what the calls cost.
-        """
+        """Decode and ask about each window; `log` records outcomes as they arrive."""
         ...
 
     def close(self) -> None:

@@ -158,7 +158,7 @@ def import_batch(
 
 
 def reopen(row: RecordingRow) -> Recording:
-    """The recording a run knows, found again where it was."""
+    """The recording of `row`, opened at its stored address; `MediaError` if it has changed."""
     if any(map(is_redacted, row.source.uris)):
         raise MediaError(
             f"{row.path} cannot be opened again: what is secret in its address was not kept; "

@@ -358,10 +358,7 @@ class _Search:
         tasks.open[one.key] = len(self.ledger.unanswered(made))
 
     def found(self, folder: Path | None) -> tuple[tuple[FoundMoments, ...], list[str]]:
-        """The moments of each recording that has any, and why some clips could not be cut.
-
-        Clips go to `folder`; none are cut if it is None.
-        """
+        """The moments by recording, with clips in `folder` if given, and why some have no clip."""
         every, uncut = [], []
         stems = (Path(self.recordings[one.key].source.name).stem for one in self.many)
         for one, stem in zip(self.many, distinct_names(stems), strict=True):

@@ -196,10 +196,7 @@ def _clean_folder(run: Path, traces: Sequence[StoredTraces]) -> None:
 def _clean_plan(path: Path, places: Set[str]) -> None:
     """Remove the recordings from the plan of a run that was started from the browser.
 
-    Deletes the plan if no recording is left.
-
-    Raises:
-        LedgerError: the file is no plan.
+    Deletes the plan if no recording is left. `LedgerError` if the file is no plan.
     """
     try:
         plan = json.loads(path.read_text(encoding="utf-8"))

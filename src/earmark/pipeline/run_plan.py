@@ -279,10 +279,7 @@ class Plan:
         }
 
     def run_json(self, model: str) -> dict[str, Any]:
-        """The choices that affect the answers of `model`, as values for JSON.
-
-        They identify the plan in the ledger.
-        """
+        """The choices that affect answers of `model`, for JSON; they identify it in the ledger."""
         return {
             **self.selection_json(),
             "model": model,
@@ -356,11 +353,7 @@ def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Pl
 
 
 def _listed(paths: Paths) -> tuple[str | Path | Source, ...]:
-    """The paths as a tuple; a single path makes a tuple of one.
-
-    Raises:
-        ValueError: one of them is not a str, Path or Source.
-    """
+    """The paths as a tuple, also of a single path; `ValueError` for what is no path."""
     if isinstance(paths, str | Path | Source):
         return (paths,)
     given: Any = paths
@@ -373,11 +366,7 @@ def _listed(paths: Paths) -> tuple[str | Path | Source, ...]:
 
 
 def _read_rounds(given: str | int | Rounds | None) -> Rounds | Literal[1]:
-    """`given` as `Rounds`; 1 if it means a single round, in any spelling.
-
-    Raises:
-        ValueError: it is not a number of rounds.
-    """
+    """`given` as `Rounds`, or 1 for a single round; `ValueError` if it is no number of rounds."""
     from earmark.selection.round_schedule import Rounds
 
     rounds = Rounds.parse(given)
@@ -385,11 +374,7 @@ def _read_rounds(given: str | int | Rounds | None) -> Rounds | Literal[1]:
 
 
 def _check(plan: Plan) -> None:
-    """Raise an error now, before hours of listening, if `plan` cannot be executed.
-
-    Raises:
-        ValueError: choices are out of range or contradict each other.
-    """
+    """Raise `ValueError` now, before hours of listening, if `plan` cannot be executed."""
     if plan.listening.audio_track < 0:
         raise ValueError(f"audio tracks are counted from 0, not {plan.listening.audio_track}")
     if plan.listening.grid.placement == "free" and not places_freely(plan.rule):

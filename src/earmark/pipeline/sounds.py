@@ -125,11 +125,7 @@ def _only(one: RecordingSounds, matches: Mapping[str, SoundMatch]) -> RecordingS
 def _hear(
     source: Source, *, listener: SoundListener, track: int, progress: Progress | None
 ) -> RecordingSounds:
-    """The named sounds of one recording; workers run this function.
-
-    Raises:
-        MediaError: it cannot be read, or has no audio stream.
-    """
+    """The named sounds of one recording, computed by a worker; `MediaError` if it has no audio."""
     recording = open_recording(source, audio_track=track)
     if not recording.has_audio:
         raise NoAudioStream(f"{source.name} has no audio stream, so no sound of it has a name")
