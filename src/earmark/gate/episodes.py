@@ -1,4 +1,4 @@
-"""Episodes: the stretches a gate keeps open, and the thresholds it does so at."""
+"""Episodes: spans of high scores, the thresholds that open and close them, and their cost."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import numpy as np
 from earmark.timeline import HOP, FloatArray, Span, Track, merge
 
 SHORTEST = 0.15
-"""Seconds; anything shorter is shorter than any annotated action. The paper's."""
+"""Least length of an episode in seconds: annotated actions are not shorter. The paper's value."""
 
 CLOSED_GAP = 0.6
-"""Seconds; a shorter silence is cheaper to keep than to resolve. The paper's."""
+"""Episodes less than this many seconds apart are joined. The paper's value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Episodes:
-    """Opens at `on`, closes below `off`, drops blips and closes short gaps.
+    """Opens an episode at `on`, closes it below `off`, drops short episodes, joins close ones.
 
         score          on ─────╱╲──────╱╲───
                       off ────╱──╲╱╲──╱──╲──
         open                  ▁▁▁███████████▁   (the dip between stays above `off`)
 
-    Scores are median-filtered first, each end continued by its own value.
+    Scores are median-filtered first; beyond both ends the nearest score is repeated.
     """
 
     on: float
@@ -47,17 +47,17 @@ class Episodes:
         return list(map(Span, *((scores.start + each).tolist() for each in (begins, ends))))
 
     def edges(self, scores: FloatArray, *, hop: float = HOP) -> tuple[FloatArray, FloatArray]:
-        """When the episodes begin and end, in seconds from the first score."""
+        """Begins and ends of the episodes, in seconds from the first score; empty for none."""
         if self.median > 1 and len(scores):
-            from scipy.ndimage import median_filter  # slow to import, and not needed to listen
+            from scipy.ndimage import median_filter  # slow to import, not needed for listening
 
             scores = median_filter(scores, size=self.median, mode="nearest")
-        says = np.where(scores >= self.on, 1, np.where(scores < self.off, 0, -1))
-        last = np.maximum.accumulate(np.where(says >= 0, np.arange(len(says)), -1))
-        is_open = (last >= 0) & (says[last] == 1)
+        states = np.where(scores >= self.on, 1, np.where(scores < self.off, 0, -1))
+        last = np.maximum.accumulate(np.where(states >= 0, np.arange(len(states)), -1))
+        is_open = (last >= 0) & (states[last] == 1)
         changes = np.flatnonzero(np.diff(np.concatenate([[False], is_open, [False]]))) * hop
         begins, ends = changes[::2], changes[1::2]
-        is_long = ends - begins > self.shortest - 1e-9  # which forgives the clock's arithmetic
+        is_long = ends - begins > self.shortest - 1e-9  # allows for rounding
         begins, ends = begins[is_long], ends[is_long]
         if not len(begins):
             return begins, ends
@@ -67,10 +67,10 @@ class Episodes:
 
 @dataclass(frozen=True, slots=True)
 class OperatingPoints:
-    """How the scores become episodes, chosen on development recordings."""
+    """Thresholds and filter that turn scores into episodes, chosen on development recordings."""
 
     on: tuple[tuple[float, float], ...]
-    """Development recall and the threshold that reaches it, the highest recall first."""
+    """Pairs of development recall and the threshold that reaches it, highest recall first."""
     off_share: float
     """The closing threshold as a share of the opening one."""
     median: int
@@ -78,11 +78,15 @@ class OperatingPoints:
 
     @classmethod
     def of(cls, kept: Mapping[str, Any]) -> OperatingPoints:
-        """Those that a gate keeps as plain values."""
+        """The operating points from the plain values in a gate file."""
         return cls(**{**kept, "on": tuple(map(tuple, kept["on"]))})
 
     def threshold(self, recall: float) -> float:
-        """The highest threshold whose development recall is at least `recall`."""
+        """The highest threshold whose development recall is at least `recall`, from 0 to 1.
+
+        Raises:
+            ValueError: no operating point reaches it.
+        """
         for target, threshold in reversed(self.on):
             if target >= recall - 1e-9:
                 return threshold
@@ -90,7 +94,7 @@ class OperatingPoints:
         raise ValueError(f"no operating point reaches {recall:.0%} recall; there are {known}")
 
     def at_recall(self, recall: float) -> Episodes:
-        """The rule for episodes that reached `recall` of the development actions."""
+        """The rule for episodes that reached `recall` on the development recordings."""
         return self.episodes(self.threshold(recall))
 
     def episodes(self, threshold: float) -> Episodes:
@@ -100,26 +104,26 @@ class OperatingPoints:
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What episodes cost: in calls, and in the account that charges for their duration alone."""
+    """Cost of episodes: actual calls, and the calls counted from their duration alone."""
 
     episodes: int
     duration: float
-    """Seconds the episodes last together."""
+    """Total seconds of the episodes."""
     calls: int
     """Windows that at least one episode touches: one call each."""
     windows: int
     """Windows of the whole recording."""
     charged: float
-    """Calls a duration account would charge: `duration / length`."""
+    """Calls counted from duration alone: `duration / length`."""
 
     @property
     def undercount(self) -> float:
-        """How many times more calls are made than a duration account charges; nan for none."""
+        """Actual calls relative to those counted from duration; nan without episodes."""
         return self.calls / self.charged if self.charged else float("nan")
 
 
 def bill(episodes: Iterable[Span], *, length: float, windows: int) -> Bill:
-    """What `episodes` cost on a grid of `windows` windows of `length` seconds."""
+    """Cost of `episodes` on a grid of `windows` windows of `length` seconds."""
     spans = merge(episodes)
     touched = np.zeros(windows + 1, dtype=np.intp)
     for span in spans:

@@ -1,4 +1,4 @@
-"""How far a forecast of coverage may be off: what it came to on recordings the gate had not met."""
+"""Ranges of forecasts, from the forecasts' errors on recordings the gate was not trained on."""
 
 from __future__ import annotations
 
@@ -11,89 +11,89 @@ import numpy as np
 from earmark.timeline import FloatArray
 
 LEAST = 1e-3
-"""Shares are kept so far from 0 and 1 before their odds are taken."""
+"""Least distance of a share from 0 and 1 when its odds are computed."""
 
 ALIKE = 0.7
-"""Difference of two log-densities, as the sigma of a normal curve, at which recordings count as
-alike: about twice as busy."""
+"""Sigma of the normal curve that weights recordings by the difference of their log-densities: one
+sigma is about twice as busy."""
 
 NEAR = 1.0
-"""Likewise of the log-odds of two forecasts."""
+"""Sigma of the normal curve that weights forecasts by the difference of their log-odds."""
 
 CERTAIN = 1e-9
-"""A forecast no further from all is no forecast: every window is called on."""
+"""A forecast closer to 1 than this is certain: every window is called on."""
 
 CONFIDENCE = 0.8
-"""Of every range."""
+"""Share of recordings that every range is meant to hold for."""
 
 UNMEASURED = "how sure that is was not measured"
 """Why a forecast has no range."""
 
 UNLIKE = "too few recordings like this have been met"
-"""Why a forecast says nothing."""
+"""Why a forecast's range is the whole range of possible values."""
 
 EXCESS = 0.02
-"""Variance, beside that of chance, that is taken as given for the unit errors are measured in."""
+"""Variance added to that of chance in `spread`, the unit of coverage errors."""
 
 COUNT_EXCESS = 0.25
-"""Likewise of the logarithm of a number of actions: a factor of 1.6 is nothing unusual."""
+"""Variance added to that of chance in `count_spread`: a factor of 1.6 is one standard deviation."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForecastRange:
-    """What is to be expected of a recording, a coverage or a number, and between what it lies."""
+    """Expected coverage or number of actions of a recording, with its range."""
 
     low: float
     expected: float
     high: float
     confidence: float = CONFIDENCE
-    """Share of recordings for which it lies between `low` and `high`."""
+    """Share of recordings whose value lies between `low` and `high`."""
     is_unlike: bool = False
-    """Whether too few recordings like this one have been met to say more than all that can be: 0 to
-    100 % of the actions, at most one action a second."""
+    """Whether too few calibration recordings are like this one. The range then is all that is
+    possible: 0 to 100 % of the actions, at most one action a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class Miss:
-    """How far off one forecast was, for a calibration recording at one budget."""
+    """Error of one forecast of coverage, for a calibration recording at one budget."""
 
     density: float
-    """Log-density of the actions that were expected, see `log_density`."""
+    """Log-density of the expected actions, see `log_density`."""
     odds: float
     """Log-odds of the forecast."""
     units: float
-    """How far the coverage was from what was to be expected, in units of `spread`."""
+    """Absolute difference of actual and expected coverage, in units of `spread`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Miscount:
-    """How far off the number of actions expected of one calibration recording was."""
+    """Error of the expected number of actions of one calibration recording."""
 
     density: float
-    """Log-density of the actions that were expected."""
+    """Log-density of the expected actions."""
     units: float
-    """How far the logarithm of the number was off, in units of `count_spread`."""
+    """Absolute error of the logarithm of 1 + the number, in units of `count_spread`."""
 
     @classmethod
     def of(cls, actions: float, counted: int, duration: float) -> Miscount:
-        """That of a recording with `counted` actions where `actions` were expected."""
+        """The error for a recording with `counted` actions where `actions` were expected."""
         off = abs(math.log((1 + counted) / (1 + actions))) / count_spread(actions)
         return cls(round(log_density(actions, duration), 4), round(off, 4))
 
 
 @dataclass(frozen=True, slots=True)
 class ForecastError:
-    """What calibration recordings said of forecasts: how they lean, and how far they were off.
+    """Bias and errors of forecasts, measured on calibration recordings.
 
-    The rates of a recording that is busier or calmer than its sound says are all wrong together,
-    so a forecast leans where little goes on:
+    A recording may be busier or calmer than it sounds, which shifts all its rates together. That
+    biases forecasts where little happens; the correction is
 
         log-odds(expected) = intercept + slope * log-odds(forecast) + density * log(starts a second)
 
-    How far off it may be is read from the calibration recordings themselves (split-conformal
-    prediction: Vovk, Gammerman and Shafer), those that are about as busy and forecasts that are
-    about as high counting most (Tibshirani, Barber, Candès and Ramdas). The recording at hand
-    counts as one more that was further off than all, so where few are like it the range is wide.
+    The width of a range is a quantile of the calibration errors (split-conformal prediction: Vovk,
+    Gammerman and Shafer). Recordings about as busy and forecasts about as high have most weight
+    (Tibshirani, Barber, Candès and Ramdas). The recording at hand counts as one more with a larger
+    error than all others, so the range is wide where few recordings are like it.
     """
 
     intercept: float = 0.0
@@ -101,48 +101,52 @@ class ForecastError:
     density: float = 0.0
     misses: tuple[Miss, ...] = ()
     miscounts: tuple[Miscount, ...] = ()
-    """One a recording; of a gate that was made before they were measured, none."""
+    """One a recording; empty for gates made before they were measured."""
 
     @classmethod
     def from_json(cls, kept: dict[str, Any]) -> ForecastError:
-        """What `asdict` made of one."""
+        """The errors from their dictionary, as `asdict` makes it; `miscounts` may be missing."""
         misses = tuple(Miss(**each) for each in kept["misses"])
         counts = tuple(Miscount(**each) for each in kept.get("miscounts", ()))
         return cls(kept["intercept"], kept["slope"], kept["density"], misses, counts)
 
     def range(self, forecast: float, *, actions: float, duration: float) -> ForecastRange:
-        """What a `forecast` of coverage means in a recording that is expected to hold `actions`."""
+        """Expected coverage and its range for a `forecast` where `actions` are expected.
+
+        `duration` is in seconds. A forecast of 0 or 1 is certain: its range has no width.
+        """
         if not 0 < forecast < 1 - CERTAIN:  # no call, or one on every window
             return ForecastRange(forecast, forecast, forecast)
         density = log_density(actions, duration)
         odds = log_odds(forecast)
-        leaning = self.intercept + self.slope * odds + self.density * density
-        expected = 1 / (1 + math.exp(-leaning))
-        met = np.array([(each.density, each.odds, each.units) for each in self.misses])
+        corrected = self.intercept + self.slope * odds + self.density * density
+        expected = 1 / (1 + math.exp(-corrected))
+        errors = np.array([(each.density, each.odds, each.units) for each in self.misses])
         units = math.inf
-        if len(met):
-            near = np.exp(-0.5 * ((met[:, 1] - odds) / NEAR) ** 2)
-            alike = likeness(met[:, 0], density)
+        if len(errors):
+            near = np.exp(-0.5 * ((errors[:, 1] - odds) / NEAR) ** 2)
+            alike = likeness(errors[:, 0], density)
             weights = near * alike
-            # What a recording just like this one counts, as far as those that are alike tell.
-            budgets = len(met) / len(np.unique(met[:, 0]))
+            # Total weight of a recording just like this one, over all its budgets, estimated from
+            # the recordings that are alike.
+            budgets = len(errors) / len(np.unique(errors[:, 0]))
             own = budgets * weights.sum() / max(float(alike.sum()), 1e-12)
-            units = quantile(met[:, 2], weights, own=own)
+            units = quantile(errors[:, 2], weights, own=own)
         if math.isinf(units):
             return ForecastRange(0.0, expected, 1.0, is_unlike=True)
         side = units * spread(expected, actions)
         return ForecastRange(max(0.0, expected - side), expected, min(1.0, expected + side))
 
     def count(self, actions: float, duration: float) -> ForecastRange | None:
-        """Between what the number of actions is to lie where `actions` are expected.
+        """Range of the number of actions where `actions` are expected in `duration` seconds.
 
-        None where nobody has measured how far such numbers are off.
+        None if the errors of such numbers were not measured.
         """
         if not self.miscounts:
             return None
-        met = np.array([(each.density, each.units) for each in self.miscounts])
-        alike = likeness(met[:, 0], log_density(actions, duration))
-        units = quantile(met[:, 1], alike, own=1.0)
+        errors = np.array([(each.density, each.units) for each in self.miscounts])
+        alike = likeness(errors[:, 0], log_density(actions, duration))
+        units = quantile(errors[:, 1], alike, own=1.0)
         if math.isinf(units):
             return ForecastRange(0.0, actions, max(actions, duration), is_unlike=True)
         factor = math.exp(units * count_spread(actions))
@@ -150,24 +154,27 @@ class ForecastError:
         return ForecastRange(max(0.0, low), actions, high)
 
     def forecast_for(self, expected: float, *, actions: float, duration: float) -> float:
-        """The forecast from which on `expected` coverage is to be expected; at most 1."""
+        """The forecast whose expected coverage in `range` is `expected`; at most 1.
+
+        `expected` itself if it is 1 or the slope is not positive.
+        """
         density = log_density(actions, duration)
-        lean = log_odds(expected) - self.intercept - self.density * density
+        corrected = log_odds(expected) - self.intercept - self.density * density
         if expected >= 1 or self.slope <= 0:
             return expected
-        return 1 / (1 + math.exp(-lean / self.slope))
+        return 1 / (1 + math.exp(-corrected / self.slope))
 
 
 def likeness(densities: FloatArray, density: float) -> FloatArray:
-    """How much recordings of such log-densities count where one of `density` is at hand."""
+    """Weights in (0, 1] of recordings of log-densities `densities` for one of `density`."""
     alike: FloatArray = np.exp(-0.5 * ((densities - density) / ALIKE) ** 2)
     return alike
 
 
 def quantile(units: FloatArray, weights: FloatArray, *, own: float) -> float:
-    """The error that `CONFIDENCE` of recordings keep to, one of weight `own` being worse than all.
+    """The weighted `CONFIDENCE` quantile of `units` and of an infinite error of weight `own`.
 
-    Infinite where that one alone outweighs the rest.
+    Infinite where `units` together weigh too little.
     """
     order = np.argsort(units)
     reached: FloatArray = np.cumsum(weights[order])
@@ -176,51 +183,51 @@ def quantile(units: FloatArray, weights: FloatArray, *, own: float) -> float:
 
 
 def spread(expected: float, actions: float) -> float:
-    """The unit of errors of a coverage: chance, and what is taken as given beside it."""
+    """The unit of coverage errors: a standard deviation of chance and of `EXCESS`."""
     chance = max(expected * (1 - expected), LEAST / 10)
     return math.sqrt(chance * (1 / max(actions, 1.0) + EXCESS))
 
 
 def count_spread(actions: float) -> float:
-    """The unit of errors of the logarithm of a number of actions."""
+    """The unit of errors of the logarithm of a number of actions: chance and `COUNT_EXCESS`."""
     return math.sqrt(1 / max(actions, 1.0) + COUNT_EXCESS)
 
 
 def log_odds(share: float) -> float:
-    """The logarithm of `share / (1 - share)`, kept finite."""
+    """The logarithm of `share / (1 - share)`; `LEAST` keeps it finite."""
     kept = float(np.clip(share, LEAST, 1 - LEAST))
     return math.log(kept / (1 - kept))
 
 
 def log_density(actions: float, duration: float) -> float:
-    """The logarithm of action starts a second, kept finite."""
+    """The logarithm of action starts a second; `LEAST` keeps it finite."""
     return math.log(max(actions, 0.0) / max(duration, 1.0) + LEAST)
 
 
-def as_range(share: float | None, told: ForecastRange | None) -> str:
-    """A forecast of coverage and between what it is to lie.
+def as_range(share: float | None, limits: ForecastRange | None) -> str:
+    """A forecast of coverage with its range, as text.
 
     >>> as_range(0.5, ForecastRange(0.4, 0.5, 0.6, 0.8))
     '50.0 % (40–60 % in 80 % of recordings)'
     """
-    sure = how_sure(share, told)
+    sure = how_sure(share, limits)
     return f"{as_share(share)} ({sure})" if sure else as_share(share)
 
 
-def how_sure(share: float | None, told: ForecastRange | None) -> str:
-    """Between what a forecast of coverage is to lie; empty where it is certain, or there is none.
+def how_sure(share: float | None, limits: ForecastRange | None) -> str:
+    """The range of a forecast of coverage, as text; empty if it is certain or there is none.
 
     >>> how_sure(0.5, None)
     'how sure that is was not measured'
     """
-    if share is None or math.isnan(share) or (told and told.low == told.high):
+    if share is None or math.isnan(share) or (limits and limits.low == limits.high):
         return ""
-    sure = _between(told, scale=100, unit=" %")
-    return f"0–100 %: {sure}" if told and told.is_unlike else sure
+    sure = _between(limits, scale=100, unit=" %")
+    return f"0–100 %: {sure}" if limits and limits.is_unlike else sure
 
 
-def as_count(actions: float | None, told: ForecastRange | None) -> str:
-    """A number of actions that is expected, and between what it is to lie; empty for none.
+def as_count(actions: float | None, limits: ForecastRange | None) -> str:
+    """An expected number of actions with its range, as text; empty for none.
 
     >>> as_count(36.8, ForecastRange(20.1, 36.8, 66.4, 0.8))
     '37 actions expected (20–66 in 80 % of recordings)'
@@ -230,20 +237,20 @@ def as_count(actions: float | None, told: ForecastRange | None) -> str:
     if actions is None:
         return ""
     shown = f"{actions:.0f}" if actions >= 10 else f"{actions:.2g}"
-    return f"{shown} actions expected ({_between(told)})"
+    return f"{shown} actions expected ({_between(limits)})"
 
 
-def _between(told: ForecastRange | None, *, scale: int = 1, unit: str = "") -> str:
-    if told is None:
+def _between(limits: ForecastRange | None, *, scale: int = 1, unit: str = "") -> str:
+    if limits is None:
         return UNMEASURED
-    if told.is_unlike:
+    if limits.is_unlike:
         return UNLIKE
-    between = f"{scale * told.low:.0f}–{scale * told.high:.0f}{unit}"
-    return f"{between} in {100 * told.confidence:.0f} % of recordings"
+    between = f"{scale * limits.low:.0f}–{scale * limits.high:.0f}{unit}"
+    return f"{between} in {100 * limits.confidence:.0f} % of recordings"
 
 
 def as_share(share: float | None) -> str:
-    """A share in per cent; a dash where there is none.
+    """A share in per cent, as text; a dash for none or nan.
 
     >>> as_share(0.25), as_share(float("nan"))
     ('25.0 %', '–')

@@ -1,4 +1,4 @@
-"""A frontline: what listens to a recording before anything is looked at."""
+"""A frontline: the encoder, scorer and rates that listen to a recording before any model call."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from earmark.media import Meter, Recording
 from earmark.timeline import Track
 
 UNHEARD = "none"
-"""The name of what listens to nothing."""
+"""Name of the frontline that listens to nothing."""
 
 
 @cache
 def everyday() -> Survival:
-    """How long actions last when nobody says: as EPIC-KITCHENS-100's in training, a log-normal."""
+    """Default lengths of actions: a log-normal, as in EPIC-KITCHENS-100's training set."""
     return Survival.lognormal(median=1.5, sigma=1.1)
 
 
 class Scorer(Protocol):
-    """Says how much each moment deserves a look, from the features alone.
+    """Computes a score for each step from features: the higher, the more it deserves a call.
 
     Takes consecutive tracks of features, `(steps, channels)` or `(steps,)`, and yields consecutive
-    tracks of scores, `(steps,)`, with the same clock and as many rows in all. However the
-    features are cut into tracks, the scores are the same.
+    tracks of scores, `(steps,)`, with the same clock and the same total number of rows. The scores
+    do not depend on how the features are cut into tracks.
     """
 
     def __call__(self, features: Iterable[Track]) -> Iterator[Track]:
@@ -39,7 +39,7 @@ class Scorer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MeanChannel:
-    """The mean over the channels is the score; a single channel is the score itself."""
+    """Scores each step by the mean of its channels."""
 
     def __call__(self, features: Iterable[Track]) -> Iterator[Track]:
         """The scores of `features`, in order."""
@@ -50,7 +50,7 @@ class MeanChannel:
 
 @dataclass(frozen=True, slots=True)
 class Frontline:
-    """An encoder, how its features become a score, and what a score is worth in actions."""
+    """An encoder, a scorer of its features, and what turns scores into expected actions."""
 
     name: str
     encoder: Encoder
@@ -58,22 +58,22 @@ class Frontline:
     rates: RateMap = field(default_factory=RankRates)
     survival: Survival = field(default_factory=everyday)
     error: ForecastError | None = None
-    """How far its forecasts may be off; none where nobody has measured it."""
+    """Errors of its forecasts; none if not measured."""
     fallback: str = ""
-    """Name of what looks where there is nothing to hear; empty where that is then left unheard."""
+    """Name of the frontline used where nothing can be heard; empty for none."""
     separation: int | None = None
-    """Windows between two calls that suited the rule `separated` best; none where not measured."""
+    """Best distance between calls for the rule `separated`, in windows; none if not measured."""
     shows_loudest: bool = False
-    """Whether the instant of a window is its loudest moment, and not that of its highest score."""
+    """Whether a window shows its loudest instant rather than that of its highest score."""
 
     def __call__(self, recording: Recording, *, meter: Meter) -> Iterator[Track]:
-        """The scores of `recording`, in order, a stretch at a time."""
+        """The scores of `recording`, in order, as consecutive tracks."""
         return self.scorer(self.encoder(recording, meter=meter))
 
 
 @dataclass(frozen=True, slots=True)
 class NoEncoder:
-    """Hears nothing."""
+    """An encoder that reads nothing and gives no features."""
 
     channels: int = 0
 
@@ -84,5 +84,5 @@ class NoEncoder:
 
 @cache
 def unheard() -> Frontline:
-    """What a rule that reads no scores needs: nothing is listened to, and all windows are alike."""
+    """The frontline for rules that use no scores: it reads nothing, and all windows score alike."""
     return Frontline(UNHEARD, NoEncoder())

@@ -1,8 +1,8 @@
 """A gate: a trained head with its card and its calibration, in one file.
 
 A gate file is a ZIP archive of three members: `head.onnx` (features to scores), `gate.json` (the
-card and the calibration) and `misses.npz` (what each threshold missed on each development
-recording). Checksums of the archive and of the weights catch damage.
+card and the calibration) and `misses.npz` (the share of actions that each threshold missed on each
+development recording). Checksums of the archive and of the weights detect damage.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from earmark.gate.recall_promise import Promise
 
 LAYOUT = 3
-"""Of the file; raised when its meaning changes."""
+"""Version of the file layout; increased when its meaning changes."""
 
 DAMAGE = (
     zipfile.BadZipFile,
@@ -50,18 +50,18 @@ DAMAGE = (
     TypeError,
     ValueError,
 )
-"""What reading an archive that is none, or a damaged one, may raise."""
+"""Exceptions that reading a damaged archive, or a file that is no archive, may raise."""
 
 BLOCKS = 4
-"""Contexts that are scored at once, so that little is scored twice."""
+"""Least length of a block that is scored at once, in contexts; longer blocks score less twice."""
 
 DEFAULT = "default.gate"
-"""The gate that comes with earmark, beside this module."""
+"""File name of the gate that comes with earmark, in this package."""
 
 
 @dataclass(frozen=True, slots=True)
 class Honesty:
-    """Coverage the gate forecast and coverage it got, at one budget, on development recordings."""
+    """Forecast and actual coverage at one budget, on development recordings."""
 
     budget: float
     """Share of the windows."""
@@ -73,12 +73,12 @@ class Honesty:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """Where a gate comes from, and what it may be used on."""
+    """Origin of a gate: the features it reads, its training data and settings, its licence."""
 
     encoder: str
     """Name of the encoder whose features it reads."""
     encoder_options: dict[str, float]
-    """The encoder's fields; features made with others are not the ones it was trained on."""
+    """The encoder's options; the gate must be given features made with the same options."""
     channels: int
     clock_rate: int
     """Steps a second of features and scores."""
@@ -86,27 +86,27 @@ class Card:
     """Steps on each side that a score depends on."""
     objective: str
     heads: int
-    """How many trained heads are averaged."""
+    """Number of trained heads that are averaged."""
     seeds: tuple[int, ...]
     data: str
-    """What it was trained and calibrated on, in words."""
+    """Description of the data it was trained and calibrated on."""
     data_hash: str
     """SHA-256 over the recordings and spans it was trained on."""
     licence: str
     """Terms of the data it was trained on."""
     commit: str
-    """Of the project, when it was trained."""
+    """Commit of the project at training."""
     recordings: int
     actions: int
     hours: float
     settings: dict[str, Any]
     """Every setting of the training."""
     honesty: tuple[Honesty, ...] = ()
-    """Forecast against actual coverage on recordings the scoring heads had not heard."""
+    """Forecast and actual coverage on recordings that the scoring heads were not trained on."""
 
     @classmethod
     def from_json(cls, kept: dict[str, Any]) -> Card:
-        """The card that `asdict` wrote."""
+        """The card from its dictionary, as `asdict` makes it."""
         missing = {each.name for each in fields(cls)} - set(kept)
         if missing:
             raise ModelMismatch(f"the gate's card says nothing of {', '.join(sorted(missing))}")
@@ -118,12 +118,12 @@ class Card:
 class OnnxScorer:
     """A scorer whose head is an ONNX graph from `features` (1, steps, channels) to `scores`.
 
-    The graph reads whole seconds, counted from the first row; a last one that is cut short is
-    taken to last on as it ends.
+    The graph reads whole seconds, counted from the first row; an incomplete last second is filled
+    by repeating its last row.
     """
 
     digest: str
-    """SHA-256 of the weights; what tells one scorer from another."""
+    """SHA-256 of the weights, which identifies the scorer."""
     encoder: str
     """Name of the encoder whose features it was trained on, for messages."""
     channels: int
@@ -134,18 +134,18 @@ class OnnxScorer:
     def __call__(self, features: Iterable[Track]) -> Iterator[Track]:
         """The scores of `features`, in order.
 
-        Every stretch is scored together with `context` steps on both sides of it, so where the
-        features are cut does not show:
+        Every block is scored together with `context` steps on both sides of it, so the scores do
+        not depend on where the features are cut:
 
             rows     ...[context|  scored now  |context]
             next                         [context|  scored next  |context]...
 
         Raises:
-            ModelMismatch: other features than the head was made for, or some that are not numbers.
+            ModelMismatch: the features do not fit the head, or some are not finite.
         """
         shared_session(self.weights)  # opened while the first sound is decoded
         kept = np.zeros((0, self.channels), dtype=np.float32)
-        before, start = 0, 0.0  # of `kept`, rows that are context; the time of the row after them
+        before, start = 0, 0.0  # leading rows of `kept` scored already; time of the first unscored
         for count, track in enumerate(features):
             start = track.start if count == 0 else start
             kept = np.concatenate([kept, self._rows(track)])
@@ -164,13 +164,13 @@ class OnnxScorer:
         return np.concatenate([track.values for track in self([Track(features)])])
 
     def _score(self, rows: FloatArray) -> FloatArray:
-        """The scores of `rows`, `(steps, channels)`, as if nothing lay around them."""
+        """The scores of `rows`, `(steps, channels)`, without further context."""
         whole = np.pad(rows, ((0, -len(rows) % CLOCK_RATE), (0, 0)), mode="edge")
         scores: FloatArray = shared_session(self.weights).run(None, {"features": whole[None]})[0][0]
         return scores[: len(rows)]
 
     def _rows(self, track: Track) -> FloatArray:
-        """The features of `track` as the head takes them, `(steps, channels)`."""
+        """The features of `track` as `(steps, channels)` float32, checked for shape and values."""
         rows = track.values if track.values.ndim == 2 else track.values[:, None]
         width = rows.shape[1]
         if width != self.channels or abs(track.hop - HOP) > 1e-9:
@@ -189,7 +189,7 @@ class OnnxScorer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gate:
-    """Scores how much each moment deserves a look, from the sound alone."""
+    """A trained head with its calibration: scores each moment from the sound alone."""
 
     card: Card
     weights: bytes
@@ -197,20 +197,21 @@ class Gate:
     rates: FittedRates
     survival: Survival
     points: Mapping[str, Any]
-    """How the scores become episodes: see `earmark.gate.episodes`."""
+    """Thresholds that turn scores into episodes: see `earmark.gate.episodes`."""
     misses: Mapping[str, FloatArray]
-    """What that leaves out: see `earmark.gate.recall_promise.Misses`."""
+    """Actions that those episodes miss: see `earmark.gate.recall_promise.Misses`."""
     error: ForecastError
-    """How far its forecasts were off on recordings it had not met."""
+    """Errors of its forecasts on recordings it was not trained on."""
     separation: int
-    """Windows between two calls that suit the rule `separated` best on development recordings."""
+    """Best distance between calls for the rule `separated`, in windows, on development recordings.
+    """
 
     @classmethod
     def load(cls, path: Path) -> Gate:
         """The gate in the file at `path`.
 
         Raises:
-            ModelMismatch: no gate file, a damaged one, or one this version cannot read.
+            ModelMismatch: the file is unreadable, damaged, no gate, or of another layout.
         """
         try:
             return cls.from_bytes(path.read_bytes(), name=path.name)
@@ -219,7 +220,7 @@ class Gate:
 
     @classmethod
     def from_bytes(cls, data: bytes, *, name: str) -> Gate:
-        """The gate whose file holds `data`; `name` is for messages."""
+        """The gate from the contents of its file; `name` is for messages."""
         try:
             with zipfile.ZipFile(io.BytesIO(data)) as archive:
                 kept = json.loads(archive.read("gate.json"))
@@ -271,21 +272,23 @@ class Gate:
                 ("misses.npz", missed.getvalue()),
                 ("head.onnx", self.weights),
             ):
-                member = zipfile.ZipInfo(name)  # without the time of day
+                member = zipfile.ZipInfo(
+                    name
+                )  # without the current time, so that the bytes are the same
                 member.compress_type = zipfile.ZIP_DEFLATED
                 archive.writestr(member, data)
 
     @property
     def scorer(self) -> OnnxScorer:
-        """The head as a scorer over consecutive features."""
+        """The head as a scorer of consecutive tracks of features."""
         digest, card = hashlib.sha256(self.weights).hexdigest(), self.card
         return OnnxScorer(digest, card.encoder, card.channels, card.context, self.weights)
 
     def encoder(self, places: Mapping[str, str] | None = None) -> Encoder:
-        """The encoder the gate was trained on, with its files at `places`.
+        """The encoder the gate was trained with; `places` are the paths of the encoder's files.
 
         Raises:
-            ModelMismatch: this version has no such encoder, or one of another shape.
+            ModelMismatch: this version lacks the encoder, or its channels or clock rate differ.
             ValueError: an option that is not in `earmark.features.encoder_spec.MACHINE_OPTIONS`.
         """
         card = self.card
@@ -309,10 +312,10 @@ class Gate:
     def frontline(
         self, *, name: str = "gate", places: Mapping[str, str] | None = None
     ) -> Frontline:
-        """Everything needed to listen with this gate, its encoder's files at `places`.
+        """The frontline that listens with this gate; `places` as in `encoder`.
 
-        With a context the score says where work begins, and the level where it is seen; a gate
-        without one shows the instant of the highest score, as the paper does.
+        With context channels the score tells where work begins, so a window shows its loudest
+        instant; without, it shows the instant of the highest score, as the paper does.
         """
         return Frontline(
             name,
@@ -326,20 +329,20 @@ class Gate:
         )
 
     def episodes(self, *, recall: float) -> Episodes:
-        """The rule for episodes that reached `recall` of the development actions."""
-        from earmark.gate.episodes import OperatingPoints  # of no use to one who only listens
+        """The rule for episodes that reached `recall` on the development recordings."""
+        from earmark.gate.episodes import OperatingPoints  # not needed for listening
 
         return OperatingPoints.of(self.points).at_recall(recall)
 
     def promise(self, *, recall: float, confidence: float = 0.95) -> Promise:
-        """The operating point whose recall is promised, see `earmark.gate.recall_promise`."""
+        """The operating point that guarantees `recall`, see `earmark.gate.recall_promise`."""
         from earmark.gate.recall_promise import Misses, promise
 
         return promise(Misses(**self.misses), recall=recall, confidence=confidence)
 
 
 def _check_points(on: list[list[float]], off_share: float, median: int) -> None:
-    """Raise `ValueError` for operating points that are none, and not only when they are asked."""
+    """Raise `ValueError` for invalid operating points, at loading rather than at first use."""
     if not on or any(len(row) != 2 for row in on) or not np.isfinite(np.array(on, float)).all():
         raise ValueError("its operating points are no pairs of a recall and a threshold")
     if not 0 <= off_share <= 1 or median < 1 or median % 2 == 0:

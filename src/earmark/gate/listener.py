@@ -1,4 +1,4 @@
-"""One pass over a recording's sound: scores for the selector, a level for the report."""
+"""Listens to a recording in one pass: scores for the selector, a sound level for the report."""
 
 from __future__ import annotations
 
@@ -18,21 +18,20 @@ from earmark.media.recording_warnings import list_warnings
 from earmark.timeline import FloatArray, Track
 
 LEVEL_HOP = 0.2
-"""Seconds between two values of the level that the report draws."""
+"""Seconds between two values of the sound level that the report draws."""
 
 WORTH_SAYING = 1.0
-"""Seconds of sound that may go missing without a word."""
+"""Seconds of missing or overlapping sound above which a warning is given."""
 
 SILENCE = Track(np.zeros(0, np.float32))
-"""The scores of what was not listened to, or has been laid on the grid since."""
+"""Empty scores: of a recording that was not listened to, or whose scores are kept by window."""
 
 SILENT_DB = -90.0
-"""A sound track that never reaches this level holds no more than the converter's own noise."""
-
+"""Level in dB that silent sound tracks never reach: they hold only noise of the converter."""
 
 MOTION_TELLS = 0.4
-"""Nats by which the busiest tenth of a recording must exceed its stillest for motion to say
-anything: half as many bits again. Two real clips, 12 and 10 s of one movement, differ by 0.1."""
+"""Least difference between the 90 % and 10 % quantiles of motion for it to be used, in nats: 1.5
+times as many bits. In two real clips, 12 and 10 s of one movement, it is 0.1."""
 
 INSTEAD = "the sizes of the video packets were read instead"
 NOT_EVEN = (
@@ -42,26 +41,26 @@ NOT_EVEN = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Heard:
-    """What listening to one recording left behind; about 360 kB an hour."""
+    """Result of listening to one recording; about 360 kB an hour."""
 
     recording: Recording
     frontline: str
     scores: Track
     """One score a step of the 25 Hz clock, float32."""
     level: Track | None
-    """Sound level in dB, for people to look at; none if no sound was read."""
+    """Sound level in dB, drawn in the report; none if no sound was read."""
     access: str
-    """How the file was read: `index` or `demux`; `none` where nothing was."""
+    """How the file was read: `index` or `demux`; `none` if it was not."""
     bytes_read: int
     seconds: float
-    """How long listening took, when it was done."""
+    """Time that listening took; kept with a result from the cache."""
     warnings: tuple[str, ...] = ()
-    """What is odd about the recording or its sound, a line each."""
+    """Problems of the recording or its sound, a line each."""
     from_cache: bool = False
 
     @property
     def is_heard(self) -> bool:
-        """Whether there was something to hear: not where nothing was listened to, or all is silent.
+        """Whether the recording was read and its sound track, if it was used, is not silent.
 
         The scores of a silent sound track are 0.
         """
@@ -70,34 +69,33 @@ class Heard:
         return bool(self.level.values.max(initial=-np.inf) >= SILENT_DB)
 
     def compact(self) -> Heard:
-        """The same without the scores between windows, its level no finer than the eye needs.
+        """A copy without scores, with the level at the resolution of a drawing; 40 kB an hour.
 
-        Some 40 kB an hour: thousands of recordings must fit, and travel.
+        Small, because thousands of recordings are kept in memory and passed between processes.
         """
         level = None if self.level is None else self.level.sketched()
         return replace(self, scores=SILENCE, level=level)
 
     def notes(self, note: str = "") -> tuple[str, ...]:
-        """What a reader should know of the sound, and of the choice if it has a `note`."""
+        """Notes for the reader: silence, the selection's `note` if not empty, the warnings."""
         silent = "the sound track is silent" if self.level is not None and not self.is_heard else ""
         return tuple(each for each in (silent, note, *self.warnings) if each)
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A recording that could not be done, and why."""
+    """A recording that could not be processed, and why."""
 
     path: str
     error: str
 
 
 Progress = Callable[[float], None]
-"""Told the seconds of recording heard so far."""
-
+"""Called with the seconds of the recording processed so far."""
 
 Beside = Callable[[Recording, Iterable[Sound]], Iterator[Sound]]
-"""Hears in the same pass what a frontline listens to, 16,000 samples a second from the beginning,
-and passes it on as it is."""
+"""Reads the sound in the same pass as a frontline and yields it unchanged: blocks at 16,000
+samples a second from the beginning."""
 
 
 def listen(
@@ -109,7 +107,8 @@ def listen(
 ) -> Heard:
     """Listen to all of `recording` once, without decoding a video frame.
 
-    What is `beside` hears it in the same pass, where the frontline listens to sound as it does.
+    `beside` reads the same sound, if the frontline listens to sound at 16,000 samples a second. The
+    scores are all 0 where nothing was heard.
     """
     began, meter, powers = time.perf_counter(), Meter(), list[FloatArray]()
     if isinstance(frontline.encoder, SoundEncoder):
@@ -140,7 +139,7 @@ def listen(
     )
     if heard.is_heard:
         return heard
-    # What a scorer makes of nothing is not evidence.
+    # Scores of a silent sound track carry no information.
     return replace(heard, scores=Track(np.zeros_like(scores)))
 
 
@@ -151,9 +150,9 @@ def listen_to_any(
     progress: Progress | None = None,
     beside: Beside | None = None,
 ) -> Heard:
-    """What is heard on the recording's track; on the next that sounds where the first is silent.
+    """Listen to the recording's audio track; if track 0 is silent, to the first that is not.
 
-    A recording without sound is not an error: it is unheard, and its warnings say so.
+    A recording without sound is not an error: its scores are empty and its warnings say so.
     """
     try:
         first = listen(recording, frontline, progress=progress, beside=beside)
@@ -163,25 +162,25 @@ def listen_to_any(
     others = () if recording.audio_track else range(1, len(recording.audio_tracks))
     for track in () if first.is_heard else others:
         other = replace(recording, audio_track=track)
-        with suppress(MediaError):  # a track that is damaged is no better than silence
+        with suppress(MediaError):  # a damaged track counts as silent
             heard = listen(other, frontline, progress=progress, beside=beside)
             if heard.is_heard:
-                said = f"audio track 0 is silent, so track {track} was listened to"
-                return replace(heard, warnings=(said, *heard.warnings))
+                warning = f"audio track 0 is silent, so track {track} was listened to"
+                return replace(heard, warnings=(warning, *heard.warnings))
     return first
 
 
 def look_instead(heard: Heard, fallback: Frontline) -> Heard:
-    """What `fallback` sees where nothing was heard, and says that it did.
+    """`heard` with the scores of `fallback`, which reads packet sizes, and a warning that says so.
 
-    `heard` as it is where there is no index to read; with a word more where that tells nothing
-    apart either, as of a camera that spends the same on every moment.
+    Unchanged where the recording cannot be read that way. Where packet sizes hardly differ, as with
+    a camera of constant bit rate, only a warning is added.
     """
     try:
         seen = listen(heard.recording, fallback)
     except MediaError:
         return heard
-    if not _tells(seen.scores):
+    if not _varies(seen.scores):
         return replace(heard, warnings=(*heard.warnings, NOT_EVEN))
     warnings = (*heard.warnings, INSTEAD)
     read = heard.bytes_read + seen.bytes_read
@@ -190,8 +189,11 @@ def look_instead(heard: Heard, fallback: Frontline) -> Heard:
     )
 
 
-def _tells(motion: Track, *, block: float = 4.0) -> bool:
-    """Whether some stretches of `motion` differ from others by more than coding does."""
+def _varies(motion: Track, *, block: float = 4.0) -> bool:
+    """Whether the means of `motion` over blocks of `block` seconds differ by `MOTION_TELLS`.
+
+    False with fewer than two whole blocks.
+    """
     steps = round(block / motion.hop)
     whole = len(motion) // steps * steps
     means = motion.values[:whole].reshape(-1, steps).mean(axis=1)
@@ -219,7 +221,7 @@ def _warnings(recording: Recording, meter: Meter, *, has_listened: bool) -> Iter
 
 
 def _overhear(sound: Iterable[Sound], powers: list[FloatArray]) -> Iterator[Sound]:
-    """Pass `sound` on as it is; its mean square in each `LEVEL_HOP` goes into `powers`."""
+    """Yield `sound` unchanged; append its mean square in each `LEVEL_HOP` to `powers`."""
     rest, cell = np.zeros(0, dtype=np.float32), 1
     for block in sound:
         cell = round(LEVEL_HOP * block.sample_rate)
@@ -228,5 +230,5 @@ def _overhear(sound: Iterable[Sound], powers: list[FloatArray]) -> Iterator[Soun
         powers.append(np.einsum("ij,ij->i", cells, cells) / cell)
         rest = samples[cells.size :]
         yield block
-    cells = np.pad(rest, (0, -len(rest) % cell)).reshape(-1, cell)  # filled up with silence
+    cells = np.pad(rest, (0, -len(rest) % cell)).reshape(-1, cell)  # padded with silence
     powers.append(np.einsum("ij,ij->i", cells, cells) / cell)

@@ -1,4 +1,4 @@
-"""From scores to rates: how many actions are expected to start in each window."""
+"""Expected number of action starts in each window (its rate), computed from scores."""
 
 from __future__ import annotations
 
@@ -12,47 +12,47 @@ import numpy as np
 from earmark.timeline import FloatArray
 
 FLOOR = 1e-3
-"""Added to a score before its logarithm: below this, one quiet moment is as good as another."""
+"""Added to a score before its logarithm, so that scores well below it hardly differ."""
 
 EDGE = 8.0
-"""Seconds over which the beginning and the end of a recording fade into its middle."""
+"""Seconds after which the effect of being near the start or end of a recording falls to 1/e."""
 
 MOST = 1.0
-"""Starts a second no window is believed to exceed; a busy kitchen has a quarter of that."""
+"""Upper limit of a fitted rate, in starts a second; a busy kitchen has a quarter of that."""
 
 SCALES = (10.0, 40.0)
-"""Seconds, as the sigma of a normal curve, over which the surroundings of a window are meaned."""
+"""Sigmas, in seconds, of the normal curves that average the scores around a window."""
 
 LOWEST = -2.0
-"""Logarithm below the usual score at which a window within a bout is as calm as any."""
+"""Lower limit of the logarithm of a window's score relative to the usual score."""
 
 SURE = 3
-"""Power by which sure work counts more than likely work where the usual score of work is taken."""
+"""Exponent of the weights in the usual score of work: windows surely at work count more."""
 
 MOSTLY = (0.65, 0.88)
-"""Share of a recording that is like work up to which it counts as sparse, and from which on as
+"""Share of work in a recording: up to the first value it counts as sparse, from the second as
 dense. On composites sparse recordings lie below 0.77 and all but two dense ones above 0.86."""
 
 LEAST = 0.2
-"""Share of a recording that is like work below which it does not matter how little it is: what
-stands out in it is rated as in the calmest recordings that rates are fitted on. Those have 0.13 and
-more; without this the only knock of two hours would be rated a thirtieth of one in ten minutes."""
+"""Lower limit of the share of work in a recording. The calmest recordings that rates are fitted on
+have 0.13 and more; calmer ones are rated like them. Without this limit the only knock in two hours
+would get a thirtieth of the rate of one in ten minutes."""
 
 COLUMNS = 6
-"""Of `describe`."""
+"""Number of columns of `describe`."""
 
 RISING = (0, 2, 3)
-"""Columns of `describe` that rise with the score of a window: their weights are never below 0. In
-dense recordings alone the first of them hardly varies, and what is fitted to chance there would
-turn the order of a sparse recording upside down."""
+"""Columns of `describe` that rise with the score of a window: their weights are never below 0.
+The first hardly varies in dense recordings; a negative weight fitted to noise there would reverse
+the order of windows in a sparse recording."""
 
 LEAST_SPREAD = 0.03
-"""A column that varies less than this is trusted as if it varied this much."""
+"""Lower limit of the standard deviation by which a column is scaled before fitting."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WindowScores:
-    """What the score track says inside each window of the grid; one row a window."""
+    """Largest and mean score of each window of the grid, one row a window."""
 
     length: float
     """Seconds of one window."""
@@ -66,7 +66,7 @@ class WindowScores:
 
 
 class RateMap(Protocol):
-    """Says how many action starts each window is expected to hold, from its scores.
+    """Computes the expected number of action starts in each window from its scores.
 
     Returns one finite value of at least 0 a window. The same scores give the same rates.
     """
@@ -78,20 +78,22 @@ class RateMap(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RankRates:
-    """Rates that rise in a straight line with a window's rank by peak score in its recording.
+    """Rates that rise linearly with a window's rank by peak score in its recording.
 
-    A weightless score has no unit that carries from one recording to the next, its order does:
+    For scores without trained weights: their values cannot be compared between recordings, their
+    order can.
 
         rate(m) = starts_per_second * length * (1 + contrast * (2 * rank(m) - 1))
 
-    with `rank` in (0, 1), ties sharing the middle. Monotone in the score; the mean over a
-    recording is `starts_per_second * length` whatever the scores; a flat recording is flat.
+    with `rank` in (0, 1); equal scores share the middle of their ranks. The rates never fall as
+    the score rises, and their mean over a recording is `starts_per_second * length` for any
+    scores. Where all scores are equal, so are the rates.
     """
 
     contrast: float = 0.35
-    """How much louder windows are trusted: 0 ignores the score, 1 gives the quietest nothing."""
+    """From 0, which ignores the score, to 1, where the lowest score has a rate near 0."""
     starts_per_second: float = 0.28
-    """Mean rate of action starts; that of EPIC-KITCHENS-100's training recordings."""
+    """Mean rate of action starts; the default is that of EPIC-KITCHENS-100's training set."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.contrast <= 1:
@@ -109,34 +111,33 @@ class RankRates:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Coefficients for one length of window: `log(starts a second) = intercept + x @ weights`."""
+    """Coefficients for one window length: `log(starts a second) = intercept + x @ weights`."""
 
     length: float
-    """Seconds of the windows it was fitted on."""
+    """Length in seconds of the windows it was fitted on."""
     intercept: float
     weights: tuple[float, ...]
     """One for each column of `describe`."""
 
 
 def nearest(fits: Sequence[Fit], length: float) -> Fit:
-    """The fit for windows of about that length."""
+    """The fit whose window length is closest to `length`, as a ratio."""
     return min(fits, key=lambda each: abs(math.log(each.length / length)))
 
 
 @dataclass(frozen=True, slots=True)
 class FittedRates:
-    """Rates by a Poisson regression on what each window and its surroundings hold of the score.
+    """Rates by a Poisson regression on the scores of each window and its surroundings.
 
-    The rates are absolute: a recording in which nothing happens is expected to hold nothing. The
-    fit for the nearest length is used, so the rates of windows of any length add up to about the
-    same number of starts. Where all windows score the same there is nothing to tell them apart by,
-    and the rates are flat.
+    The rates are absolute: where nothing happens they are near 0. The fit for the nearest window
+    length is used, so the rates sum to about the same number of starts at any length. Where all
+    windows have the same mean score, their rates are equal too.
     """
 
     fits: tuple[Fit, ...]
-    """One for each length of window, at least one."""
+    """One for each window length, at least one."""
     half: float
-    """The mean score at which a window counts half as work."""
+    """The mean score at which a window counts as half work."""
 
     def __post_init__(self) -> None:
         if not self.fits:
@@ -157,20 +158,20 @@ class FittedRates:
 
 
 def describe(scores: WindowScores, *, half: float) -> FloatArray:
-    """What the regression knows of each window, `(windows, COLUMNS)`.
+    """The regression's inputs for each window, `(windows, COLUMNS)`; no rows without windows.
 
-    A sparse recording is read by where there is work at all, a dense one by what stands out in it;
-    in between the two are mixed (`MOSTLY`):
+    The share of work of a window is `score / (score + half)`: it separates idle from work, but not
+    one kind of work from another. In a sparse recording the inputs show where there is work, in a
+    dense one what stands out; in between both are mixed (`MOSTLY`):
 
-    0. sparse: how much like work the window and its surroundings (`SCALES`) are, the logarithm
-       of `score / (score + half)`, which tells idle from work and not one kind of work from the
-       next;
-    1. how much like work the whole recording is, likewise, `LEAST` at least;
-    2. sparse: as far as there is work, the logarithm of the window's score against what is usual in
-       the work of this recording;
-    3. dense: likewise against the seconds around, so that it does not matter how sure it is that
-       there is work;
-    4. and 5. as far as there is work, how near the recording's two ends are, from 1 to 0.
+    0. sparse: sum of the log shares of work of the window and of its surroundings (`SCALES`);
+    1. log share of work of the whole recording, at least `LEAST`;
+    2. sparse: log score of the window relative to the usual score of work in this recording, times
+       the share of work around the window;
+    3. dense: the same, but relative to the seconds around the window, so that it does not depend on
+       how certain the work is;
+    4. and 5. nearness to the start and to the end of the recording, falling from 1 to 0, times the
+       share of work around the window.
     """
     if len(scores) == 0:
         return np.zeros((0, COLUMNS))
@@ -194,7 +195,7 @@ def describe(scores: WindowScores, *, half: float) -> FloatArray:
 
 
 def smooth(values: FloatArray, sigma: float) -> FloatArray:
-    """Means of `values` under a normal curve of `sigma` places, cut at the ends of `values`."""
+    """Means of `values` weighted by a normal curve of `sigma` places, cut off at both ends."""
     side = math.ceil(3 * sigma)
     curve = np.exp(-0.5 * (np.arange(-side, side + 1) / sigma) ** 2)
     total, weight = (
@@ -219,26 +220,26 @@ def fit_poisson(
     halved. With `rows` all equal the intercept is the logarithm of the mean count.
 
     Args:
-        rows: What is known of each window, `(windows, columns)`.
-        counts: Events in each window, at least one in all.
-        exposure: How much of each window there is; 1 unless given.
-        ridge: Cost of a squared weight of a column of unit spread, in log-likelihood.
-        least_spread: Of a column that varies less the weight costs as much as of one that does.
+        rows: Inputs of each window, `(windows, columns)`.
+        counts: Events in each window; their sum is at least 1.
+        exposure: How much of each window was observed, such as its seconds; 1 by default.
+        ridge: Penalty on squared weights, in log-likelihood, for columns scaled to unit spread.
+        least_spread: Lower limit of the standard deviation by which a column is scaled.
     """
-    seen = np.ones(len(counts)) if exposure is None else exposure
+    observed = np.ones(len(counts)) if exposure is None else exposure
     centre, spread = rows.mean(axis=0), np.maximum(rows.std(axis=0), least_spread)
     design = np.column_stack([np.ones(len(rows)), (rows - centre) / spread])
     penalty = np.array([0.0] + [ridge] * rows.shape[1])
 
     def likelihood(weights: FloatArray) -> float:
         linear = np.clip(design @ weights, -30, 30)
-        return float(counts @ linear - seen @ np.exp(linear) - penalty @ weights**2 / 2)
+        return float(counts @ linear - observed @ np.exp(linear) - penalty @ weights**2 / 2)
 
     found = np.zeros(design.shape[1])
-    found[0] = np.log(counts.sum() / seen.sum())
+    found[0] = np.log(counts.sum() / observed.sum())
     best = likelihood(found)
     for _ in range(100):
-        expected = seen * np.exp(np.clip(design @ found, -30, 30))
+        expected = observed * np.exp(np.clip(design @ found, -30, 30))
         slope = design.T @ (counts - expected) - penalty * found
         bend = (design * expected[:, None]).T @ design + np.diag(penalty + 1e-9)
         step = np.linalg.solve(bend, slope)

@@ -1,4 +1,4 @@
-"""Keeps what was heard, so that another budget or rule reads no media."""
+"""Stores the results of listening, so that another budget or rule reads no media."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from earmark.models.user_folders import cache_folder
 from earmark.timeline import Track
 
 LAYOUT = 3
-"""Of the files in the cache; raised when their meaning changes, so that old ones are not read."""
+"""Version of the cached files; increased when their meaning changes, so that no old one is read."""
 
 PLAIN = ("access", "bytes_read", "seconds")
-"""What is kept of `Heard` as it is."""
+"""Fields of `Heard` that are stored unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreCache:
-    """A folder of what was heard, named by content and by what listened.
+    """A folder of results of listening, one file for each media content, audio track and frontline.
 
-    A file that was renamed is found again; one that changed is not; nothing is ever stale. Damaged
-    entries count as missing. Deleting the folder costs time and nothing else.
+    A renamed recording is found again, a changed one is not, so entries never go stale. Damaged
+    entries count as missing. Deleting the folder only costs the time to listen again.
     """
 
     folder: Path
 
     def find(self, source: Source, frontline: Frontline, *, audio_track: int) -> Heard | None:
-        """What was heard of `source` before; none if nothing was, or not this way."""
+        """The stored result for `source` with this frontline and track; none if there is none."""
         path = self._path(content_key(source), frontline, audio_track)
         try:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
@@ -61,7 +61,7 @@ class ScoreCache:
         )
 
     def keep(self, heard: Heard, frontline: Frontline, *, audio_track: int = 0) -> Heard:
-        """Put `heard`, when `audio_track` was asked for, into the folder; gives it back."""
+        """Store `heard`, the result of asking for `audio_track`, and return it."""
         facts = {
             "recording": heard.recording.to_json(),
             "has_level": heard.level is not None,
@@ -102,12 +102,12 @@ def listen_cached(
     on_seconds: Callable[[float, float], None] | None = None,
     beside: Beside | None = None,
 ) -> Heard:
-    """What is heard of `source`: from the cache, or listened to now and kept there.
+    """The result of listening to `source`: from the cache, else computed now and stored there.
 
-    Where the first track is silent that is the next one that sounds, see `listen_to_any`; where
-    there is none, what the fallback of `frontline` sees. Without a cache it is listened to every
-    time. `on_seconds` is told the seconds heard so far and those in all; `beside` hears in the same
-    pass, where there is one.
+    If the first audio track is silent, the first that is not is used, see `listen_to_any`; if all
+    are silent, the fallback of `frontline`. Without a cache every call listens. `on_seconds` is
+    called with the seconds processed so far and the total; `beside` reads the sound in the same
+    pass. Neither is called if the result is in the cache.
     """
     if isinstance(frontline.encoder, NoEncoder):
         recording = open_recording(source, audio_track=audio_track)
@@ -126,7 +126,7 @@ def listen_cached(
 
 
 def cache_at(folder: Path | None, no_cache: bool) -> ScoreCache | None:
-    """The cache in `folder`, else the user's own; none where nothing is to be kept."""
+    """The cache in `folder`, by default in the user's cache folder; none if `no_cache`."""
     if no_cache:
         return None
     return ScoreCache(folder or cache_folder())

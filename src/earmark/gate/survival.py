@@ -1,4 +1,4 @@
-"""How long actions last: the chance that one is still going after x seconds."""
+"""How long actions last: the probability that one lasts longer than x seconds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from earmark.timeline import FloatArray
 class Survival:
     """`S(x)`, the probability that an action lasts longer than `x` seconds.
 
-    A table of knots, read as straight lines between them, 1 at 0 and 0 from the last knot on.
+    A table of knots with straight lines between them: 1 at 0, and 0 from the last knot on.
 
     >>> lasts = Survival.from_lengths([2.0, 2.0, 6.0])
     >>> [round(float(share), 2) for share in lasts(np.array([0.0, 4.0, 9.0]))]
@@ -27,7 +27,7 @@ class Survival:
     times: tuple[float, ...]
     """Seconds, increasing, from 0."""
     shares: tuple[float, ...]
-    """Probabilities, from 1 and never increasing, one a knot; the last is 0."""
+    """Probabilities, one a knot, never increasing: the first is 1, the last 0."""
 
     def __post_init__(self) -> None:
         times, shares = np.array(self.times), np.array(self.shares)
@@ -42,8 +42,8 @@ class Survival:
     def from_lengths(cls, lengths: Sequence[float] | FloatArray, *, knots: int = 200) -> Survival:
         """The curve of observed action lengths in seconds; zero lengths are allowed.
 
-        Every distinct length is a step of the empirical curve; beyond `knots` distinct lengths the
-        curve is drawn through so many of its points, closer together where actions are short.
+        Every distinct length is a step of the empirical curve. With more than `knots` distinct
+        lengths, the curve passes through `knots` of its points, denser where actions are short.
         """
         seen = np.sort(np.asarray(lengths, dtype=float))
         if len(seen) == 0 or not np.all(np.isfinite(seen)) or seen[0] < 0 or seen[-1] == 0:
@@ -87,7 +87,7 @@ class Survival:
 
     @property
     def median(self) -> float:
-        """Seconds that half of the actions outlast."""
+        """Median length of actions in seconds."""
         falling = np.flatnonzero(np.array(self.shares) <= 0.5)[0]
         (before, after), (high, low) = (
             values[falling - 1 : falling + 1] for values in (self.times, self.shares)
@@ -99,7 +99,7 @@ class Survival:
         return f"{self.median:.3g} by the curve {knots}"
 
     def stretched(self, median: float) -> Survival:
-        """The curve of actions that are longer or shorter all alike, half of them than `median`."""
+        """The curve with all lengths multiplied by one factor, so that `median` is the median."""
         if not (math.isfinite(median) and median > 0):
             raise ValueError(f"actions last more than 0 seconds, not {median:g}")
         factor = median / self.median
@@ -111,25 +111,26 @@ class Survival:
         return shares
 
     def remaining(self, seconds: FloatArray) -> FloatArray:
-        """How likely an action met under way goes on for longer than each of `seconds`.
+        """Probability that an action under way at a random moment lasts longer than `seconds` more.
 
-        Long actions are met more often, so this falls more slowly than the curve itself.
+        A random moment is more often in a long action, so this falls more slowly than the curve.
         """
         whole = self._area(np.array([self.times[-1]]))
         share: FloatArray = 1 - self._area(np.asarray(seconds, dtype=float)) / whole
         return share
 
-    @lru_cache(maxsize=256)  # noqa: B019 - every recording of a batch asks for the same
+    @lru_cache(maxsize=256)  # noqa: B019 - the same for every recording of a batch
     def reach(self, window: float, *, negligible: float = 1e-3) -> FloatArray:
-        """`g(d)`: the chance that an action of window m is still going when window m + d begins.
+        """`g(d)`: the chance that an action starting in window m still lasts when m + d begins.
 
         `g(0) = 1`; `g(d)` is the mean over `u` in `[0, window)` of `S(d * window - u)`, exact for
-        this curve. Stops before the first `d` whose chance is below `negligible`. Not writeable.
+        this curve. The array ends before the first `d` whose chance is below `negligible`; it is
+        read-only. `window` is in seconds.
         """
         last = math.ceil(self.times[-1] / window) + 1
         areas = self._area(np.arange(last + 1) * window)
         chances = np.concatenate([[1.0], np.diff(areas) / window])
-        # Areas are sums, so a rounding error must not make a chance grow with distance.
+        # Rounding errors of the summed areas must not make a chance grow with distance.
         chances = np.minimum.accumulate(chances)
         kept: FloatArray = chances[: max(1, int(np.count_nonzero(chances >= negligible)))]
         kept.setflags(write=False)
