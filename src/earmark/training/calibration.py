@@ -1,4 +1,4 @@
-"""What the scores of a gate are worth, learnt from recordings its heads had not heard."""
+"""Calibrates a gate on recordings its heads were not trained on: rates, thresholds, errors."""
 
 from __future__ import annotations
 
@@ -47,42 +47,43 @@ from earmark.timeline import FloatArray, Span, Track
 from earmark.training.dataset import Material, TrainingRecording, group
 
 LENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0)
-"""Seconds of the windows that rates are fitted for."""
+"""Window lengths in seconds that rates are fitted for."""
 
 HALF = 0.1
-"""The score that counts half as work, as a share of the median score of occupied windows."""
+"""The score that counts as half work, as a share of the median score of windows with a start."""
 
 RIDGE = 30.0
-"""How much a squared coefficient costs, in starts; features are of unit spread."""
+"""Penalty on a squared coefficient, in starts; columns are scaled to unit spread."""
 
 CROWD = 0.25
-"""Power by which the actions of a recording with many of them count less: a few busy recordings
-would otherwise say how busy all are."""
+"""Exponent that reduces the weight of recordings with many actions: otherwise a few busy recordings
+would determine the rates of all."""
 
 FORECAST_BUDGETS = (0.01, 0.02, *BUDGETS)
-"""Shares of the windows at which forecasts are held against what came of them."""
+"""Budgets, as shares of the windows, at which forecasts are compared with actual coverage."""
 
 RARE = 0.5
-"""Power of how few recordings are about as busy, by which each counts in how forecasts lean: most
-are dense, and would say for the sparse ones how those lean."""
+"""Exponent that raises the weight of recordings with few others about as busy when the bias of
+forecasts is fitted: most recordings are dense and would determine the bias of sparse ones."""
 
 LEANING = 0.1
-"""How much a forecast that leans costs, beside errors of coverage; holds few recordings back."""
+"""Penalty on the fitted bias of forecasts, relative to coverage errors; with few recordings it
+keeps the bias small."""
 
 TARGETS = operating_points.TARGETS
-"""Development recalls an operating point is kept for; the paper's."""
+"""Development recalls that operating points are stored for; the paper's."""
 
 Scores = Mapping[str, FloatArray]
-"""Scores of the 25 Hz clock by recording, by the exported gate, which had met none of them."""
+"""Scores at 25 Hz by recording, from the exported gate, which was trained on none of them."""
 
 
 def calibrate(
     scores: Scores, material: Material, card: Card, weights: bytes
 ) -> tuple[Gate, dict[float, float]]:
-    """The gate of `weights`, all that it holds besides chosen on all of `scores`.
+    """The gate of `weights`, calibrated on `scores`, and its mean dev coverage by budget.
 
-    Also the mean dev coverage of the rule `coverage` by budget. That, and the honesty of its
-    forecast, are measured with rates and survival fitted without the recording's own participant.
+    Coverage is that of the rule `coverage`. It and the errors of forecasts are measured with rates
+    and survival fitted without the recording's own participant.
     """
     names = sorted(scores)
     held = {name: material[name] for name in names}
@@ -103,7 +104,7 @@ def calibrate(
 
 
 def fit_survival(material: Material, names: Sequence[str]) -> Survival:
-    """How long the actions of `names` last."""
+    """The survival curve of the actions of `names`."""
     return Survival.from_lengths(
         [action.duration for name in names for action in material[name].actions]
     )
@@ -112,10 +113,10 @@ def fit_survival(material: Material, names: Sequence[str]) -> Survival:
 def fit_rates(
     scores: Scores, material: Material, names: Sequence[str], lengths: Sequence[float] = LENGTHS
 ) -> FittedRates:
-    """The regression of action starts on pooled scores, for every length of window.
+    """Rates by regression of action starts on pooled scores, fitted for each window length.
 
     Raises:
-        AnnotationError: there is not one start to learn from.
+        AnnotationError: the recordings have no action starts.
     """
     half = HALF * work_score(scores, material, names)
     described = partial(describe, half=half)
@@ -130,12 +131,12 @@ def fit_length(
     length: float,
     described: Callable[[WindowScores], FloatArray],
 ) -> Fit:
-    """The regression of action starts on what `described` says of windows of one length.
+    """The regression of action starts on the columns of `described`, for one window length.
 
-    An action in a busy recording counts less, so that no regime is fitted for another's sake.
+    Busy recordings have less weight (`CROWD`), so that they do not determine the fit for calm ones.
 
     Raises:
-        AnnotationError: there is not one start to learn from.
+        AnnotationError: the recordings have no action starts.
     """
     rows, starts, exposure = [], [], []
     for name in names:
@@ -160,7 +161,8 @@ def fit_rising(
 ) -> tuple[float, FloatArray]:
     """Intercept and weights of a Poisson regression; no weight of `RISING` is below 0.
 
-    A column whose weight would be is left out, the worst first.
+    Columns of `RISING` with a negative weight are left out one by one, the most negative first;
+    their weight is 0.
     """
     kept = list(range(rows.shape[1]))
     while True:
@@ -181,7 +183,7 @@ def fit_rising(
 
 
 def work_score(scores: Scores, material: Material, names: Sequence[str]) -> float:
-    """The median over windows in which an action starts of their mean score; above 0."""
+    """Median of the mean scores of windows in which an action starts; at least 1e-6."""
     found: list[FloatArray] = [np.zeros(0)]
     for name in names:
         pooled, _ = Grid().pool(Track(scores[name]), material[name].duration)
@@ -192,7 +194,7 @@ def work_score(scores: Scores, material: Material, names: Sequence[str]) -> floa
 
 
 def exposures(duration: float, length: float) -> FloatArray:
-    """Seconds of each window that lie in the recording: the last may be cut short."""
+    """Seconds of each window that lie in the recording; the last window may extend past its end."""
     windows = Grid(length).count(duration)
     seconds: FloatArray = np.minimum(length, duration - np.arange(windows) * length)
     return seconds
@@ -207,7 +209,10 @@ def cases(
     *,
     levels: Mapping[str, Track] = MappingProxyType({}),
 ) -> list[Case]:
-    """The recordings `names` as the benchmark takes them, shown at the loudest of `levels`."""
+    """The recordings `names` as cases of the benchmark.
+
+    A window shows its loudest instant where `levels` has the recording.
+    """
     return [
         Case(
             name,
@@ -226,10 +231,10 @@ def cases(
 
 
 def crossed_cases(scores: Scores, material: Material) -> list[Case]:
-    """All recordings, each with rates and survival fitted on the other participants'.
+    """All recordings, each with rates and survival fitted on the other participants' recordings.
 
-    The recordings of a single participant are held against each other, and a single recording,
-    for want of another, against itself.
+    With a single participant they are fitted on the other recordings, and with a single recording
+    on that recording itself.
     """
     groups = list(group(material).values())
     groups = groups if len(groups) > 1 else [[name] for name in material]
@@ -243,24 +248,25 @@ def crossed_cases(scores: Scores, material: Material) -> list[Case]:
 
 
 def forecast_rows(judged: Sequence[Case]) -> list[tuple[float, float, float, float]]:
-    """What the rule `coverage` reached at each budget, and what was known of it before.
+    """Actual coverage of the rule `coverage` and its forecast, a row for each case and budget.
 
-    Coverage, log-odds of the forecast, log-density and number of the actions expected.
+    Columns: actual coverage, log-odds of the forecast, log-density and number of expected actions.
+    Cases without actions or expected actions are left out.
     """
     rows = []
     for case in judged:
         actions = float(case.windows.rates.sum())
         density = log_density(actions, case.windows.duration)
         for row in run_case(case, ["coverage"], FORECAST_BUDGETS).forecasts:
-            told = row.counts
-            if told.recordings:
-                actual = told.forecast - told.bias
-                rows.append((actual, log_odds(told.forecast), density, actions))
+            counts = row.counts
+            if counts.recordings:
+                actual = counts.forecast - counts.bias
+                rows.append((actual, log_odds(counts.forecast), density, actions))
     return rows
 
 
 def count_rows(judged: Sequence[Case]) -> list[Miscount]:
-    """How far the number of actions expected of each recording was off."""
+    """Errors of the expected number of actions, one a recording."""
     return [
         Miscount.of(float(case.windows.rates.sum()), len(case.actions), case.windows.duration)
         for case in judged
@@ -270,9 +276,9 @@ def count_rows(judged: Sequence[Case]) -> list[Miscount]:
 def fit_error(
     rows: Sequence[tuple[float, float, float, float]], counts: Sequence[Miscount]
 ) -> ForecastError:
-    """How forecasts lean and how far off they were, from the rows of recordings.
+    """Bias and errors of forecasts, from `forecast_rows` and `count_rows`.
 
-    Of fewer than two recordings nothing can be said.
+    With fewer than two recordings, no bias and no errors.
     """
     if len(rows) < 2 * len(FORECAST_BUDGETS):
         return ForecastError()
@@ -298,7 +304,7 @@ def fit_error(
 
 
 def measure_honesty(judged: Sequence[Case]) -> tuple[Honesty, ...]:
-    """Forecast and actual coverage over all cases, at every budget of the paper."""
+    """Forecast and actual coverage over all cases, at each budget of the paper."""
     totals = dict.fromkeys(BUDGETS, ForecastCounts())
     for case in judged:
         for row in run_case(case, ["coverage"], BUDGETS).forecasts:
@@ -312,7 +318,7 @@ def measure_honesty(judged: Sequence[Case]) -> tuple[Honesty, ...]:
 def mean_coverage(
     judged: Sequence[Case], *, rule: str = "coverage", budgets: Sequence[float] = BUDGETS
 ) -> dict[float, float]:
-    """Mean share of covered actions by budget, over the recordings that have any; nan for none."""
+    """Mean share of covered actions by budget, over the recordings with actions; nan for none."""
     found: dict[float, list[float]] = {budget: [] for budget in budgets}
     for case in judged:
         for row in run_case(case, [rule], budgets).rows if case.actions else ():
@@ -323,12 +329,12 @@ def mean_coverage(
 
 
 def choose_separation(judged: Sequence[Case], *, budget: float = 0.25) -> int:
-    """The separation in windows with which the rule `separated` covers most, from 1 to 4."""
+    """The separation, 1 to 4 windows, with the highest coverage by the rule `separated`."""
     return max(range(1, 5), key=lambda each: separated_coverage(judged, each, budget=budget))
 
 
 def separated_coverage(judged: Sequence[Case], separation: int, *, budget: float = 0.25) -> float:
-    """Mean coverage by the paper's rule over the cases with an action; 0 where there is none."""
+    """Mean coverage of the rule `separated` over the cases with actions; 0 if there are none."""
     rule = MinimumSeparation(separation)
     found = [
         count_picks(case, rule(case.windows, budget=round(budget * len(case.windows)))).coverage
@@ -339,9 +345,9 @@ def separated_coverage(judged: Sequence[Case], separation: int, *, budget: float
 
 
 def choose_points(scores: Scores, material: Material) -> tuple[OperatingPoints, Misses]:
-    """How episodes are made, and what each of a hundred thresholds then misses.
+    """Operating points for episodes, and the actions that each of a hundred thresholds misses.
 
-    Closing threshold and median filter are those that cost fewest calls at 93 % recall; the
+    Closing threshold and median filter are those that need fewest calls at 93 % recall; the
     opening thresholds are the highest that reach each target.
     """
     few, found = _candidates(scores, 12), []
@@ -364,18 +370,18 @@ def measure_misses(
     rules = [replace(points.episodes(each), median=1) for each in thresholds.tolist()]
     rows = []
     for heard in _eventful(material):
-        calmed = median_filter(scores[heard.name], size=points.median, mode="nearest")
-        rows.append([1 - _recall(calmed, heard, rule) for rule in rules])
+        filtered = median_filter(scores[heard.name], size=points.median, mode="nearest")
+        rows.append([1 - _recall(filtered, heard, rule) for rule in rules])
     return Misses(thresholds, np.round(np.array(rows), 6))
 
 
 def _eventful(material: Material) -> list[TrainingRecording]:
-    """The recordings that have an action, in order of name."""
+    """The recordings with actions, in order of name."""
     return [heard for _, heard in sorted(material.items()) if heard.actions]
 
 
 def _candidates(scores: Scores, count: int) -> FloatArray:
-    """Thresholds from below the lowest score up, each keeping about as much less."""
+    """Up to `count` increasing thresholds: 0, then quantiles of all scores at equal distances."""
     everything = np.concatenate(list(scores.values())).astype(float)
     levels = np.quantile(everything, np.linspace(0, 0.999, count - 1))
     return np.unique(np.concatenate([[0.0], levels]))
@@ -386,22 +392,23 @@ def _recall(scores: FloatArray, heard: TrainingRecording, rule: Episodes) -> flo
     begins, ends = rule.edges(scores)
     starts = np.array([action.start for action in heard.actions])
     stops = np.array([action.end for action in heard.actions])
-    # Episodes do not overlap: the first that ends after the start must begin before the end.
+    # Episodes do not overlap, so an action is touched if the first episode that ends after its
+    # start begins before its end.
     first = np.searchsorted(ends, starts, side="right")
     return float((np.append(begins, np.inf)[first] < stops).mean())
 
 
 def _recalls(misses: Misses, material: Material) -> FloatArray:
-    """The share of the actions that each threshold keeps."""
+    """Weighted recall of each threshold over all recordings."""
     weights = recall_weights(_eventful(material))
     kept: FloatArray = 1 - weights @ misses.shares / weights.sum()
     return kept
 
 
 def recall_weights(recordings: Sequence[TrainingRecording]) -> FloatArray:
-    """How much the recall of each counts: its actions, those of a busy one less (`CROWD`).
+    """Weights of the recordings' recalls: their actions, reduced for busy ones (`CROWD`).
 
-    One threshold serves busy and calm recordings, and keeps more of the busy ones.
+    One threshold is used for busy and calm recordings alike, and has a higher recall on busy ones.
     """
     weights: FloatArray = np.array(
         [len(each.actions) ** (1 - CROWD) * each.duration**CROWD for each in recordings]
@@ -410,14 +417,14 @@ def recall_weights(recordings: Sequence[TrainingRecording]) -> FloatArray:
 
 
 def highest(thresholds: FloatArray, recalls: FloatArray, target: float) -> float:
-    """The highest threshold before recall first falls below `target`."""
+    """The last of `thresholds` before recall first falls below `target`; at least the first."""
     below = np.flatnonzero(recalls < target)
     place = int(below[0]) - 1 if len(below) else len(thresholds) - 1
     return float(thresholds[max(0, place)])
 
 
 def _calls(scores: Scores, material: Material, rule: Episodes) -> int:
-    """Windows of 4 s that the episodes of all recordings touch."""
+    """Number of 4 s windows that the episodes of all recordings touch."""
     grid, total = Grid(), 0
     for name, values in scores.items():
         spans = map(Span, *(side.tolist() for side in rule.edges(values)))

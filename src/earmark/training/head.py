@@ -1,4 +1,4 @@
-"""The gate's two heads: one hears where in a second, one knows what minute it is in."""
+"""The gate's two networks: a head for single steps, a context for seconds and minutes around."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ SECONDS = (1, 3, 9)
 """Seconds between the taps of the context's blocks: 13 s to each side in all."""
 
 VARIETY = (5, 15, 45)
-"""Seconds on each side over which the context takes how much a channel varies."""
+"""Seconds on each side over which the context computes the standard deviation of a channel."""
 
 HELD = 5
-"""Values that the context has of a channel in a second; see `in_seconds`."""
+"""Values of a channel in a second that the context reads; see `in_seconds`."""
 
 AROUND = 12
-"""Steps on each side over which a channel's restlessness is taken: a second in all."""
+"""Steps on each side over which a channel's standard deviation is computed: a second in all."""
 
 LEAST_VARIANCE = 1e-4
-"""Variance below which a channel counts as at rest; keeps the gradient of the root finite."""
+"""Lower limit of a variance, which keeps the gradient of its square root finite."""
 
 FARTHEST = 5.0
-"""Spreads from the usual value beyond which one oddity is like another."""
+"""Limit, in standard deviations from the mean, to which a context's inputs are clipped."""
 
 
 class Tower(nn.Module):
-    """A pointwise layer, residual blocks of one convolution each, and logits a step."""
+    """A network: a pointwise layer, residual blocks of one convolution each, logits a step."""
 
     def __init__(
         self,
@@ -45,13 +45,13 @@ class Tower(nn.Module):
     ) -> None:
         super().__init__()
         self.enter, self.blocks, self.leave = enter, nn.ModuleList(blocks), leave
-        self.drop = nn.Dropout1d(dropout)  # whole channels: as good here, and twice as fast
+        self.drop = nn.Dropout1d(dropout)  # drops whole channels: as good here, and twice as fast
 
     @classmethod
     def untrained(
         cls, channels: int, *, width: int, dilations: Iterable[int], dropout: float
     ) -> Tower:
-        """One logit a step, from three taps a block."""
+        """A tower with one logit a step and three taps a block."""
         return cls(
             nn.Conv1d(channels, width, 1),
             [nn.Conv1d(width, width, 3, dilation=step, padding=step) for step in dilations],
@@ -60,7 +60,7 @@ class Tower(nn.Module):
         )
 
     def forward(self, read: Tensor) -> Tensor:
-        """Logits `(batch, logits, steps)` of what is read, `(batch, channels, steps)`."""
+        """Logits `(batch, logits, steps)` of the inputs `read`, `(batch, channels, steps)`."""
         hidden = torch.relu(self.enter(read))  # (batch, width, steps)
         for block in self.blocks:
             hidden = hidden + torch.relu(block(self.drop(hidden)))
@@ -69,11 +69,11 @@ class Tower(nn.Module):
 
 
 class Front(nn.Module):
-    """What a head reads of the features: fewer bands, what rises in them, how restless they are.
+    """Input of a head, computed from the features: bands, their rises and their deviations.
 
-    Neighbouring channels are averaged into `bands`; beside each stands how much it rose since the
-    step before (falls count as nothing) and its standard deviation over the second around the
-    step. Nothing here is trained. With 0 bands the features are read as they are.
+    Neighbouring channels are averaged into `bands`. For each band there is also its rise since the
+    step before (0 if it fell) and its standard deviation over the second around the step. Nothing
+    here is trained. With 0 bands the features are passed on unchanged.
     """
 
     def __init__(self, channels: int, *, bands: int) -> None:
@@ -85,7 +85,7 @@ class Front(nn.Module):
             )
         self.bands = bands
         self.channels = 3 * bands if bands else channels
-        """Channels that come out."""
+        """Number of output channels."""
         self.context = AROUND if bands else 0
 
     def forward(self, features: Tensor) -> Tensor:
@@ -101,16 +101,16 @@ class Front(nn.Module):
 class Head(nn.Module):
     """One logit a step from features, `(batch, steps, channels)` to `(batch, steps)`.
 
-    Reading 447 channels as they are it has 0.41 M parameters at width 192 and 0.2 M at width 128.
-    Steps beyond the ends of what it is given count as zeros, so whoever cuts a recording into
-    pieces gives each piece `context` more steps on both sides.
+    With 447 channels and 0 bands it has 0.41 M parameters at width 192 and 0.2 M at width 128.
+    Steps beyond both ends of the input count as zeros, so pieces of a recording must be given with
+    `context` more steps on both sides.
 
-    What is read is first brought from its `usual` value and spread to 0 and 1: logits of hundreds
-    of classes lie around -10, where a fresh layer learns next to nothing.
+    The input is first normalised by its mean `usual` and standard deviation `spread`: an encoder's
+    logits for hundreds of classes lie around -10, where an untrained layer hardly learns.
     """
 
     clock_rate = CLOCK_RATE
-    """Rows a second of what it is given."""
+    """Rows a second of its input."""
     usual: Tensor
     spread: Tensor
 
@@ -128,10 +128,10 @@ class Head(nn.Module):
         self.register_buffer("spread", torch.ones(()))
 
     def settle(self, features: Sequence[Tensor]) -> None:
-        """Take the usual value and spread from `features`, one for all channels.
+        """Set mean and standard deviation from `features`, the same for all channels.
 
-        Those of a single class would blow up the noise of the rare ones. Bands are left as they
-        are: spectra come normalised.
+        Normalising each channel by itself would amplify the noise of rare classes. With bands
+        nothing is set: spectra are normalised already.
         """
         if self.front.bands:
             return
@@ -142,7 +142,7 @@ class Head(nn.Module):
         self.spread.copy_(torch.sqrt(torch.as_tensor(square)).clamp(min=LEAST_VARIANCE))
 
     def settled_enter(self) -> nn.Conv1d:
-        """The first layer with `usual` and `spread` in its weights: for whoever reads the front."""
+        """The first layer with the normalisation in its weights, to be applied to `front`."""
         enter = self.tower.enter
         layer = nn.Conv1d(enter.in_channels, enter.out_channels, 1)
         assert layer.bias is not None and enter.bias is not None
@@ -156,7 +156,7 @@ class Head(nn.Module):
         return self.logits(features).squeeze(1)
 
     def logits(self, features: Tensor) -> Tensor:
-        """What the tower makes of `features`, `(batch, 1, steps)`."""
+        """The tower's output for `features`, `(batch, 1, steps)`."""
         logits: Tensor = self.tower((self.front(features) - self.usual) / self.spread)
         return logits
 
@@ -164,9 +164,9 @@ class Head(nn.Module):
 class Context(nn.Module):
     """One logit a second: is this second part of a bout of work?
 
-    Reads what `in_seconds` makes of the features, `(batch, seconds, HELD * channels)`, each brought
-    to its usual value and spread, and how much that varies around the second: work changes from
-    one thing to the next where wind, engines and steps go on as they are. 58 s to each side.
+    Reads the values of `in_seconds`, `(batch, seconds, HELD * channels)`, each normalised by its
+    mean and standard deviation, and their standard deviations around the second: the sound of work
+    changes, that of wind, engines and steps stays the same. A logit depends on 58 s to each side.
     """
 
     clock_rate = 1
@@ -176,7 +176,7 @@ class Context(nn.Module):
     def __init__(self, channels: int, *, width: int, dropout: float) -> None:
         super().__init__()
         self.channels = channels
-        """Of the features; what it reads has `HELD` times as many."""
+        """Channels of the features; its input has `HELD` times as many."""
         read = HELD * channels * (1 + len(VARIETY))
         self.tower = Tower.untrained(read, width=width, dilations=SECONDS, dropout=dropout)
         self.context = (sum(SECONDS) + max(VARIETY)) * CLOCK_RATE
@@ -185,7 +185,7 @@ class Context(nn.Module):
         self.register_buffer("spread", torch.ones(HELD * channels))
 
     def settle(self, seconds: Sequence[Tensor]) -> None:
-        """Take the usual value and spread of each channel from `seconds`."""
+        """Set the mean and standard deviation of each channel from `seconds`."""
         rows = torch.cat([each.double() for each in seconds])
         self.usual.copy_(rows.mean(0))
         self.spread.copy_(rows.std(0, correction=0) + 0.05)
@@ -195,18 +195,18 @@ class Context(nn.Module):
         return self.judge(self.read(seconds))
 
     def judge(self, rows: Tensor) -> Tensor:
-        """The logits of what `read` gave, which stays the same while the tower is fitted."""
+        """The logits of the output of `read`, which does not change while the tower is fitted."""
         logits: Tensor = self.tower(self.tower.drop(rows))
         return logits.squeeze(1)
 
     def read(self, seconds: Tensor) -> Tensor:
-        """What the tower is given of `seconds`: `(batch, rows, seconds)`."""
+        """The tower's input for `seconds`: `(batch, rows, seconds)`."""
         rows = ((seconds - self.usual) / self.spread).clamp(-FARTHEST, FARTHEST).transpose(1, 2)
         return torch.cat([rows, *(deviation(rows, side) for side in VARIETY)], dim=1)
 
 
 def chance_of_work(contexts: Sequence[Context], features: Tensor) -> Tensor:
-    """The mean chance that `contexts` give each step of `features`, `(batch, steps)`."""
+    """The mean probability of work by `contexts` at each step of `features`, `(batch, steps)`."""
     seconds = in_seconds(features, contexts[0].channels)
     each = torch.stack([torch.sigmoid(context(seconds)) for context in contexts])
     return each.mean(0).repeat_interleave(CLOCK_RATE, 1)[:, : features.shape[1]]
@@ -215,7 +215,7 @@ def chance_of_work(contexts: Sequence[Context], features: Tensor) -> Tensor:
 def deviation(rows: Tensor, side: int, *, padded: bool = False) -> Tensor:
     """Standard deviation of `(batch, channels, steps)` over `side` steps to both sides.
 
-    Beyond the ends there is nothing, or, `padded`, zeros.
+    Steps beyond the ends are left out, or count as zeros if `padded`.
     """
     mean, square = (
         functional.avg_pool1d(each, 2 * side + 1, 1, side, count_include_pad=padded)
@@ -225,11 +225,11 @@ def deviation(rows: Tensor, side: int, *, padded: bool = False) -> Tensor:
 
 
 def in_seconds(features: Tensor, channels: int) -> Tensor:
-    """What each second holds of the first `channels`, `(batch, seconds, HELD * channels)`.
+    """Statistics of the first `channels` in each second, `(batch, seconds, HELD * channels)`.
 
-    Mean, standard deviation, largest value, largest rise from step to step, and how far a channel
-    moves apart from the others: those of a voice do, those of a blow rise together. A last second
-    that is cut short lasts on as it ends.
+    Mean, standard deviation, largest value, largest rise from step to step, and mean difference
+    between a channel's change and that of all channels: channels change differently in a voice and
+    together in a blow. An incomplete last second is filled by repeating its last row.
     """
     read = in_whole_seconds(features[:, :, :channels]).transpose(1, 2)
     cells = read.reshape(len(features), channels, -1, CLOCK_RATE)
@@ -242,6 +242,6 @@ def in_seconds(features: Tensor, channels: int) -> Tensor:
 
 
 def in_whole_seconds(features: Tensor) -> Tensor:
-    """`features`, `(batch, steps, channels)`, with the last row repeated to the second's end."""
+    """`features`, `(batch, steps, channels)`, with the last row repeated to a whole second."""
     short = -features.shape[1] % CLOCK_RATE
     return torch.cat([features, features[:, -1:].expand(-1, short, -1)], dim=1)

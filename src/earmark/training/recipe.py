@@ -1,4 +1,4 @@
-"""The whole training, from top to bottom: listen, fit, calibrate, export, prove, keep."""
+"""The whole training of a gate: fit heads, export them, test the export, calibrate, save."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from earmark.training.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """What the card of a gate says about where it comes from."""
+    """Origin of a gate's training data and code, for its card."""
 
     data: str
     licence: str
@@ -57,7 +57,7 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a training has just done, for a progress bar."""
+    """Progress of a training, for a progress bar."""
 
     seed: int
     check: Check
@@ -69,41 +69,44 @@ class Step:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trained:
-    """A gate, those of its single seeds, and how well each did on its dev recordings."""
+    """A gate, the gates of its single seeds, and their coverage on the dev recordings."""
 
     gate: Gate
-    """All heads of all seeds together."""
+    """The heads of all seeds, averaged."""
     by_seed: dict[int, Gate]
     coverage: dict[str, dict[float, float]]
     """Mean dev coverage of the rule `coverage` by budget: `seed 0`, ..., and `all`."""
     curves: dict[str, list[Check]] = field(default_factory=dict)
     held_out: tuple[str, ...] = ()
-    """The dev recordings."""
+    """Names of the dev recordings."""
 
     def spread(self, budget: float) -> tuple[float, float]:
-        """Mean and standard deviation over the seeds of the dev coverage at `budget`."""
-        seen = [row[budget] for name, row in self.coverage.items() if name != "all"]
-        return float(np.mean(seen)), float(np.std(seen, ddof=1)) if len(seen) > 1 else 0.0
+        """Mean and standard deviation over the seeds of the dev coverage at `budget`.
+
+        The deviation of a single seed is 0.
+        """
+        shares = [row[budget] for name, row in self.coverage.items() if name != "all"]
+        return float(np.mean(shares)), float(np.std(shares, ddof=1)) if len(shares) > 1 else 0.0
 
 
 Watch = Callable[[Step], None]
 
-SAID_BY_RUN = ("data", "data_hash", "licence", "commit", "recordings", "actions", "hours")
-"""What a gate's card has from `describe_run`."""
+RUN_FIELDS = ("data", "data_hash", "licence", "commit", "recordings", "actions", "hours")
+"""Fields of a gate's card that come from `describe_run`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ensemble:
-    """What the seeds trained, in order: a head and, if the settings have one, a context each."""
+    """Trained networks by seed, in order: a head and, if the settings have one, a context each."""
 
     heads: dict[int, Head]
     contexts: dict[int, Context]
     """Empty without a context."""
     curves: dict[str, list[Check]]
-    """How the heads got there: `seed 0`, ..."""
+    """Checks made while training each head: `seed 0`, ..."""
 
     def panel(self, seeds: Sequence[int], settings: Settings) -> Panel:
-        """The heads and contexts of `seeds` together."""
+        """The heads and contexts of `seeds`, to be averaged."""
         heads = [self.heads[seed] for seed in seeds]
         contexts = [self.contexts[seed] for seed in seeds if seed in self.contexts]
         return Panel(heads, contexts, settings.loss, settings.loudness)
@@ -119,13 +122,13 @@ def train(
     lone: Mapping[str, TrainingRecording] = MappingProxyType({}),
     watch: Watch = lambda _: None,
 ) -> Trained:
-    """Train a gate on `material` and keep it in `folder`; what is there already is not done again.
+    """Train a gate on `material` and save it in `folder`; continues from checkpoints found there.
 
-    The participants are divided into folds. The heads are trained without the first of them, and
-    the gate that these heads make is exported and calibrated on it: rates, thresholds and promises
-    are those of the gate as it ships, on recordings that no part of it has met. `held_out` names
-    the recordings to be calibrated on instead. The context also learns from `lone`, what
-    `earmark.training.lone_actions` makes of the people it is trained on.
+    The participants are divided into folds. The heads are trained without the first fold; the
+    exported gate is then calibrated on it. So rates, thresholds and promises are measured with the
+    gate as it ships, on recordings that no part of it was trained on. `held_out` names recordings
+    to calibrate on instead of the first fold. The context is also trained on `lone`, which
+    `earmark.training.lone_actions` makes, without the participants held out.
     """
     held_out = held_out or fold(sorted(material), folds=settings.folds)[0]
     run = describe_run(material, settings, held_out, origin)
@@ -151,7 +154,7 @@ def finish_seeds(
     folder: Path,
     run: Mapping[str, Any],
 ) -> tuple[dict[int, Gate], dict[str, dict[float, float]]]:
-    """The gate of each seed by itself, kept in `folder`, and its dev coverage as `seed 0`, ..."""
+    """The gate of each single seed, saved in `folder`, and its dev coverage as `seed 0`, ..."""
     gates, coverage = {}, {}
     for seed in settings.all_seeds:
         gates[seed], coverage[f"seed {seed}"] = finish(
@@ -164,11 +167,12 @@ def finish_seeds(
 def train_each_tau(
     material: Material, settings: Settings, taus: Sequence[float], *, folder: Path, **run: Any
 ) -> Trained:
-    """Train with each of `taus`, and keep the gate that covers most of its dev recordings.
+    """Train with each of `taus`, and keep the gate of the highest dev coverage.
 
-    That is with the rule `separated`, at a quarter of the calls. `run` is what `train` takes. With
-    one tau it is `train`; with several each has a folder of its own within `folder`, which gets the
-    gates and `run.json` of the best and says in `taus` what each came to.
+    Coverage is that of the rule `separated` at a quarter of the calls. `run` is passed on to
+    `train`. With one tau this is just `train`. With several, each is trained in a subfolder of
+    `folder`; the files of the best are copied to `folder`, and the coverage of each is added to
+    `run.json` as `taus`.
     """
     if len(taus) == 1:
         return train(material, replace(settings, tau=taus[0]), folder=folder, **run)
@@ -203,14 +207,17 @@ def fit_heads(
     lone: Mapping[str, TrainingRecording] = MappingProxyType({}),
     watch: Watch,
 ) -> Ensemble:
-    """A head for each seed, and a context if there is one; none of them has met `held_out`."""
-    met = [heard for name, heard in sorted(material.items()) if name not in held_out]
-    check_actions({heard.name: heard for heard in met})
+    """A head for each seed, and a context if the settings have one, trained without `held_out`.
+
+    Recordings in `lone` of participants in `held_out` are left out too.
+    """
+    training = [heard for name, heard in sorted(material.items()) if name not in held_out]
+    check_actions({heard.name: heard for heard in training})
     channels = settings.context_channels
-    strangers = {participant(name) for name in held_out}
-    apart = [heard for name, heard in lone.items() if participant(name) not in strangers]
-    taught = [*met, *make_recordings(settings), *apart] if channels else []
-    bouts = [in_bouts(heard, channels) for heard in taught]
+    excluded = {participant(name) for name in held_out}
+    lone_training = [heard for name, heard in lone.items() if participant(name) not in excluded]
+    for_context = [*training, *make_recordings(settings), *lone_training] if channels else []
+    bouts = [in_bouts(heard, channels) for heard in for_context]
     ensemble, steps = Ensemble({}, {}, {}), settings.seeds * settings.steps
     for number, seed in enumerate(settings.all_seeds):
 
@@ -222,10 +229,10 @@ def fit_heads(
             context = ensemble.contexts[seed] = make_context(settings, seed=seed)
             path = kept / f"seed-{seed}-context.pt"
             fit(context, bouts, settings.of_context(), seed=seed, checkpoint=path)
-        head = ensemble.heads[seed] = make_head(met[0].takes[0].shape[1], settings, seed=seed)
+        head = ensemble.heads[seed] = make_head(training[0].takes[0].shape[1], settings, seed=seed)
         ensemble.curves[f"seed {seed}"] = fit(
             head,
-            met,
+            training,
             settings,
             seed=seed,
             measure=partial(dev_coverage, head, material, settings, held_out),
@@ -236,14 +243,17 @@ def fit_heads(
 
 
 def make_recordings(settings: Settings) -> Iterator[TrainingRecording]:
-    """What the context is taught of sustained sounds; nothing where no sound is heard."""
+    """Synthetic recordings of sustained sounds to train the context on.
+
+    None without a context, or with an encoder that does not read sound.
+    """
     encoder = encoder_named(settings.encoder)
     if settings.context_channels and isinstance(encoder, SoundEncoder):
         yield from (make_recording(encoder, seed) for seed in range(settings.made))
 
 
 def in_bouts(heard: TrainingRecording, channels: int) -> TrainingRecording:
-    """A recording as a context sees it: a row a second, actions widened to bouts of work."""
+    """A recording as input of a context: a row a second, actions widened by `NEAR` to bouts."""
     takes = tuple(
         in_seconds(torch.from_numpy(take.astype(np.float32))[None], channels)[0]
         .numpy()
@@ -257,7 +267,7 @@ def in_bouts(heard: TrainingRecording, channels: int) -> TrainingRecording:
 
 
 def dev_coverage(head: Head, material: Material, settings: Settings, names: Sequence[str]) -> float:
-    """Mean coverage of `names` at a quarter of the calls, by rank of the score: no calibration."""
+    """Mean coverage of `names` at a quarter of the calls, with rates by rank, uncalibrated."""
     survival = fit_survival(material, [name for name in material if name not in names])
     scores = {name: score(head, settings.loss, material[name].features) for name in names}
     judged = cases(scores, material, names, RankRates(contrast=0.8), survival)
@@ -272,7 +282,10 @@ def finish(
     seeds: Sequence[int],
     run: Mapping[str, Any],
 ) -> tuple[Gate, dict[float, float]]:
-    """The gate of `seeds`, exported, proved and calibrated, and its dev coverage by budget."""
+    """The gate of `seeds`, exported, checked and calibrated, and its dev coverage by budget.
+
+    The export is checked on the three shortest recordings, see `prove`.
+    """
     panel = ensemble.panel(seeds, settings)
     encoder, (name, _) = encoder_named(settings.encoder), split_name(settings.encoder)
     weights = export(panel)
@@ -291,7 +304,7 @@ def finish(
         heads=len(seeds),
         seeds=tuple(seeds),
         settings=replace(settings, encoder=name).to_json(),
-        **{said: run[said] for said in SAID_BY_RUN},
+        **{key: run[key] for key in RUN_FIELDS},
     )
     return calibrate(scores, material, card, weights)
 
@@ -299,7 +312,7 @@ def finish(
 def describe_run(
     material: Material, settings: Settings, held_out: Sequence[str], origin: Provenance
 ) -> dict[str, Any]:
-    """Everything that `run.json` says before the first step."""
+    """Contents of `run.json` that are known before training."""
     return {
         "settings": settings.to_json(),
         "seeds": list(settings.all_seeds),
@@ -315,7 +328,7 @@ def describe_run(
 
 
 def keep_run(folder: Path, run: Mapping[str, Any], trained: Trained) -> None:
-    """Write `run.json` and the curves beside the gates."""
+    """Write `run.json` and `curves.png` to `folder`."""
     kept = {
         **run,
         "coverage": {
