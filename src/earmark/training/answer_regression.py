@@ -1,11 +1,11 @@
-"""Rates fitted anew to answers, and held to recordings that nothing of them has met.
+"""Rates fitted to answers, and judged on recordings that they were not fitted on.
 
-    answers of all but one part ──▶ scores ──▶ rates ──▶ that part's answers, how likely
-                                      └── of what was fitted without the window's own part
+    answers of all but one part ──▶ scores ──▶ rates ──▶ likelihood of that part's answers
+                                      └── by a scorer fitted without the window's own part
 
-What makes the scores may be the gate as it is, or a head fitted to the same answers
-(`earmark.training.site_head`): then the rates are fitted on scores of heads that have not met the
-recording, and judged on recordings that neither have met.
+The scorer is the gate's own, or a head fitted to the same answers (`earmark.training.site_head`).
+Then the rates are fitted on scores of heads that were fitted without the recording, and judged on
+recordings that neither were fitted on.
 """
 
 from __future__ import annotations
@@ -41,29 +41,29 @@ from earmark.training.answered_windows import PRIOR, AnsweredRecording
 from earmark.training.calibration import TARGETS
 
 RIDGE = 20.0
-"""How much a squared weight of the rates costs, in answers; columns are of unit spread."""
+"""Penalty on a squared weight of the rates, in answers; columns are scaled to unit spread."""
 
 NEUTRAL = np.array([1 / 3, 1.0, 1.0, 1.0, 0.0, 0.0])
-"""Weights of the columns of `describe` that weights are held back by: rates in proportion to the
-score (the first column adds three logarithms of it), whatever the time. Those of a base that has
-met one kind of recording only may be fitted to chance."""
+"""Weights of the columns of `describe` that the penalty draws towards: rates in proportion to the
+score (the first column adds three logarithms of it), independent of time. A base trained on only
+one kind of recording may have weights fitted to noise, so those are not used."""
 
 LEAST, FURTHEST = 1e-4, 12.0
-"""Actions expected of a window below and above which its chance is all but 0 or 1."""
+"""Limits to which the expected actions of a window are clipped; its chance is then near 0 or 1."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reheard:
-    """A recording listened to again, with what was answered about it."""
+    """A recording listened to again, with its answers."""
 
     part: AnsweredRecording
     features: FloatArray
     """`(steps, channels)`, float16 to halve the memory: an hour of 16 channels is 3 MB."""
     scores: FloatArray
-    """Of the base gate, on the 25 Hz clock."""
+    """Scores of the base gate, at 25 Hz."""
 
     def pool(self, scores: FloatArray) -> WindowScores:
-        """What each window holds of `scores`."""
+        """Largest and mean of `scores` in each window."""
         windows = self.part.windows
         return Grid(windows.length).pool(Track(scores), windows.duration)[0]
 
@@ -73,7 +73,10 @@ def hear_again(
     gate: Gate,
     watch: Callable[[str, int, int], None] = lambda *_: None,
 ) -> list[Reheard]:
-    """The recordings of `parts` that are still where they were, on the grid of windows."""
+    """Listen again to the recordings of `parts`; those that cannot be used are left out.
+
+    Left out are recordings that moved, changed or cannot be read, and windows off the grid.
+    """
     found = []
     for done, part in enumerate(parts):
         watch("listening again", done, len(parts))
@@ -88,38 +91,38 @@ def hear_again(
 
 
 def rehear(part: AnsweredRecording, features: FloatArray, gate: Gate) -> Reheard:
-    """What `gate` makes of `features`."""
+    """The recording of `part` with `features` and their scores by `gate`."""
     rows = features if features.ndim == 2 else features[:, None]
     scores = gate.scorer.score_whole(rows.astype(np.float32, copy=False))
     return Reheard(part, rows.astype(np.float16), scores)
 
 
 Scoring = Callable[[Reheard], FloatArray]
-"""The scores of a recording, on the 25 Hz clock."""
+"""Gives the scores of a recording, at 25 Hz."""
 
 Fitting = Callable[[Sequence[Reheard]], Scoring]
-"""What scores, after it has met some recordings."""
+"""Fits a scorer to recordings."""
 
 Lengths = Callable[[list[AnsweredRecording]], Survival]
-"""How long actions last, by the answers about some recordings."""
+"""Fits the lengths of actions to the answers about recordings."""
 
 
-def as_before(met: Sequence[Reheard]) -> Scoring:  # noqa: ARG001 - nothing is learnt from them
-    """The base gate's own scores."""
+def as_before(training: Sequence[Reheard]) -> Scoring:  # noqa: ARG001 - nothing is learnt from them
+    """A scorer that gives the base gate's scores, whatever the recordings."""
     return lambda one: one.scores
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Taught:
-    """What answers taught, and what each recording's are by the others' alone."""
+    """Scorer, rates and lengths fitted to all answers, and predictions for held-out recordings."""
 
     scoring: Scoring
     rates: FittedRates
     survival: Survival
     crossed: list[Scored]
-    """Every recording as scored by what has not met it."""
+    """Each recording with the scores of a scorer fitted without it."""
     held: dict[str, FloatArray]
-    """Chances of the answered windows of each, by what has not met it."""
+    """Chances of the answered windows by recording, from scorer and rates fitted without it."""
 
 
 def cross_fit(
@@ -130,63 +133,63 @@ def cross_fit(
     *,
     folds: int,
 ) -> Taught:
-    """Scores, rates and lengths taught by `heard`, and by all but each part of it.
+    """Scorer, rates and lengths fitted to `heard`, and to all but each of `folds` parts of it.
 
-    `fitting` is called without each of `folds` parts, without each pair of them, and once with all.
+    `fitting` is called without each part, without each pair of parts, and once with all.
     """
     parts = [list(heard[first::folds]) for first in range(folds)]
 
     @cache
     def without(left_out: frozenset[int]) -> Scoring:
-        met = [one for place, part in enumerate(parts) if place not in left_out for one in part]
-        return fitting(met)
+        kept = [one for place, part in enumerate(parts) if place not in left_out for one in part]
+        return fitting(kept)
 
-    def crossed(kept_aside: frozenset[int]) -> list[Scored]:
+    def crossed(held_out: frozenset[int]) -> list[Scored]:
         return [
-            Scored(one, without(kept_aside | {place})(one))
+            Scored(one, without(held_out | {place})(one))
             for place, part in enumerate(parts)
             for one in part
-            if place not in kept_aside
+            if place not in held_out
         ]
 
-    def taught(rows: Sequence[Scored]) -> tuple[FittedRates, Survival]:
+    def fit_rows(rows: Sequence[Scored]) -> tuple[FittedRates, Survival]:
         survival = lengths([row.one.part for row in rows])
         return fit_weights(rows, gate.rates, survival), survival
 
     held = {}
     for place, part in enumerate(parts):
-        rates, survival = taught(crossed(frozenset({place})))
+        rates, survival = fit_rows(crossed(frozenset({place})))
         for one in part:
             scored = Scored(one, without(frozenset({place}))(one))
             held[one.part.recording] = one.part.chances(rates(scored.pooled), survival)
     rows = crossed(frozenset())
-    return Taught(without(frozenset()), *taught(rows), rows, held)
+    return Taught(without(frozenset()), *fit_rows(rows), rows, held)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
-    """What the regression reads of one recording: its answers and its new scores."""
+    """Input of the regression for one recording: its answers and its new scores."""
 
     one: Reheard
     scores: FloatArray
 
     @property
     def pooled(self) -> WindowScores:
-        """What each window holds of the new scores."""
+        """Largest and mean of the new scores in each window."""
         return self.one.pool(self.scores)
 
     @property
     def worked(self) -> IndexArray:
-        """The answered windows in which anything is done."""
+        """Indices of the answered windows with activity."""
         return self.one.part.places[self.one.part.active > 0]
 
 
 def fit_weights(rows: Sequence[Scored], base: FittedRates, survival: Survival) -> FittedRates:
-    """The rates under which the answers are likeliest, held back by `NEUTRAL`.
+    """The rates of highest likelihood given the answers, with a penalty towards `NEUTRAL`.
 
-    A Poisson regression of which only whether there was anything is seen: a window is active with
-    the chance `1 - exp(-expected)`, where `expected` counts the actions that start in it and those
-    still going. To the weights of every length of window the same is added.
+    A Poisson regression that only observes whether there was any action: a window is active with
+    the chance `1 - exp(-expected)`, where `expected` is the number of actions that start in it or
+    still last. The same change is added to the weights for each window length.
     """
     added = _Regression.of(rows, base, survival).solve()
     fits = tuple(
@@ -205,21 +208,23 @@ class _Regression:
     """The answers as equations: `expected = sum over lags of span * exp(base + x @ added)`."""
 
     x: FloatArray
-    """What is known of an answered window and of those before it, `(answers, lags, columns)`."""
+    """Columns of `describe` for answered windows and those before, `(answers, lags, columns)`."""
     base: FloatArray
     """Logarithm of the base rate a second of each, `(answers, lags)`."""
     span: FloatArray
-    """Seconds of a window by the chance that its actions still go on, 0 before the beginning."""
+    """Seconds of a window times the chance that its actions still last; 0 before the start."""
     yes: FloatArray
+    """Weight of active answers, by answer, with the prior's share."""
     no: FloatArray
+    """Weight of idle answers, likewise."""
     centre: FloatArray
     spread: FloatArray
     weights: FloatArray
-    """Of the base, that the ridge counts together with what is added."""
+    """Weights of the base; the penalty is on their sum with what is added."""
 
     @classmethod
     def of(cls, rows: Sequence[Scored], rates: FittedRates, survival: Survival) -> _Regression:
-        """The equations of `rows`; the base's word is that of its `rates` before the new head."""
+        """The equations of `rows`; the prior is the base's `rates` with the base gate's scores."""
         parts = [row.one.part for row in rows]
         lags = max(part.lags(survival)[0].shape[1] for part in parts)
         equations = [_equations(row, rates, survival, lags) for row in rows]
@@ -239,9 +244,9 @@ class _Regression:
         )
 
     def solve(self) -> FloatArray:
-        """What is to be added to the intercept and to each weight.
+        """The values to add to the intercept and to each weight.
 
-        Those of `RISING` stay at 0 or above: a higher score never means that less is expected.
+        Weights of `RISING` stay at 0 or above: a higher score never lowers the rate.
         """
         lowest = -self.weights * self.spread
         neutral = np.concatenate([[self._level()], (NEUTRAL - self.weights) * self.spread])
@@ -259,14 +264,14 @@ class _Regression:
         return np.concatenate([[found[0] - added @ self.centre], added])
 
     def _level(self) -> float:
-        """What brings rates that know no column to the share of active answers."""
+        """The change of intercept with which constant rates give the share of active answers."""
         share = float(np.clip(self.yes.sum() / (self.yes + self.no).sum(), 0.01, 0.99))
         seconds = float(self.span.sum(axis=1).mean())
         usual = self.base[self.span > 0].mean()
         return math.log(-math.log1p(-share) / seconds) - float(usual)
 
     def cost(self, added: FloatArray) -> tuple[float, FloatArray]:
-        """The negative log-likelihood an answer with its slope; columns are of unit spread."""
+        """Penalised negative log-likelihood an answer, and its gradient, for scaled columns."""
         z = (self.x - self.centre) / self.spread
         logs = self.base + added[0] + z @ added[1:]
         is_cut = logs > math.log(MOST)
@@ -298,7 +303,10 @@ def _equations(
 def operating_points(
     rows: Sequence[Scored], base: OperatingPoints
 ) -> tuple[OperatingPoints, Misses]:
-    """Thresholds by the share of active answered windows in which the score reaches them."""
+    """Operating points by recall of active answered windows: those whose peak score reaches them.
+
+    Also the share of such windows that each threshold misses in each recording.
+    """
     peaks = [row.pooled.peak[row.worked] for row in rows if len(row.worked)]
     every = np.concatenate(peaks)
     on = tuple(

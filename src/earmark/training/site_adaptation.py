@@ -1,16 +1,17 @@
-"""A gate brought to a site by what was asked and answered there; no marks are needed.
+"""Adapts a gate to a site from the answers of runs made there; needs no annotations.
 
-    answers, corrections ──▶ how long actions last ──▶ scale of the rates ──▶ judged on answers
-                             (answers that agree)      (windows with and       kept aside: written
+    answers, corrections ──▶ how long actions last ──▶ scale of the rates ──▶ judged on held-out
+                             (answers that agree)      (windows with and       answers: written
                                                         without activity)      only if better
                                    many answers ──▶ all rates, a head ──────▶ likewise
 
-With few answers the head stays as it is. Its rates become `exp(intercept) * rate ** slope`, a
-Poisson regression of which only whether there was anything is seen (Cox's complementary log-log
-link): a window is active with the chance `1 - exp(-expected)`, where `expected` counts the actions
-that start in it and those still going. What the base gate says enters as answers of its own, so
-that few real ones change little. With many answers, and where the recordings can be heard again,
-every weight of the rates is fitted anew, and a head beside the old one; the best is taken.
+With few answers the head stays unchanged. Its rates become `exp(intercept) * rate ** slope`, fitted
+by a Poisson regression that only observes whether there was any action (Cox's complementary log-log
+link): a window is active with the chance `1 - exp(-expected)`, where `expected` is the number of
+actions that start in it or still last. The base gate's predictions enter as additional answers, so
+that few real ones change little. With many answers, and where the recordings can be listened to
+again, two more candidates are fitted: all weights of the rates, and these with a new head beside
+the old one. The best is taken.
 """
 
 from __future__ import annotations
@@ -59,10 +60,10 @@ from earmark.training.answered_windows import (
 )
 
 FEWEST = 20
-"""Answers below which nothing is learnt."""
+"""Least number of answers to learn from."""
 
 FEWEST_BAGS, FEWEST_RECORDINGS = 20, 3
-"""Active and idle windows each, and recordings, below which rates are scaled at most."""
+"""Least number of active and of idle windows each, and of recordings, for more than a scale."""
 
 ENOUGH = (
     f"{FEWEST_BAGS} active and {FEWEST_BAGS} idle windows in {FEWEST_RECORDINGS} recordings that "
@@ -70,11 +71,11 @@ ENOUGH = (
 )
 
 HEAD_FOLDS = 5
-"""Parts that are kept aside in turn where a head is fitted, singly and in pairs."""
+"""Parts that are held out in turn, singly and in pairs, where rates or a head are fitted."""
 
 MOST_CAPPED = 0.2
-"""Share of the answered windows that may have the highest rate there is: beyond it, what the
-regression says is not in the run."""
+"""Largest share of the answered windows whose rates may be cut to `MOST`: the run does not store
+what the regression gave for them, so they cannot be scaled."""
 
 Watch = Callable[[str, int, int], None]
 
@@ -87,7 +88,7 @@ class RateScale:
     slope: float = 1.0
 
     def applied(self, rates: FittedRates) -> FittedRates:
-        """The regression that gives the new rates at once."""
+        """The regression that gives the scaled rates directly."""
         fits = (
             Fit(
                 fit.length,
@@ -101,31 +102,31 @@ class RateScale:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Adaptation:
-    """What was learnt, and whether it is worth using."""
+    """Result of adapting a gate."""
 
     answers: int
-    """Windows that a model said something about, and no person."""
+    """Windows answered by a model and not corrected."""
     corrections: int
     recordings: int
     unlike: int
-    """Recordings left out: another frontline rated them."""
+    """Recordings left out because another frontline rated them."""
     active: float
-    """Share of these windows with activity, corrections counting more."""
+    """Share of the answered windows with activity, weighted: corrections count more."""
     expected: float
-    """The same as the base gate had it."""
+    """The same share as predicted by the base gate."""
     gain: Gain
     learnt: str
     """What is new: rates scaled, rates fitted anew, or head and rates."""
     median_before: float
-    """Seconds that half of the actions outlast."""
+    """Median length of actions in seconds, by the base gate."""
     median: float
-    """The same, as learnt; as before where answers that agree do not say otherwise."""
+    """The same, as learnt; unchanged where the answers do not show otherwise."""
     gate: Gate | None
-    """The new gate; None where it does not beat the old one."""
+    """The new gate; None if it is not better than the base."""
 
     @property
     def teachers(self) -> str:
-        """How many answers and corrections taught it, in words."""
+        """Numbers of answers, corrections and recordings it was learnt from, as text."""
         answers, corrections, recordings = (
             counted(getattr(self, f"{name}s"), name)
             for name in ("answer", "correction", "recording")
@@ -140,13 +141,13 @@ def adapt(
     out: Path | None = None,
     watch: Watch = lambda *_: None,
 ) -> Adaptation:
-    """Learn from the answers and corrections of `runs`, and judge on those kept aside.
+    """Adapt a gate to the answers and corrections of `runs`, and judge it on held-out ones.
 
     Args:
         runs: Folders of runs that were listened to with `gate`.
-        gate: The base; the one that comes with earmark if not given.
-        out: Where the new gate is written, if it beats the base.
-        watch: Told what is being done, how much of it is done and how much there is.
+        gate: The base gate; by default the one that comes with earmark.
+        out: Where the new gate is written, if it is better than the base.
+        watch: Called with the current activity, the steps done and the steps in all.
 
     Raises:
         LedgerError: no run in a folder, none listened to with `gate`, or too few answers.
@@ -165,12 +166,12 @@ def learn(
     heard: Sequence[Reheard] | None = None,
     watch: Watch = lambda *_: None,
 ) -> Adaptation:
-    """What `material` teaches `base`, and whether that is better on what is kept aside.
+    """Adapt `base` to `material`: the best of the candidates on held-out answers.
 
-    The recordings are listened to again now, unless they are given as `heard`.
+    The recordings are listened to again, unless they are given as `heard`.
 
     Raises:
-        LedgerError: too few answers, or rates that stand at the highest there is.
+        LedgerError: too few answers, or too many rates at their upper limit to scale them.
     """
     everything = list(material.recordings)
     if (count := sum(len(one.answers) for one in everything)) < FEWEST:
@@ -198,24 +199,24 @@ def learn(
 
 
 def has_torch() -> bool:
-    """Whether a head can be fitted here: that takes the extra `train`."""
+    """Whether a head can be fitted: needs the extra `train`."""
     return find_spec("torch") is not None and find_spec("onnx") is not None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """One way to learn from answers, and how it did on those kept aside."""
+    """One way to adapt a gate, and its gain on held-out answers."""
 
     learnt: str
-    """What is new, in words for the card."""
+    """What is new, as text for the card."""
     gain: Gain
     survival: Survival
     make: Callable[[], Gate]
-    """The gate, its card as the base's."""
+    """Makes the gate, still with the base's card."""
 
 
 def _scaled(parts: Part, base: Gate) -> Candidate:
-    """Two numbers for all rates, which few answers teach and no recording need be heard for."""
+    """All rates scaled by two numbers: few answers suffice, and no recording is read again."""
     survival = learn_lengths(parts, base.survival) or base.survival
     rates = fit_scale(parts, survival).applied(base.rates)
     gain = _judge(parts, base.survival)
@@ -225,7 +226,7 @@ def _scaled(parts: Part, base: Gate) -> Candidate:
 def _reheard(
     parts: Part, base: Gate, heard: Sequence[Reheard] | None, watch: Watch
 ) -> Sequence[Reheard]:
-    """The recordings heard again; none where there are too few, or too few answers."""
+    """The recordings listened to again; empty if there are too few, or too few answers."""
     active = [answer.is_active for one in parts for answer in one.answers]
     few = min(sum(active), len(active) - sum(active))
     if len(parts) < FEWEST_RECORDINGS or few < FEWEST_BAGS:
@@ -236,7 +237,7 @@ def _reheard(
 
 
 def _refitted(heard: Sequence[Reheard], base: Gate, watch: Watch) -> Candidate:
-    """Every weight of the rates, which many answers teach."""
+    """All weights of the rates fitted anew; needs many answers."""
     watch("fitting rates", 0, 1)
     taught, gain = _cross_fit(heard, base, as_before)
     return Candidate(
@@ -245,21 +246,21 @@ def _refitted(heard: Sequence[Reheard], base: Gate, watch: Watch) -> Candidate:
 
 
 def _with_new_head(heard: Sequence[Reheard], base: Gate, watch: Watch) -> Candidate:
-    """A context fitted to the answers beside the old head, and every weight of the rates."""
-    from earmark.training.site_head import SiteHead, fit_context, with_head  # takes PyTorch
+    """A context fitted to the answers beside the old head, and all weights of the rates."""
+    from earmark.training.site_head import SiteHead, fit_context, with_head  # needs PyTorch
 
     channels = int(base.card.settings.get("context_channels") or base.card.channels)
     folds = min(HEAD_FOLDS, len(heard))
     done, total = 0, folds * (folds + 1) // 2 + 1
 
     @cache
-    def fitting(met: tuple[Reheard, ...]) -> SiteHead:
+    def fitting(training: tuple[Reheard, ...]) -> SiteHead:
         nonlocal done
         watch("fitting a head", done, total)
         done += 1
-        return fit_context(met, channels)
+        return fit_context(training, channels)
 
-    taught, gain = _cross_fit(heard, base, lambda met: fitting(tuple(met)))
+    taught, gain = _cross_fit(heard, base, lambda training: fitting(tuple(training)))
 
     def make() -> Gate:
         assert isinstance(taught.scoring, SiteHead)
@@ -272,19 +273,19 @@ def _with_new_head(heard: Sequence[Reheard], base: Gate, watch: Watch) -> Candid
 
 
 def _cross_fit(heard: Sequence[Reheard], base: Gate, fitting: Fitting) -> tuple[Taught, Gain]:
-    """What is taught, and by how much it is better than the base."""
+    """The cross-fitted scores, rates and lengths, and their gain over the base."""
     taught = cross_fit(
         heard,
         base,
         fitting,
-        lambda met: learn_lengths(met, base.survival) or base.survival,
+        lambda training: learn_lengths(training, base.survival) or base.survival,
         folds=min(HEAD_FOLDS, len(heard)),
     )
     return taught, _gain_of(heard, base, taught)
 
 
 def _gain_of(heard: Sequence[Reheard], base: Gate, taught: Taught) -> Gain:
-    """By how much answers are likelier by what has not met their recording than by the base."""
+    """Gain in likelihood of the answers over the base, each by fits without its recording."""
     judged = []
     for part in (one.part for one in heard):
         chances = part.chances(part.windows.rates, base.survival), taught.held[part.recording]
@@ -294,10 +295,10 @@ def _gain_of(heard: Sequence[Reheard], base: Gate, taught: Taught) -> Gain:
 
 
 def fit_scale(parts: Part, survival: Survival) -> RateScale:
-    """The scale under which the answers of `parts` are likeliest, held back by the base gate.
+    """The scale of highest likelihood given the answers of `parts`, with the base gate as prior.
 
-    The base is `PRIOR` answers, spread over the windows asked, each as likely to be active as it
-    says.
+    The prior counts as `PRIOR` answers, spread evenly over the answered windows, each active with
+    the probability that the base gate predicts.
     """
     active, weight = _facts(parts)
     rows, reach, steps = _lags(parts, survival)
@@ -314,7 +315,7 @@ def fit_scale(parts: Part, survival: Survival) -> RateScale:
         chance = _chance(scale_of(values), rows, reach, steps)
         return float(-(yes @ np.log(chance) + no @ np.log1p(-chance)) / (yes + no).sum())
 
-    # A chance that is all but 0 or 1 is flat: begin where the cost is least on a coarse grid.
+    # The cost is flat where chances are close to 0 or 1, so start at the best point of a grid.
     starts = [np.array(pair) for pair in product(np.arange(-6.0, 4.0), (0.25, 0.5, 1.0, 2.0))]
     first = min(starts, key=cost)
     found = minimize(cost, first, method="L-BFGS-B", bounds=[(-8.0, 4.0), (0.1, 4.0)])
@@ -322,7 +323,7 @@ def fit_scale(parts: Part, survival: Survival) -> RateScale:
 
 
 def _judge(parts: Part, survival: Survival) -> Gain:
-    """How likely the answers of each fold are by the base, and by what the others taught."""
+    """Gain in likelihood of each fold's answers over the base, by a scale fitted on the others."""
     judged = []
     folds = folds_of(parts)
     for fold in folds:
@@ -338,18 +339,18 @@ def _judge(parts: Part, survival: Survival) -> Gain:
 
 
 def _facts(parts: Part) -> tuple[FloatArray, FloatArray]:
-    """Of every answer whether there is activity, 1 or 0, and how much it counts."""
+    """For each answer, whether there is activity, 1 or 0, and its weight."""
     active = np.concatenate([one.active for one in parts])
     return active, np.concatenate([one.weight for one in parts])
 
 
 def _base_chances(parts: Part, survival: Survival) -> FloatArray:
-    """How likely each answered window is to be active by the rates it was given."""
+    """Probability that each answered window is active, by the base gate's rates."""
     return np.concatenate([one.chances(one.windows.rates, survival) for one in parts])
 
 
 def _lags(parts: Part, survival: Survival) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """What `_chance` reads: base rates and reach, `(answers, lags)`, and seconds of a step."""
+    """Inputs of `_chance`: base rates and reach, `(answers, lags)`, and seconds of a step."""
     width = max(one.lags(survival)[0].shape[1] for one in parts)
     lags = [one.lags(survival, width) for one in parts]
     pairs = list(zip(parts, lags, strict=True))
@@ -360,7 +361,7 @@ def _lags(parts: Part, survival: Survival) -> tuple[FloatArray, FloatArray, Floa
 
 
 def _chance(scale: RateScale, rows: FloatArray, reach: FloatArray, steps: FloatArray) -> FloatArray:
-    """How likely each answered window is to be active, kept off 0 and 1."""
+    """Probability that each answered window is active, clipped to 1e-4 from 0 and 1."""
     logs = np.log(np.maximum(rows / steps[:, None], 1e-12))
     rates = np.minimum(np.exp(np.clip(scale.intercept + scale.slope * logs, -40, 40)), MOST)
     expected = np.where(rows > 0, steps[:, None] * rates * reach, 0.0).sum(axis=1)
@@ -369,7 +370,7 @@ def _chance(scale: RateScale, rows: FloatArray, reach: FloatArray, steps: FloatA
 
 
 def _capped(parts: Part) -> float:
-    """Share of the answered windows whose rate is cut to `MOST`."""
+    """Share of the answered windows whose rate was cut to `MOST`."""
     found = [one.windows.rates[one.places] >= MOST * one.windows.step * (1 - 1e-9) for one in parts]
     return float(np.mean(np.concatenate(found)))
 
@@ -396,12 +397,12 @@ def _summarised(material: TeachingMaterial, base: Gate, best: Candidate) -> Adap
 
 
 def _gate(base: Gate, made: Adaptation, best: Candidate) -> Gate:
-    """The base gate with what was learnt, and a card that says from what.
+    """The adapted gate; its card lists what it was learnt from.
 
-    How far the forecasts of the new rates are off nobody has measured.
+    It has no forecast errors: those of the new rates were not measured.
     """
-    told = ("learnt", "answers", "corrections", "recordings", "median")
-    facts = {name: getattr(made, name) for name in told} | {"gain": made.gain.mean}
+    names = ("learnt", "answers", "corrections", "recordings", "median")
+    facts = {name: getattr(made, name) for name in names} | {"gain": made.gain.mean}
     gate, before = best.make(), base.card.settings
     card = replace(
         gate.card,
