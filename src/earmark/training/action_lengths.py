@@ -1,4 +1,4 @@
-"""How long actions last at a site, by how far apart answers that agree lie."""
+"""How long actions last at a site, estimated from how far apart agreeing answers are."""
 
 from __future__ import annotations
 
@@ -17,22 +17,26 @@ from earmark.training.answered_windows import (
 )
 
 FEWEST_PAIRS = 30
-"""Neighbouring answers below which nothing is learnt of how long actions last."""
+"""Least number of pairs of neighbouring answers to learn lengths from."""
 
 FARTHEST = 120.0
-"""Seconds between neighbouring answers beyond which that they agree says little."""
+"""Longest gap in seconds between neighbouring answers that are used: beyond it, agreement says
+little."""
 
 STRETCHES = np.geomspace(1, 16, 33)
-"""How many times longer actions may last than the base gate says. Never shorter: answers that call
-one action by two names look like short actions."""
+"""Factors by which actions may last longer than by the base gate. Never shorter: answers that give
+one action two names look like short actions."""
 
 AGREEMENTS = np.linspace(0.8, 0.98, 10)
-"""How likely two answers about the same action may be to agree. Were it less, names that come back
-now and then would look like one long action that is often misnamed."""
+"""Probabilities tried for two answers about the same action to agree. With lower ones, names that
+recur now and then would look like one long action that is often misnamed."""
 
 
 def fit_lengths(parts: Part, survival: Survival) -> Survival:
-    """The base curve stretched to how far apart answers that agree lie in `parts`."""
+    """The base curve, stretched by the factor of highest likelihood given the answers of `parts`.
+
+    The base enters as `PRIOR` more pairs, spread evenly. Needs at least one pair.
+    """
     apart, same = _pairs(parts)
     again = _recurrence(parts)
     prior = PRIOR / len(apart)
@@ -47,24 +51,27 @@ def fit_lengths(parts: Part, survival: Survival) -> Survival:
 
 
 def _agree(going: FloatArray, share: FloatArray | float, again: float) -> FloatArray:
-    """How likely two answers are to agree if the action is still `going` with that chance.
+    """Probability that two answers agree if the action still lasts with the chance `going`.
 
-    Or else it has been taken up `again`.
+    `share` is the probability to agree about the same action; `again` is the probability to agree
+    because the action was taken up again.
     """
     chance: FloatArray = np.clip(again + (1 - again) * share * going, 1e-6, 1 - 1e-6)
     return chance
 
 
 def _recurrence(parts: Part) -> float:
-    """How often an answer agrees with the last but one where that between them says otherwise.
+    """Share of answers that agree with the last but one where the answer between them differs.
 
-    Then the action has ended and is taken up again: a cook washes, puts away and washes. Without
-    this what is done again and again would look like one long action.
+    Then the action ended and was taken up again: a cook washes, puts away and washes. Without this,
+    repeated actions would look like one long action. One disagreement is added, so the share is 0
+    if there are no such answers.
     """
     found = [0.0]
     for one in parts:
-        said = [(each.activity, one.windows.span(each.window).start) for each in one.answers]
-        for (first, begin), (other, _), (last, end) in zip(said, said[1:], said[2:], strict=False):
+        names = [(each.activity, one.windows.span(each.window).start) for each in one.answers]
+        triples = zip(names, names[1:], names[2:], strict=False)
+        for (first, begin), (other, _), (last, end) in triples:
             is_near = end - begin <= FARTHEST
             if is_near and first and other and last and not same_activity(first, other):
                 found.append(float(same_activity(first, last)))
@@ -72,7 +79,10 @@ def _recurrence(parts: Part) -> float:
 
 
 def _pairs(parts: Part) -> tuple[FloatArray, FloatArray]:
-    """Seconds from inside an active window to the next answer, and whether that says the same."""
+    """Seconds from the middle of an active window to the next answer, and whether they agree.
+
+    Both `(pairs,)`; 1 where they agree, else 0.
+    """
     apart, same = [], []
     for one in parts:
         for first, last in zip(one.answers, one.answers[1:], strict=False):
@@ -86,7 +96,7 @@ def _pairs(parts: Part) -> tuple[FloatArray, FloatArray]:
 
 
 def learn_lengths(parts: Part, survival: Survival) -> Survival | None:
-    """The lengths learnt; None where there are too few pairs, or no better on those kept aside."""
+    """The curve fitted to all answers; None with too few pairs or without gain on held-out ones."""
     if len(_pairs(parts)[0]) < FEWEST_PAIRS:
         return None
     judged = []
@@ -109,7 +119,7 @@ def learn_lengths(parts: Part, survival: Survival) -> Survival | None:
 
 
 def _agreement(parts: Part, curve: Survival) -> float:
-    """How likely two answers about the same action are to agree, if actions last as `curve`."""
+    """The likeliest of `AGREEMENTS`, if the lengths of actions follow `curve`."""
     apart, same = _pairs(parts)
     chances = _agree(curve.remaining(apart), AGREEMENTS[:, None], _recurrence(parts))
     return float(AGREEMENTS[np.argmax(np.log(chances) @ same + np.log1p(-chances) @ (1 - same))])

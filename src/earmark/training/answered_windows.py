@@ -1,7 +1,7 @@
-"""What was asked and answered in runs, to learn from and to keep aside: was anything done, where.
+"""Answered windows of runs, with or without activity, and how to split them for fits and tests.
 
-What people corrected counts more than what a model said. A moment that people marked as missed is a
-window with activity; it says nothing of the windows they did not mark.
+A correction by a person has more weight than a model's answer. A moment that people marked as
+missed is a window with activity; windows they did not mark stay unknown.
 """
 
 from __future__ import annotations
@@ -29,65 +29,66 @@ from earmark.media import Source
 from earmark.timeline import FloatArray, IndexArray
 
 PRIOR = 20.0
-"""Answers that the base gate's own word counts as much as; chosen, not fitted."""
+"""Weight of the base gate's predictions, in answers; chosen, not fitted."""
 
 PARTS = 5
-"""Parts, at least, by which the scatter of a gain is told; a recording is one, or pieces of it."""
+"""Least number of parts for the standard error of a gain: recordings, or pieces of recordings."""
 
 MOST_FOLDS = 10
 
 CONFIDENCE = 2 / 3
-"""That the gain on answers kept aside is one, before a gate is written: two to one. Five recordings
-seldom show more, and the gain is told. Chosen, after turns of the bench were seen."""
+"""Confidence that the gain on held-out answers is above 0, required before a gate is written: two
+to one. Five recordings seldom show more, and the gain is reported. Chosen after results of the
+benchmark of adaptation were seen."""
 
 BY_PEOPLE = 4.0
-"""Answers that one correction counts as much as; chosen, not fitted."""
+"""Weight of one correction, in answers; chosen, not fitted."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnsweredWindow:
-    """What is known of one window."""
+    """The answer or correction for one window."""
 
     window: int
-    """By its place among the recording's windows."""
+    """Index among the recording's windows."""
     is_active: bool
     activity: str | None
-    """What is being done, in words; empty for nothing, None where nobody says."""
+    """Name of the activity; empty for none, None if unknown."""
     weight: float = 1.0
     is_corrected: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AnsweredRecording:
-    """A recording as the base gate rated it, and what was answered about it, in order of time."""
+    """A recording as rated by the base gate, with its answers in order of time."""
 
     recording: str
     windows: Windows
     answers: tuple[AnsweredWindow, ...]
     source: Source | None = None
-    """Where it lay when it was heard; None where nobody knows."""
+    """Where it was when it was listened to; None if unknown."""
     audio_track: int = 0
 
     @property
     def places(self) -> IndexArray:
-        """The answered windows."""
+        """Indices of the answered windows."""
         return np.array([answer.window for answer in self.answers], dtype=np.intp)
 
     @property
     def active(self) -> FloatArray:
-        """Whether anything is done in each, 1 or 0."""
+        """Whether each answered window has activity, 1 or 0."""
         return np.array([float(answer.is_active) for answer in self.answers])
 
     @property
     def weight(self) -> FloatArray:
-        """How much each counts."""
+        """Weight of each answer."""
         return np.array([answer.weight for answer in self.answers])
 
     def lags(self, survival: Survival, width: int = 0) -> tuple[IndexArray, FloatArray]:
-        """The steps in which actions begin that answered windows may show, and how likely they do.
+        """Steps whose actions may still last in an answered window, and the chance that they do.
 
-        Both `(answers, lags)`: a window's last step and those before it, at least `width`. Before
-        the recording the chance is 0, and the step its first.
+        Both `(answers, lags)`: a window's last step and those before it, at least `width` of them.
+        Before the start of the recording the chance is 0 and the step 0.
         """
         reach = replace(self.windows, survival=survival).reach
         reach = np.pad(reach, (0, max(0, width - len(reach))))
@@ -95,7 +96,7 @@ class AnsweredRecording:
         return np.maximum(steps, 0), np.where(steps >= 0, reach, 0.0)
 
     def chances(self, rates: FloatArray, survival: Survival, *, least: float = 1e-4) -> FloatArray:
-        """How likely each answered window is to be active by `rates`, kept off 0 and 1."""
+        """Probability by `rates` that each answered window is active, `least` away from 0 and 1."""
         steps, reach = self.lags(survival)
         chances: FloatArray = -np.expm1(-(rates[steps] * reach).sum(axis=1))
         return chances.clip(least, 1 - least)
@@ -106,18 +107,19 @@ Part = list[AnsweredRecording]
 
 @dataclass(frozen=True, slots=True)
 class TeachingMaterial:
-    """All that can be learnt from."""
+    """The answered recordings of some runs."""
 
     recordings: tuple[AnsweredRecording, ...]
-    """In order of their ids; each has an answer."""
+    """In order of their ids; each has at least one answer."""
     unlike: int = 0
-    """Recordings left out: another frontline rated them, or its fallback where all is silent."""
+    """Recordings left out: rated by another frontline, or by the fallback because of silence."""
 
 
 def read_answers(runs: Sequence[Path], gate: Gate) -> TeachingMaterial:
-    """What the runs in the folders `runs` know of windows that `gate` has rated.
+    """The answers and corrections of the runs in the folders `runs`, for windows rated by `gate`.
 
-    A recording that several runs hold is one; of two answers about a window the later run's counts.
+    A recording in several runs appears once; of two answers about a window that of the later run is
+    used.
 
     Raises:
         LedgerError: a folder holds no run, or no recording was listened to with `gate`.
@@ -135,8 +137,8 @@ def read_answers(runs: Sequence[Path], gate: Gate) -> TeachingMaterial:
                 if not _is_rated_by(gate, run, heard):
                     unlike += 1
                     continue
-                own = (heard.scores, heard.instants, heard.rates, gate.survival)
-                windows = Windows(heard.window, heard.duration, *own, per_call=heard.per_call)
+                values = (heard.scores, heard.instants, heard.rates, gate.survival)
+                windows = Windows(heard.window, heard.duration, *values, per_call=heard.per_call)
                 before = found.get(row.id, windows)
                 if (before.length, before.per_call) != (windows.length, windows.per_call):
                     answers.pop(row.id)
@@ -149,9 +151,9 @@ def read_answers(runs: Sequence[Path], gate: Gate) -> TeachingMaterial:
             "was with --gate, or run `earmark caption` with this one first"
         )
     made = (
-        AnsweredRecording(key, found[key], tuple(own[place] for place in sorted(own)), *places[key])
-        for key, own in sorted(answers.items())
-        if own
+        AnsweredRecording(key, found[key], tuple(some[at] for at in sorted(some)), *places[key])
+        for key, some in sorted(answers.items())
+        if some
     )
     return TeachingMaterial(tuple(made), unlike)
 
@@ -159,12 +161,12 @@ def read_answers(runs: Sequence[Path], gate: Gate) -> TeachingMaterial:
 def _is_rated_by(gate: Gate, run: Run, heard: HeardRow) -> bool:
     grid = Grid(heard.window, "grid" if heard.per_call == 1 else "free")
     track = int(run.plan().get("audio_track", 0))
-    is_own = INSTEAD not in heard.warnings  # what looked where nothing was heard rates otherwise
+    is_own = INSTEAD not in heard.warnings  # else the fallback rated it
     return is_own and heard.key == grid.key(gate.frontline(), audio_track=track)
 
 
 def _answers(run: Run, recording: str, windows: Windows) -> Mapping[int, AnsweredWindow]:
-    """The windows of one recording that somebody has said something about, by place."""
+    """The windows of one recording with an answer or a correction, by index."""
     found: dict[int, AnsweredWindow] = {}
     for span, kept in run.captions(recording):
         place = windows.window_at(span.start)
@@ -181,9 +183,9 @@ def _answers(run: Run, recording: str, windows: Windows) -> Mapping[int, Answere
 
 
 def _activity(answer: Answer) -> str | None:
-    """What is being done; read from the words where no activity was asked for.
+    """The activity in `answer`; taken from its text if no activity was asked for.
 
-    An answer to a schema of the user's own does not say.
+    None for an answer to the user's own schema.
     """
     if answer.data is not None:
         return activity_of(answer.data)
@@ -192,17 +194,17 @@ def _activity(answer: Answer) -> str | None:
 
 
 def _corrected(one: Correction, place: int, before: AnsweredWindow | None) -> AnsweredWindow:
-    """What a person says of a window, in place of what a model said `before`.
+    """The window after a person's correction, which replaces the model's answer `before`.
 
-    What was right is as it was said; what was wrong is the other way round; what is put better is
-    read from the better words.
+    A right answer is kept, a wrong one inverted (idle instead of active or the reverse); the
+    activity of a reworded one is taken from the new text.
     """
-    said: str | None = before.activity if before else None
-    if said is None and one.verdict != "missed":
-        said = str(read_activity(one.caption)["activity"])
-    is_active, activity = bool(said), said
+    answered: str | None = before.activity if before else None
+    if answered is None and one.verdict != "missed":
+        answered = str(read_activity(one.caption)["activity"])
+    is_active, activity = bool(answered), answered
     if one.verdict == "wrong":
-        is_active, activity = not said, None if not said else ""
+        is_active, activity = not answered, None if not answered else ""
     elif one.verdict == "reworded":
         activity = str(read_activity(one.text)["activity"])
         is_active = bool(activity)
@@ -213,30 +215,32 @@ def _corrected(one: Correction, place: int, before: AnsweredWindow | None) -> An
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """How much likelier answers kept aside are by one gate than by another, an answer."""
+    """Difference in log-likelihood of held-out answers between two gates, in nats an answer."""
 
     old: float = math.nan
-    """Mean log-likelihood by the old one, corrections counting more."""
+    """Weighted mean log-likelihood by the old gate: corrections count more."""
     new: float = math.nan
+    """The same by the new gate."""
     low: float = -math.inf
-    """The least that the gain is, with `CONFIDENCE`."""
+    """Lower confidence bound of the gain, at `CONFIDENCE`."""
 
     @property
     def mean(self) -> float:
-        """By how much the new one is better."""
+        """The gain: `new - old`."""
         return self.new - self.old
 
     @property
     def is_one(self) -> bool:
-        """Whether it is more than chance."""
+        """Whether the gain is above 0 at `CONFIDENCE`."""
         return self.low > 0
 
 
 def measure_gain(parts: Sequence[tuple[float, float, float]]) -> Gain:
-    """The gain an answer over `parts`, and what it is at least.
+    """The gain an answer over `parts`, with its lower confidence bound.
 
-    Of each part: the log-likelihood by the old and by the new one, and how much it holds. A ratio
-    estimate whose scatter is that of whole parts: what lies together errs together.
+    Each part is the log-likelihood by the old gate, by the new one, and the weight of its answers.
+    A ratio estimate with the standard error between whole parts, because errors within a part are
+    correlated. With one part the bound is minus infinity.
     """
     old, new, sizes = np.array(parts, dtype=float).T
     sums, count, total = new - old, len(parts), float(sizes.sum())
@@ -248,7 +252,7 @@ def measure_gain(parts: Sequence[tuple[float, float, float]]) -> Gain:
 
 
 def folds_of(parts: Part) -> list[Part]:
-    """Whole recordings, in an order that says nothing of them; of a single one pieces of time."""
+    """Folds of whole recordings, ordered by hash of their ids; a single one is cut in time."""
     if len(parts) == 1:
         return pieces_of(parts, PARTS)
     order = sorted(parts, key=lambda one: hashlib.sha256(one.recording.encode()).hexdigest())
@@ -257,7 +261,10 @@ def folds_of(parts: Part) -> list[Part]:
 
 
 def pieces_of(parts: Part, count: int) -> list[Part]:
-    """Each recording in `count` pieces of time with as many answers; empty ones are left out."""
+    """Each recording cut in time into `count` pieces of equally many answers, without empty ones.
+
+    With a `count` of 1 all recordings are one piece.
+    """
     if count == 1:
         return [parts]
     return [
@@ -269,7 +276,7 @@ def pieces_of(parts: Part, count: int) -> list[Part]:
 
 
 def without(parts: Part, fold: Part) -> Part:
-    """All answers but those of `fold`."""
+    """`parts` without the answers of `fold`, and without recordings left with none."""
     held = {(one.recording, answer.window) for one in fold for answer in one.answers}
     rest = (
         replace(one, answers=tuple(a for a in one.answers if (one.recording, a.window) not in held))
@@ -279,5 +286,5 @@ def without(parts: Part, fold: Part) -> Part:
 
 
 def log_likelihood(chance: FloatArray, active: FloatArray, weight: FloatArray) -> float:
-    """Of what is `active`, 1 or 0, if each has that chance."""
+    """Weighted log-likelihood of `active`, 1 or 0 each, where 1 has the probability `chance`."""
     return float(weight @ (active * np.log(chance) + (1 - active) * np.log1p(-chance)))

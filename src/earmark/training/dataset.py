@@ -1,6 +1,6 @@
-"""What a gate is trained on: features of recordings, where their actions lie, who is held out.
+"""Training data of a gate: features and actions of recordings, and splits by participant.
 
-Whole people are held out, never pieces of time.
+Whole participants are held out, never parts of their recordings.
 """
 
 from __future__ import annotations
@@ -25,22 +25,23 @@ from earmark.timeline import FloatArray
 from earmark.training.augmentation import alter
 
 Watch = Callable[[str, int, int], None]
-"""Told what is being done, how much of it is done and how much there is."""
+"""Called with the current activity, the steps done and the steps in all."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingRecording:
-    """One recording as a head sees it."""
+    """Features and actions of one recording."""
 
     name: str
     duration: float
     takes: tuple[FloatArray, ...]
-    """Features `(steps, channels)`, float16 to halve the memory; the first take is the real one."""
+    """Features `(steps, channels)`, float16 to halve the memory. The first take is the recording
+    itself, the others are altered versions of it."""
     actions: tuple[Action, ...]
 
     @property
     def features(self) -> FloatArray:
-        """The real features, float32."""
+        """The features of the first take, float32."""
         return self.takes[0].astype(np.float32)
 
 
@@ -57,11 +58,14 @@ def gather(
     cache: Path | None = None,
     watch: Watch = lambda *_: None,
 ) -> Material:
-    """The features and actions of every annotated recording, found by name in the folders `media`.
+    """Features and actions of every annotated recording, found by name in the folders `media`.
+
+    `takes` counts the recording itself and its altered versions. Features are stored in `cache`, if
+    given.
 
     Raises:
-        AnnotationError: a recording without media, spans past its end, or no span at all.
-        ModelMismatch: an encoder that gives values that are not numbers.
+        AnnotationError: a recording has no media or spans past its end, or there are no spans.
+        ModelMismatch: the encoder gives values that are not finite.
     """
     made = encoder_named(encoder)
     folders = [media] if isinstance(media, Path) else list(media)
@@ -78,8 +82,8 @@ def gather(
         recording = open_recording(sources[name])
         check_inside(name, actions, recording.duration)
         heard = tuple(
-            _remembered(recording, made, room, cache) if cache else _listen(recording, made, room)
-            for room in _rooms(name, takes)
+            _cached(recording, made, seed, cache) if cache else _listen(recording, made, seed)
+            for seed in _take_seeds(name, takes)
         )
         material[name] = TrainingRecording(name, recording.duration, heard, tuple(actions))
     check_actions(material)
@@ -87,7 +91,7 @@ def gather(
 
 
 def check_inside(name: str, actions: Sequence[Action], duration: float) -> None:
-    """Raise `AnnotationError` for a span that its recording is too short for."""
+    """Raise `AnnotationError` for a span that starts past `duration` or ends over 1 s after it."""
     for action in actions:
         if action.start >= duration or action.end > duration + 1.0:
             raise AnnotationError(
@@ -97,27 +101,26 @@ def check_inside(name: str, actions: Sequence[Action], duration: float) -> None:
 
 
 def check_actions(material: Mapping[str, TrainingRecording]) -> None:
-    """Raise `AnnotationError` where there is nothing to learn."""
+    """Raise `AnnotationError` if no recording has an action."""
     if not any(heard.actions for heard in material.values()):
         raise AnnotationError("no recording has a single span, so there is nothing to learn from")
 
 
-def _rooms(name: str, takes: int) -> list[int]:
-    """One number a take: 0 is the recording as it is, any other the seed of a made-up room.
+def _take_seeds(name: str, takes: int) -> list[int]:
+    """One number a take: 0 for the recording itself, else the seed of an altered version.
 
-    They hang on the recording's name and not on where it lies, so training material is the same
-    on every machine.
+    They depend on the recording's name and not on its path, so they are the same on every machine.
     """
     digests = [hashlib.sha256(f"{name} {take}".encode()).hexdigest() for take in range(1, takes)]
     return [0, *(int(digest[:8], 16) for digest in digests)]
 
 
-def _listen(recording: Recording, encoder: Encoder, room: int) -> FloatArray:
-    """The features of one take."""
-    if room and isinstance(encoder, SoundEncoder):
+def _listen(recording: Recording, encoder: Encoder, seed: int) -> FloatArray:
+    """The features of one take, `(steps, channels)`, float16; see `_take_seeds`."""
+    if seed and isinstance(encoder, SoundEncoder):
         rate = encoder.sample_rate
         samples = np.concatenate([block.values for block in recording.sound(sample_rate=rate)])
-        tracks = encoder.encode([Sound(alter(samples, rate, seed=room), 0.0, rate)])
+        tracks = encoder.encode([Sound(alter(samples, rate, seed=seed), 0.0, rate)])
     else:
         tracks = encoder(recording, meter=Meter())
     values = np.concatenate([track.values for track in tracks])
@@ -126,21 +129,21 @@ def _listen(recording: Recording, encoder: Encoder, room: int) -> FloatArray:
     return (values if values.ndim == 2 else values[:, None]).astype(np.float16)
 
 
-def _remembered(recording: Recording, encoder: Encoder, room: int, folder: Path) -> FloatArray:
-    """The features from `folder`, made and kept there the first time; damaged ones are remade."""
-    listener = f"{recording.key} {recording.audio_track} {encoder!r} {room}"
+def _cached(recording: Recording, encoder: Encoder, seed: int, folder: Path) -> FloatArray:
+    """The features from `folder`; computed and stored there if missing or damaged."""
+    listener = f"{recording.key} {recording.audio_track} {encoder!r} {seed}"
     path = folder / f"{hashlib.sha256(listener.encode()).hexdigest()[:32]}.npy"
     try:
         kept: FloatArray = np.load(path, allow_pickle=False)
     except (FileNotFoundError, ValueError, EOFError):
-        kept = _listen(recording, encoder, room)
+        kept = _listen(recording, encoder, seed)
         with replacing(path) as scratch:
             np.save(scratch, kept)
     return kept
 
 
 def fingerprint(material: Mapping[str, TrainingRecording]) -> str:
-    """SHA-256 over every recording's features and actions: the data a gate was trained on."""
+    """SHA-256 over every recording's name, duration, actions and features."""
     digest = hashlib.sha256()
     for name in sorted(material):
         heard = material[name]
@@ -152,7 +155,7 @@ def fingerprint(material: Mapping[str, TrainingRecording]) -> str:
 
 
 def participant(recording: str) -> str:
-    """The person a recording's name tells of, `P01` of `P01_11`; the whole name if it does not.
+    """The participant in a recording's name, `P01` in `P01_11`; else the whole name.
 
     >>> participant("P01_11"), participant("workshop")
     ('P01', 'workshop')
@@ -162,7 +165,7 @@ def participant(recording: str) -> str:
 
 
 def group(recordings: Iterable[str]) -> dict[str, list[str]]:
-    """Recordings by participant, participants in an order that says nothing about them.
+    """Sorted recordings by participant, participants in an arbitrary but fixed order.
 
     The order is that of the SHA-256 of their names: fixed before anything is measured, the same on
     every machine, and not the order they were recorded in.
@@ -175,7 +178,7 @@ def group(recordings: Iterable[str]) -> dict[str, list[str]]:
 
 
 def hold_out(recordings: Sequence[str], *, share: float = 0.25) -> tuple[list[str], list[str]]:
-    """What may be trained and developed on, and a test set of whole participants.
+    """Recordings to train and develop on, and a test set of whole participants.
 
     Participants go to the test set, in the order of `group`, until it has `share` of the
     recordings.
@@ -188,9 +191,9 @@ def hold_out(recordings: Sequence[str], *, share: float = 0.25) -> tuple[list[st
 
 
 def fold(recordings: Sequence[str], *, folds: int) -> list[list[str]]:
-    """Recordings in `folds` parts of about equal size, nobody in two of them.
+    """Recordings in `folds` parts of about equal size, each participant in one part only.
 
-    The participant with most recordings is placed first, each into the smallest part so far.
+    Participants with most recordings come first; each goes into the smallest part so far.
 
     Raises:
         AnnotationError: fewer participants than folds.

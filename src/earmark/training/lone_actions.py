@@ -1,8 +1,8 @@
-"""Recordings made up for the context: marked actions by themselves, in a quiet room.
+"""Synthetic recordings to train the context: annotated actions far apart, in a quiet room.
 
-Bouts teach that work changes from one thing to the next, and a stray noise in an idle stretch that
-what stands alone is none. Where a shift is quiet and something is done once in a while, it stands
-alone all the same:
+From bouts of work and stray noises in idle times the context learns that work is many sounds in
+a row and that a single sound is not work. In a quiet shift with an action now and then, an action
+is a single sound too:
 
     bouts  ▁▁▁▁▁▁▁▅▃▆▂▅▇▃▅▁▁▁▁▁▁▁▁▁▁▁▃▁▁▁▁
     alone  ▁▁▁▁▁▁▁▁▆▁▁▁▁▁▁▁▁▁▁▁▁▁▅▅▁▁▁▁▁▁▁
@@ -35,26 +35,26 @@ LENGTH = 240
 """Seconds of one recording."""
 
 LASTS = (0.5, 20.0)
-"""Seconds that an action lasts to be taken."""
+"""Shortest and longest action that is used, in seconds."""
 
 HEARD = 10.0
-"""Decibels above the quiet tenth of its recording that an action must reach: silent ones teach
-nothing."""
+"""Decibels above the 10 % quantile of its recording's level that an action must reach: nothing can
+be learnt from silent ones."""
 
 FROM_EACH = 8
-"""Actions taken of one recording at most; neighbours are much alike."""
+"""Most actions used of one recording; neighbours are much alike."""
 
 OF_EACH = 24
-"""Actions taken of one person at most."""
+"""Most actions used of one person."""
 
 PEOPLE = 32
-"""People whose actions are taken at most."""
+"""Most people whose actions are used."""
 
 ACTIONS = (2.0, 6.4)
-"""Actions in a recording, fewest and most: drawn evenly on a logarithmic scale."""
+"""Fewest and most actions in a recording, drawn evenly on a logarithmic scale and rounded."""
 
 APART = 8.0
-"""Seconds between two of them at least."""
+"""Least number of seconds between two of them."""
 
 
 def gather_lone(
@@ -66,10 +66,10 @@ def gather_lone(
     length: int = LENGTH,
     talks: int = TALKS,
 ) -> Material:
-    """A recording for each person, of actions marked in theirs; what is made is kept in `cache`.
+    """One recording for each person, made of annotated actions of theirs and stored in `cache`.
 
-    People none of whose actions can be heard have none. There are none at all without a context to
-    be taught, or where `settings` make nothing up.
+    People without audible actions are left out. Empty if `settings` have no context or no synthetic
+    recordings, or if the encoder does not read sound.
     """
     encoder = encoder_named(settings.encoder)
     if not (settings.made and settings.context_channels and isinstance(encoder, SoundEncoder)):
@@ -79,13 +79,13 @@ def gather_lone(
     material = {}
     for person, names in list(group(annotations.recordings).items())[:PEOPLE]:
         heard = [(open_recording(sources[name]), annotations.recordings[name]) for name in names]
-        made = _remembered(person, heard, encoder, cache, length=length, talks=talks)
+        made = _cached(person, heard, encoder, cache, length=length, talks=talks)
         if made.actions:
             material[made.name] = made
     return material
 
 
-def _remembered(
+def _cached(
     person: str,
     heard: Sequence[tuple[Recording, Sequence[Action]]],
     encoder: SoundEncoder,
@@ -94,6 +94,7 @@ def _remembered(
     length: int,
     talks: int,
 ) -> TrainingRecording:
+    """The recording of one person from `cache`; made and stored if missing or damaged."""
     name = f"{person}_alone"
     parts = [(one.key, [(each.start, each.end) for each in actions]) for one, actions in heard]
     digest = hashlib.sha256(repr((parts, encoder, length, ACTIONS, talks)).encode()).hexdigest()
@@ -115,7 +116,7 @@ def _remembered(
 def cut_actions(
     heard: Iterable[tuple[Recording, Sequence[Action]]], rng: np.random.Generator
 ) -> Iterable[FloatArray]:
-    """The sound of some marked actions that can be heard, `OF_EACH` at most."""
+    """Samples of randomly drawn audible actions, at most `OF_EACH` in all."""
     left = OF_EACH
     for recording, actions in heard:
         if not left:
@@ -123,7 +124,7 @@ def cut_actions(
         blocks = [block.values for block in recording.sound(sample_rate=SAMPLE_RATE)]
         samples = np.concatenate(blocks) if blocks else np.zeros(0, np.float32)
         loud = _decibels(samples)
-        audible = [each for each in actions if _is_heard(each, loud)]
+        audible = [each for each in actions if _is_audible(each, loud)]
         for place in rng.permutation(len(audible))[: min(FROM_EACH, left)].tolist():
             span = audible[place]
             yield samples[round(span.start * SAMPLE_RATE) : round(span.end * SAMPLE_RATE)]
@@ -131,14 +132,15 @@ def cut_actions(
 
 
 def _decibels(samples: FloatArray) -> FloatArray:
-    """The level of every `LEVEL_HOP`."""
+    """The level in decibels of every `LEVEL_HOP` seconds; an incomplete last one is left out."""
     size = round(LEVEL_HOP * SAMPLE_RATE)
     cells = samples[: len(samples) // size * size].reshape(-1, size).astype(float)
     decibels: FloatArray = 10 * np.log10((cells**2).mean(axis=1) + 1e-12)
     return decibels
 
 
-def _is_heard(action: Action, loud: FloatArray) -> bool:
+def _is_audible(action: Action, loud: FloatArray) -> bool:
+    """Whether `action` is as long as `LASTS` asks and, by the levels `loud`, as loud as `HEARD`."""
     first = int(action.start / LEVEL_HOP)
     cells = loud[first : max(first + 1, int(action.end / LEVEL_HOP))]
     quiet = float(np.quantile(loud, 0.1)) if len(loud) else 0.0
@@ -154,7 +156,7 @@ def make_lone(
     length: int = LENGTH,
     talks: int = TALKS,
 ) -> TrainingRecording:
-    """Some of `clips` far apart over a room's noise; without a clip it holds no action."""
+    """A recording of some of `clips`, far apart, over a room's noise; no actions without clips."""
     room = 10 ** (rng.uniform(-68, -45) / 20)
     samples = room * level(coloured(length * SAMPLE_RATE, rng))
     actions: list[Action] = []

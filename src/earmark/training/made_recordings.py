@@ -1,8 +1,8 @@
-"""Recordings made up for the context: sounds that last for seconds are work, for minutes are not.
+"""Synthetic recordings to train the context: steady sounds of seconds are work, of minutes not.
 
-Marked recordings hold few tools that run by themselves: what they teach is that work changes from
-one thing to the next. A drill in a quiet room does not, and neither does rain; what tells the two
-apart is how long they last.
+Annotated recordings hold few tools that run steadily, so the context learns from them that work
+changes from one sound to the next. A drill in a quiet room does not change, and neither does rain;
+the difference between the two is how long they last.
 
     made   ▁▁▇▇▇▁▁▁▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▁▁▁▇▇▇▇▇▇▁▁
     work     ───                     ──────
@@ -28,29 +28,29 @@ LENGTH = 600
 """Seconds of one recording."""
 
 LASTS = (2.0, 45.0)
-"""Seconds that work lasts, shortest and longest: drawn evenly on a logarithmic scale."""
+"""Shortest and longest work in seconds, drawn evenly on a logarithmic scale."""
 
 GOES_ON = (90.0, 240.0)
-"""Seconds that ambience lasts."""
+"""Shortest and longest ambience in seconds, drawn evenly."""
 
 BETWEEN = (8.0, 90.0)
-"""Seconds between two sounds."""
+"""Seconds between two sounds, drawn evenly on a logarithmic scale."""
 
 WORK = 0.65
 """Share of the sounds that are work."""
 
 TALKS = 2
-"""Times that a recording is heard with talk over it, beside once without."""
+"""Takes of a recording with talk over it, besides the one without."""
 
 Draw = Callable[[int, np.random.Generator], FloatArray]
-"""So many samples of a sound, at whatever level."""
+"""Draws a sound of a given number of samples, at any level."""
 
 
 @cache
 def make_recording(encoder: SoundEncoder, seed: int) -> TrainingRecording:
-    """Ten minutes of sustained sounds over a room's noise, and which of them are work.
+    """Ten minutes of sustained sounds over a room's noise; its actions are those that are work.
 
-    Made once a process: it takes seconds, and every training wants the same.
+    Cached in the process: making one takes seconds, and every training uses the same.
     """
     rng = np.random.default_rng(seed)
     room = 10 ** (rng.uniform(-65, -42) / 20)
@@ -80,17 +80,18 @@ def as_recording(
     *,
     talks: int = TALKS,
 ) -> TrainingRecording:
-    """What `encoder` hears of samples that were made up, as they are and with talk over them."""
-    over = [talk_over(samples, rng) for _ in range(talks)]
-    takes = tuple(_heard(each, encoder) for each in (samples, *over))
+    """A training recording of synthetic samples: one take as it is, `talks` with talk over it."""
+    with_talk = [talk_over(samples, rng) for _ in range(talks)]
+    takes = tuple(_encoded(each, encoder) for each in (samples, *with_talk))
     return TrainingRecording(name, len(samples) / SAMPLE_RATE, takes, tuple(actions))
 
 
-def _heard(samples: FloatArray, encoder: SoundEncoder) -> FloatArray:
+def _encoded(samples: FloatArray, encoder: SoundEncoder) -> FloatArray:
+    """Features of `samples`, `(steps, channels)`, float16."""
     sound = Sound(samples.clip(-1, 1).astype(np.float32), 0.0, SAMPLE_RATE)
     rows = np.concatenate([track.values for track in encoder.encode([sound])])
-    heard: FloatArray = (rows if rows.ndim == 2 else rows[:, None]).astype(np.float16)
-    return heard
+    features: FloatArray = (rows if rows.ndim == 2 else rows[:, None]).astype(np.float16)
+    return features
 
 
 def coloured(count: int, rng: np.random.Generator) -> FloatArray:
@@ -100,13 +101,13 @@ def coloured(count: int, rng: np.random.Generator) -> FloatArray:
 
 
 def banded(count: int, rng: np.random.Generator) -> FloatArray:
-    """Steady noise of some of the frequencies: saws, vacuum cleaners, water."""
+    """Steady noise of a random frequency band: saws, vacuum cleaners, water."""
     edges = rng.uniform(50, 1500), rng.uniform(2500, 7700)
     return pass_band(rng.standard_normal(count), edges, SAMPLE_RATE)
 
 
 def motor(count: int, rng: np.random.Generator) -> FloatArray:
-    """Harmonics of a tone that wanders a little, and noise: drills, engines, hums."""
+    """Harmonics of a tone that varies a little, and noise: drills, engines, hums."""
     tone = rng.uniform(20, 400) * _wandering(count, rng, every=rng.uniform(3, 30), by=0.1)
     phase = 2 * np.pi * np.cumsum(tone) / SAMPLE_RATE
     falls = rng.uniform(0.2, 1.4)
@@ -119,7 +120,7 @@ def motor(count: int, rng: np.random.Generator) -> FloatArray:
 
 
 def pulsing(count: int, rng: np.random.Generator) -> FloatArray:
-    """Noise that swells and falls some times a second: grinders, pumps, washing machines."""
+    """Noise that swells 0.4 to 14 times a second: grinders, pumps, washing machines."""
     times = np.arange(count) / SAMPLE_RATE
     beat = 1 + rng.uniform(0.2, 0.98) * np.sin(2 * np.pi * log_uniform(rng, (0.4, 14)) * times)
     swelling: FloatArray = banded(count, rng) * beat
@@ -127,7 +128,7 @@ def pulsing(count: int, rng: np.random.Generator) -> FloatArray:
 
 
 def gusts(count: int, rng: np.random.Generator) -> FloatArray:
-    """Low noise whose level wanders: wind, traffic."""
+    """Low-frequency noise whose level varies slowly: wind, traffic."""
     low: FloatArray = lfilter([1.0], [1.0, -rng.uniform(0.9, 0.995)], rng.standard_normal(count))
     return low * _wandering(count, rng, every=rng.uniform(1, 6), by=rng.uniform(0.4, 1.2))
 
@@ -163,7 +164,10 @@ AMBIENCE: tuple[Draw, ...] = (*TOOLS, gusts, drops, footsteps)
 
 
 def _wandering(count: int, rng: np.random.Generator, *, every: float, by: float) -> FloatArray:
-    """A factor around 1 that goes up and down about `every` so many seconds."""
+    """Random factors around 1, `(count,)`: one about every `every` seconds, linear in between.
+
+    `by` is the standard deviation of their logarithm.
+    """
     knots = np.exp(by * rng.standard_normal(max(4, int(count / SAMPLE_RATE / every) + 4)))
     places = np.linspace(0, len(knots) - 1, count)
     factors: FloatArray = np.interp(places, np.arange(len(knots)), knots)
@@ -171,7 +175,7 @@ def _wandering(count: int, rng: np.random.Generator, *, every: float, by: float)
 
 
 def faded(samples: FloatArray, ramp: float) -> FloatArray:
-    """`samples` with `ramp` seconds of rise and fall, half of them at most."""
+    """`samples` faded in and out over `ramp` seconds each, at most half of their length."""
     size = max(1, min(round(ramp * SAMPLE_RATE), len(samples) // 2))
     rise = np.minimum(np.arange(len(samples)) / size, 1.0)
     faded: FloatArray = samples * rise * rise[::-1]

@@ -1,8 +1,8 @@
-"""Talk made up for the context: somebody who speaks beside the wearer is not by that alone work.
+"""Synthetic talk to train the context: that somebody speaks near the wearer is not yet work.
 
-Marked recordings hold little talk, and talk changes all the time, as work does. What tells the two
-apart is how: a voice moves from vowel to vowel, one band rising while another falls, where things
-that knock together are heard in all bands at once.
+Annotated recordings hold little talk, and talk changes all the time, as work does. The difference
+is how: in a voice, which moves from vowel to vowel, one band rises while another falls; when things
+knock together, all bands rise at once.
 
     blows   ▁▁▇▃▁▁▁▇▃▁▁      talk   ▁▂▅▇▅▂▁▄▆▇▃   low
             ▁▁▇▄▁▁▁▇▄▁▁             ▁▇▃▁▂▆▂▁▇▁▅   high
@@ -21,39 +21,39 @@ from earmark.training.augmentation import level, log_uniform
 SAMPLE_RATE = 16_000
 
 TALK = (5.0, 180.0)
-"""Seconds that people talk: drawn evenly on a logarithmic scale."""
+"""Shortest and longest talk in seconds, drawn evenly on a logarithmic scale."""
 
 SILENCE = (5.0, 120.0)
-"""Seconds until they talk again, likewise."""
+"""Seconds between talks, drawn likewise."""
 
 LOUDER = (8.0, 52.0)
-"""Decibels of talk above the quiet of a recording."""
+"""Level of talk in decibels above the quiet moments of a recording, drawn evenly."""
 
 HIGHEST = 5_000.0
-"""Hertz up to which a voice has tones; above them it has hisses."""
+"""Highest harmonic of a voice in hertz; above there are only hisses."""
 
 _HOP = 80
-"""Samples between two points at which mouth and pitch are given: 5 ms."""
+"""Samples between two values of mouth and pitch: 5 ms."""
 
 _WIDTHS, _WEIGHTS = (70.0, 110.0, 160.0), (1.0, 0.6, 0.35)
-"""Hertz that the three formants are wide, and how strong they are."""
+"""Widths of the three formants in hertz, and their strengths."""
 
 
 def talk_over(samples: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """`samples` with people who talk now and then, whatever else is going on."""
+    """A copy of `samples` with talk added at random times, whatever else is heard."""
     cells = samples[: len(samples) // _HOP * _HOP].reshape(-1, _HOP)
     quiet = float(np.sqrt(np.quantile((cells**2).mean(axis=1), 0.05)))
-    heard, time = samples.copy(), rng.uniform(0, 30)
+    mixed, time = samples.copy(), rng.uniform(0, 30)
     while (first := round(time * SAMPLE_RATE)) < len(samples) - 5 * SAMPLE_RATE:
         place = slice(first, first + round(log_uniform(rng, TALK) * SAMPLE_RATE))
-        voices = talk(len(heard[place]), rng)
-        heard[place] += quiet * 10 ** (rng.uniform(*LOUDER) / 20) * level(voices)
+        voices = talk(len(mixed[place]), rng)
+        mixed[place] += quiet * 10 ** (rng.uniform(*LOUDER) / 20) * level(voices)
         time = place.stop / SAMPLE_RATE + log_uniform(rng, SILENCE)
-    return heard
+    return mixed
 
 
 def talk(count: int, rng: np.random.Generator) -> FloatArray:
-    """Two people who take turns, for so many samples: vowels, hisses and pauses."""
+    """`count` samples of two people who take turns: vowels, hisses and pauses."""
     mouth = _Mouth.shut(count // _HOP + 2)
     pitches = log_uniform(rng, (85, 260)), log_uniform(rng, (85, 260))
     pace, size = rng.uniform(3, 6.5), log_uniform(rng, (0.85, 1.2))
@@ -67,15 +67,18 @@ def talk(count: int, rng: np.random.Generator) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Mouth:
-    """How a mouth moves, a value every `_HOP` samples."""
+    """Parameters of a voice over time, a value every `_HOP` samples."""
 
     voice: FloatArray
+    """Level of the tones."""
     breath: FloatArray
+    """Level of the hisses."""
     sharpness: FloatArray
-    """0 to 1, of what is breathed."""
+    """Share of high frequencies in the hisses, 0 to 1."""
     pitch: FloatArray
+    """Hertz."""
     formants: FloatArray
-    """A row for each of the three."""
+    """Hertz, a row for each of the three."""
 
     @classmethod
     def shut(cls, steps: int) -> _Mouth:
@@ -87,7 +90,7 @@ class _Mouth:
 def _speak(
     mouth: _Mouth, rng: np.random.Generator, time: float, *, pitch: float, pace: float, size: float
 ) -> float:
-    """Say some syllables from `time` on; gives when they end. The pitch falls as they go."""
+    """Write 2 to 25 syllables to `mouth` from `time` on; returns their end. The pitch falls."""
     syllables = int(rng.integers(2, 26))
     loud, pitch = np.exp(rng.normal(0, 0.25)), pitch * np.exp(rng.normal(0, 0.08))
     for place in range(syllables):
@@ -100,7 +103,7 @@ def _speak(
 
 
 def _consonant(mouth: _Mouth, place: slice, loud: float, rng: np.random.Generator) -> None:
-    """A hiss, a stop that bursts at its end, or a murmur."""
+    """Write a consonant: a hiss, a stop with a burst at its end, or a murmur."""
     kind, count = rng.random(), len(mouth.breath[place])
     if kind < 0.45:
         mouth.breath[place] += loud * rng.uniform(0.05, 0.5) * _swell(count)
@@ -115,7 +118,7 @@ def _consonant(mouth: _Mouth, place: slice, loud: float, rng: np.random.Generato
 def _vowel(
     mouth: _Mouth, place: slice, loud: float, pitch: float, rng: np.random.Generator
 ) -> None:
-    """A vowel that glides a little, in formants and in pitch."""
+    """Write a vowel whose formants and pitch change a little."""
     count = len(mouth.voice[place])
     course = np.linspace(0, 1, count)
     mouth.voice[place] += loud * rng.uniform(0.4, 1) * _swell(count)
@@ -127,7 +130,7 @@ def _vowel(
 
 
 def _voice(mouth: _Mouth, count: int, *, falls: float) -> FloatArray:
-    """The tones of a voice: harmonics of its pitch, as loud as the formants let them be."""
+    """The tones of a voice: harmonics of its pitch, with levels set by the formants."""
     pitch = _smooth(mouth.pitch)
     phase = 2 * np.pi * np.cumsum(_every_sample(pitch, count), dtype=float) / SAMPLE_RATE
     turn = np.exp(1j * phase).astype(np.complex64)
@@ -144,7 +147,7 @@ def _voice(mouth: _Mouth, count: int, *, falls: float) -> FloatArray:
 
 
 def _hiss(mouth: _Mouth, count: int, rng: np.random.Generator) -> FloatArray:
-    """What is breathed: noise of high or of middle frequencies."""
+    """The hisses of a voice: noise of high and of middle frequencies."""
     noise = rng.standard_normal(count)
     high = level(np.diff(noise, prepend=0.0))
     middle = level(lfilter([1.0, 0.0, -1.0], [1.0, -1.2, 0.6], noise))
@@ -158,18 +161,19 @@ def _steps(begin: float, end: float) -> slice:
 
 
 def _swell(count: int) -> FloatArray:
+    """Factors that rise from near 0 to 1 and fall again, `(count,)`."""
     swell: FloatArray = np.sqrt(np.sin(np.pi * (np.arange(count) + 0.5) / max(1, count)))
     return swell
 
 
 def _smooth(values: FloatArray) -> FloatArray:
-    """Means of five; the ends last on."""
+    """Moving means of five values; beyond both ends the last value is repeated."""
     smooth: FloatArray = np.convolve(np.pad(values, 2, mode="edge"), np.full(5, 0.2), "valid")
     return smooth
 
 
 def _every_sample(values: FloatArray, count: int) -> FloatArray:
-    """`values`, one every `_HOP` samples, in straight lines between them."""
+    """`values`, one every `_HOP` samples, interpolated linearly to `count` samples."""
     begins = values[:-1, None].astype(np.float32)
     ramp = np.arange(_HOP, dtype=np.float32) / _HOP
     lines: FloatArray = begins + np.diff(values)[:, None].astype(np.float32) * ramp

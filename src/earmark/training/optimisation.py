@@ -1,4 +1,4 @@
-"""Fits one head: draw, step, look at the dev recordings now and then, keep a checkpoint."""
+"""Fits one network by gradient descent, with regular checks on dev recordings and checkpoints."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from earmark.training.objectives import Objective, Targets
 from earmark.training.settings import Settings
 
 STEEPEST = 5.0
-"""Norm a gradient is cut to."""
+"""Norm to which gradients are clipped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """How a head did at one step of its training."""
+    """Quality of a head at one step of its training."""
 
     step: int
     loss: float
     """Mean training loss since the check before."""
     dev: float
-    """The measure of the dev recordings, see `fit`; nan where they hold no action."""
+    """Result of `measure` on the dev recordings, see `fit`; nan if they have no actions."""
 
     def to_json(self) -> dict[str, float | None]:
-        """Plain values; nan is null."""
+        """The fields as plain values; a `dev` of nan is None."""
         return {**asdict(self), "dev": None if math.isnan(self.dev) else self.dev}
 
 
 Progress = Callable[[Check], None]
-"""Told of every check as it is made."""
+"""Called with every check."""
 
 
 def use_threads(count: int) -> None:
@@ -51,13 +51,13 @@ def use_threads(count: int) -> None:
 
 
 def make_head(channels: int, settings: Settings, *, seed: int = 0) -> Head:
-    """An untrained head of the settings' shape."""
+    """An untrained head with the shape given in `settings`."""
     torch.manual_seed(seed)
     return Head(channels, width=settings.width, bands=settings.bands, dropout=settings.dropout)
 
 
 def make_context(settings: Settings, *, seed: int) -> Context:
-    """An untrained context of the settings' shape."""
+    """An untrained context with the shape given in `settings`."""
     torch.manual_seed(seed)
     return Context(settings.context_channels, width=settings.width, dropout=settings.dropout)
 
@@ -72,15 +72,15 @@ def fit(
     checkpoint: Path | None = None,
     progress: Progress = lambda _: None,
 ) -> list[Check]:
-    """Fit `head` to `recordings`, and say how it went; the same arguments give the same head.
+    """Fit `head` to `recordings` and return the checks; the same arguments give the same head.
 
-    Every `check_every` steps `measure` says how good it is on the dev recordings and, where
-    `checkpoint` is given, the state of the training is kept there; a fit that finds one goes on
-    from it and ends with the same head as one that was never interrupted.
+    Every `check_every` steps and at the end, `measure` gives the quality on the dev recordings and
+    the state of the training is saved to `checkpoint`, if given. A fit that finds a checkpoint
+    continues from it and ends with the same head as one that was never interrupted.
 
     Raises:
-        ModelMismatch: the checkpoint is from other settings or recordings, or the loss from no
-            numbers.
+        ModelMismatch: the checkpoint is from other settings or recordings, or the loss is not
+            finite.
     """
     torch.manual_seed(seed)
     head.settle([torch.from_numpy(heard.takes[0]) for heard in recordings])
@@ -117,7 +117,7 @@ def fit(
 def _step(
     head: Head | Context, objective: Objective, optimizer: torch.optim.Optimizer, crops: Crops
 ) -> float:
-    """One step down the gradient; the loss before it."""
+    """Make one step of the optimizer on a new batch; returns the loss before it."""
     batch = crops.draw()
     head.train()
     loss = objective.loss(head(batch.features), batch.targets)
@@ -140,18 +140,18 @@ def score(head: Head, objective: Objective, features: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """All that the next step of a fit depends on, kept in a file; without a path nothing is."""
+    """State of a fit in a file: all that the next step depends on. Without a path, no file."""
 
     path: Path | None
     head: torch.nn.Module
     optimizer: torch.optim.Optimizer
     rng: np.random.Generator
-    """Of the crops."""
+    """Random generator of the crops."""
     origin: Mapping[str, Any]
-    """What the fit is of; see `origin_of`."""
+    """Settings and data of the fit; see `origin_of`."""
 
     def keep(self, **progress: Any) -> None:
-        """Write the state and how far the fit has come."""
+        """Write the state and the values in `progress`."""
         if self.path is None:
             return
         state = {
@@ -166,10 +166,10 @@ class Checkpoint:
             torch.save(state, scratch)
 
     def resume(self) -> Mapping[str, Any]:
-        """Take up what `keep` wrote, and tell the progress; nothing where there is none.
+        """Restore the state that `keep` wrote and return it; empty if there is no file.
 
         Raises:
-            ModelMismatch: it is of another training.
+            ModelMismatch: the state is from other settings or recordings.
         """
         if self.path is None or not self.path.is_file():
             return {}
@@ -182,9 +182,10 @@ class Checkpoint:
         return state
 
     def _check_origin(self, state: Mapping[str, Any]) -> None:
-        """Where the learning rate does not come down, the steps there are to be do not matter.
+        """Raise `ModelMismatch` if `state` is from other settings or recordings.
 
-        A training may then go on to more, or end with fewer than it was begun for.
+        With a learning rate that does not fall, the number of steps may differ: a training may
+        continue to more steps, or end after fewer, than it was started for.
         """
         wanted, kept = self.origin["settings"], dict(state.get("settings", {}))
         taken = state["step"] if "step" in state else state["checks"][-1][0]
@@ -199,9 +200,10 @@ class Checkpoint:
 
 
 def origin_of(recordings: Sequence[TrainingRecording], settings: Settings) -> dict[str, Any]:
-    """What a single head depends on besides its seed: the other seeds and loudness are no part.
+    """Settings and a hash of the data that a single head depends on, besides its seed.
 
-    What was made up for it is among the recordings.
+    Settings that do not matter for it are neutral: the seeds, loudness, and the number of synthetic
+    recordings, which are among `recordings`.
     """
     return {
         "settings": replace(settings, seeds=1, first_seed=0, loudness=0.0, made=0).to_json(),
@@ -219,9 +221,9 @@ class Batch:
 
 
 class Crops:
-    """Draws crops at random, every second of sound as likely as any other.
+    """Draws random crops: recordings with a probability in proportion to their length.
 
-    The draws depend on the recordings, the settings and the seed, and not on the objective.
+    The draws depend on the recordings, the settings and the seed, but not on the objective.
     """
 
     def __init__(
@@ -256,7 +258,7 @@ class Crops:
 
 
 def _bounds(heard: TrainingRecording, clock_rate: int) -> IndexArray:
-    """First step and step after the last of each action, `(actions, 2)`; never empty ones."""
+    """First step and step after the last of each action, `(actions, 2)`; at least one step each."""
     times = np.array([(action.start, action.end) for action in heard.actions]).reshape(-1, 2)
     bounds: IndexArray = np.rint(times * clock_rate).astype(np.intp)
     bounds[:, 1] = np.maximum(bounds[:, 1], bounds[:, 0] + 1)
@@ -266,9 +268,9 @@ def _bounds(heard: TrainingRecording, clock_rate: int) -> IndexArray:
 def lay_out(features: Sequence[FloatArray], bounds: Sequence[IndexArray], *, steps: int) -> Batch:
     """A batch of crops of at most `steps` rows; `bounds` are actions in steps of each crop.
 
-    An action that the edge of a crop cuts off counts as one to be heard only where at least half
-    of it is in sight (of a crop's length, if it is longer than that); what is in sight of it is
-    never taken for silence, and its start counts where the start is in sight.
+    An action cut off by the edge of a crop is one to be detected only if at least half of it is in
+    the crop (half of the crop's length, if the action is longer than that). The part of it in the
+    crop never counts as idle, and its start counts if it is in the crop.
     """
     batch, channels = len(features), features[0].shape[1]
     rows = np.zeros((batch, steps, channels), dtype=np.float32)
@@ -300,7 +302,7 @@ def lay_out(features: Sequence[FloatArray], bounds: Sequence[IndexArray], *, ste
 
 
 def _ranges(first: IndexArray, count: IndexArray) -> tuple[IndexArray, IndexArray]:
-    """All of `first[i], first[i] + 1, ...`, `count[i]` of each, and the `i` each belongs to."""
+    """The numbers `first[i], first[i] + 1, ...`, `count[i]` for each `i`, and the `i` of each."""
     owner = np.repeat(np.arange(len(first)), count)
     begun = np.cumsum(count) - count
     return np.arange(len(owner)) - begun[owner] + first[owner], owner
