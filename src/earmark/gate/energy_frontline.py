@@ -1,4 +1,4 @@
-"""The frontline `energy`: the level of the sound, with rates of its own and no trained weights."""
+"""The frontline `energy`: scores by sound level, with its own rates and no trained head."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ from earmark.gate.survival import Survival
 from earmark.timeline import FloatArray
 
 QUIETEST = 1e-4
-"""Energy that counts as silence, -80 dB of full scale; what a coder leaves of silence is below."""
+"""Energy that counts as silence, -80 dB of full scale; coded silence is below it."""
 
 AROUND = 60.0
-"""Seconds on each side of a window whose median level is what is usual there."""
+"""Seconds on each side of a window over which the median level is the usual level."""
 
 STEADY = 3.0
-"""Decibels above the usual up to which the loudest moment of a window is part of the noise."""
+"""Decibels above the usual level up to which the loudest moment of a window counts as noise."""
 
 HALF = 16.0
-"""Decibels above the usual at which it counts about half as work."""
+"""Decibels above the usual level at which it counts as about half work."""
 
 WIDTH = 4.0
-"""Decibels, the scale of the logistic curve in between."""
+"""Scale of the logistic curve in between, in decibels."""
 
 OWN = 0.3
-"""Share that a window has in its own surroundings: a single sound counts in a quiet hour too."""
+"""Weight of a window itself in its surroundings, so that a single sound counts in a quiet hour."""
 
 LEAST = (1 + len(SCALES)) * math.log(FLOOR)
-"""What `stand_out` says of noise in a recording that holds nothing else."""
+"""Value of `stand_out` for noise in a recording of nothing else."""
 
 KEPT = 0.01
-"""Share of the rate of such noise that is left: nowhere is quite nothing expected."""
+"""Share of the rate of such noise that is kept, so that no rate is 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class LevelRates:
-    """Rates by a Poisson regression on one column: how much like work the level says a window is.
+    """Rates by a Poisson regression on one column, `stand_out`, from the sound level.
 
-    The rates are absolute and know no unit of level: a softer copy of a recording has the same
-    ones. Of silence, and of noise that neither swells nor clatters, next to nothing is expected,
-    however loud it is. The fit for the nearest length of window is used.
+    The rates are absolute and do not depend on the overall level: a softer copy of a recording has
+    the same rates. Silence and steady noise have rates near 0, however loud the noise is. The fit
+    for the nearest window length is used.
     """
 
     fits: tuple[Fit, ...]
-    """One for each length of window, of one weight."""
+    """One for each window length, each with one weight."""
 
     def __call__(self, scores: WindowScores) -> FloatArray:
         """The rates of `scores`, which are energies, one a window."""
@@ -61,12 +61,13 @@ class LevelRates:
 
 
 def stand_out(scores: WindowScores) -> FloatArray:
-    """How much like work each window of energies is: from `LEAST` in noise to about 0.
+    """How much each window of energies sounds like work, from `LEAST` in noise to about 0.
 
         work = logistic((loudest moment - usual level around - HALF) / WIDTH), 0 below STEADY
         (log(work) + log(work of 10 s around) + log(work of 40 s around)) * (1 - work of all)^2
 
-    Where the whole recording is busy, how a window compares with the next says less.
+    In a busy recording the values differ less: comparing windows is less informative there. Empty
+    without windows.
     """
     if len(scores) == 0:
         return np.zeros(0)
@@ -84,8 +85,8 @@ def _logistic(above: FloatArray) -> FloatArray:
 
 
 def usual_levels(scores: WindowScores) -> FloatArray:
-    """The median level, in decibels, of the windows `AROUND` each; mirrored at the two ends."""
-    from scipy.ndimage import median_filter  # slow to import, and only this frontline needs it
+    """Median level in decibels of the windows `AROUND` each window; mirrored at both ends."""
+    from scipy.ndimage import median_filter  # slow to import, needed by this frontline only
 
     levels = decibels(np.maximum(scores.mean, QUIETEST))
     side = min(round(AROUND / scores.length), len(levels) - 1)
@@ -103,12 +104,12 @@ RATES = LevelRates(
     )
 )
 """Fitted by `scripts/energy_table.py` on composites, dense and sparse, of sixteen participants;
-these ten numbers are all that is carried of them."""
+these ten numbers are all that is kept of them."""
 
 SURVIVAL = Survival.lognormal(median=1.9, sigma=1.0)
-"""The default gate's curve of how long actions last, as a log-normal."""
+"""Lengths of actions: a log-normal close to the default gate's curve."""
 
 
 def energy_frontline() -> Frontline:
-    """Listens to the level alone, and says how many actions to expect from it."""
+    """The frontline that computes scores and rates from the sound level alone."""
     return Frontline("energy", Energy(), rates=RATES, survival=SURVIVAL)

@@ -1,4 +1,4 @@
-"""Frontlines by name: the command line, the benchmarks and the docs all look here."""
+"""Frontlines by name, for the command line, the benchmarks and the docs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from earmark.models.registry import Registry
 from earmark.models.user_folders import CACHE, CHECKPOINTS, checkpoint_folder, model_store
 
 AUTO = "auto"
-"""The best frontline there is: the gate that comes with earmark, and where there is nothing to
-hear the sizes of the video packets."""
+"""The best frontline: the gate that comes with earmark, or the sizes of the video packets where
+nothing can be heard."""
 
 GATE = "gate"
-"""The gate that comes with earmark, by its own name."""
+"""Name of the gate that comes with earmark."""
 
 SUFFIX = ".gate"
-"""A name that ends so is a gate file of the user's own."""
+"""Ending of names that are the user's own gate files."""
 
 
 def default_frontline() -> Frontline:
@@ -34,8 +34,8 @@ def default_frontline() -> Frontline:
 
 
 PACKETS = "packets:drift=600.0"
-"""What `auto` reads where there is nothing to hear: against ten minutes around, so that a bout of
-work stands out from the stillness before it."""
+"""Fallback of `auto` where nothing can be heard: packet sizes relative to ten minutes around, so
+that a bout of work stands out from the stillness before it."""
 
 FRONTLINES: Registry[Callable[..., Encoder | Frontline]] = Registry(
     "earmark.frontlines",
@@ -43,12 +43,12 @@ FRONTLINES: Registry[Callable[..., Encoder | Frontline]] = Registry(
     kind="frontline",
     includes=ENCODERS,
 )
-"""What makes a frontline by its name, besides `auto` and gate files: a function that gives the
-whole frontline, or an encoder, whose features are then the score and whose rates are generic."""
+"""Makers of frontlines by name, besides `auto` and gate files: a function that returns a frontline,
+or an encoder, whose features are then the score, with generic rates."""
 
 
 def gate_of(name: str) -> Gate | None:
-    """The gate that a frontline listens with; none where there is no trained head."""
+    """The gate of the frontline called `name`; none if it has no trained head."""
     kind, _ = split_name(name)
     if kind in (AUTO, GATE):
         return default_gate()
@@ -56,14 +56,14 @@ def gate_of(name: str) -> Gate | None:
 
 
 def frontline_named(name: str | Frontline) -> Frontline:
-    """The frontline called `name`, or the one in the gate file of that name; one as it is.
+    """The frontline called `name`, or that of the gate file `name`; a `Frontline` stays as it is.
 
     Options of an encoder follow its name after colons: see `earmark.features.encoder_spec`. Those
-    of a gate are fixed but for where its encoder's files are and what it runs on.
+    of a gate are fixed, except the paths of its encoder's files and the device it runs on.
 
     Raises:
-        ValueError: there is no such frontline, or option; the message lists those there are.
-        ModelMismatch: the gate file is damaged or made for something else.
+        ValueError: unknown frontline or option; the message lists the known ones.
+        ModelMismatch: the gate file is damaged or does not fit this version.
     """
     if isinstance(name, Frontline):
         return name
@@ -86,9 +86,9 @@ def frontline_named(name: str | Frontline) -> Frontline:
 
 
 def with_checkpoints(names: str) -> str:
-    """Each of `names`, which have commas between them, with where the environment has its files.
+    """The comma-separated `names`, each with the paths of its files from the environment.
 
-    What says itself where its files are is left alone, and so is what needs none.
+    Names that give their paths, or need no files, are unchanged.
     """
     if not os.environ.keys() & {CHECKPOINTS, CACHE, "XDG_CACHE_HOME"}:
         return names
@@ -96,7 +96,7 @@ def with_checkpoints(names: str) -> str:
 
 
 def _located(text: str) -> str:
-    """`text`, the name of an encoder or of a gate file, with where its files lie."""
+    """`text`, the name of an encoder or of a gate file, with the paths of its files."""
     name, options = split_name(text)
     needed = encoder_files(_encoder_of(name))
     if not needed or options.keys() & {"store", *needed}:
@@ -109,10 +109,13 @@ def _located(text: str) -> str:
 
 
 def _encoder_of(name: str) -> str:
-    """The encoder a frontline needs: its own name, or what the card of a gate file says."""
+    """The encoder of a frontline: `name` itself, or the encoder on the card of a gate file.
+
+    Empty if the gate file cannot be read.
+    """
     if not name.endswith(SUFFIX):
         return name
     try:
         return Gate.load(Path(name)).card.encoder
     except EarmarkError:
-        return ""  # whoever opens it says what is wrong
+        return ""  # the error is raised when the gate is opened

@@ -1,9 +1,9 @@
 """A recall promise: an operating point whose recall holds beyond the recordings it was chosen on.
 
-Learn-then-test (Angelopoulos, Bates, Candès, Jordan and Lei): thresholds are tried from the
-safest to the boldest, each by a valid p-value of "this one misses too much", and the last one
-before the first that cannot be refuted is taken. No assumption but that the development
-recordings and the recordings to come are alike (exchangeable), recording by recording.
+Learn-then-test (Angelopoulos, Bates, Candès, Jordan and Lei): thresholds are tested in increasing
+order, from the safest on, each by a valid p-value of the hypothesis "this one misses too much". The
+last threshold before the first whose hypothesis cannot be rejected is taken. The only assumption is
+that development recordings and future recordings are exchangeable, recording by recording.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Misses:
     """The share of each development recording's actions that no episode touches, by threshold."""
 
     thresholds: FloatArray
-    """Increasing `(thresholds,)`: a higher one keeps less."""
+    """Increasing, `(thresholds,)`; a higher one misses more."""
     shares: FloatArray
     """`(recordings, thresholds)`, each from 0 to 1."""
 
@@ -36,25 +36,25 @@ class Misses:
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """An operating point, and what is promised of it."""
+    """An operating point with its promised recall."""
 
     threshold: float
     recall: float
-    """Mean recall over recordings that is promised."""
+    """Promised mean recall over recordings."""
     confidence: float
-    """The promise fails for at most 1 - this of the development sets that could be drawn."""
+    """The promise fails for at most `1 - confidence` of all possible development sets."""
     recordings: int
-    """Development recordings it rests on."""
+    """Number of development recordings it is based on."""
     observed: float
-    """Mean recall at this point on those recordings."""
+    """Mean recall at this threshold on those recordings."""
 
 
 def promise(misses: Misses, *, recall: float, confidence: float = 0.95) -> Promise:
-    """The highest threshold that can be promised to keep `recall` on average over recordings.
+    """The highest threshold for which a mean `recall` over recordings can be promised.
 
     Raises:
-        ValueError: shares outside (0, 1); or the development set is too small, or the gate too
-            weak, to promise this of any threshold.
+        ValueError: `recall` or `confidence` is not in (0, 1); or the development set is too small,
+            or the gate too weak, to promise this for any threshold.
     """
     for name, share in (("recall", recall), ("confidence", confidence)):
         if not 0 < share < 1:
@@ -86,7 +86,7 @@ def promise(misses: Misses, *, recall: float, confidence: float = 0.95) -> Promi
 
 
 def fewest(*, recall: float, confidence: float) -> int:
-    """Recordings below which not even a gate that misses nothing can make the promise.
+    """Least number of development recordings for the promise, even if the gate misses nothing.
 
     For a gate that misses nothing the p-value is `recall ** count`.
     """
@@ -94,14 +94,14 @@ def fewest(*, recall: float, confidence: float) -> int:
 
 
 def p_value(mean: float, *, count: int, risk: float) -> float:
-    """Chance of a mean loss this low over `count` recordings if the true one exceeds `risk`.
+    """Bound on the chance of a `mean` loss this low in `count` recordings if truly above `risk`.
 
     The smaller of Hoeffding's bound in its relative-entropy form and Bentkus's, both valid for
     independent losses between 0 and 1 of any distribution.
     """
     if mean >= risk:
         return 1.0
-    from scipy import special, stats  # slow to import, and only promises need it
+    from scipy import special, stats  # slow to import, needed for promises only
 
     entropy = special.rel_entr(mean, risk) + special.rel_entr(1 - mean, 1 - risk)
     hoeffding = math.exp(-count * float(entropy))

@@ -1,4 +1,4 @@
-"""From trained heads to one ONNX graph, proved equal before it is believed."""
+"""Exports trained heads and contexts as one ONNX graph, and compares its scores with PyTorch's."""
 
 from __future__ import annotations
 
@@ -31,30 +31,31 @@ from earmark.training.head import (
 from earmark.training.objectives import Objective
 
 TOLERANCE = 1e-4
-"""Largest difference between a score of PyTorch and one of ONNX Runtime."""
+"""Largest difference allowed between a score of PyTorch and one of ONNX Runtime."""
 
 
 OPSET, IR_VERSION = 18, 9
-"""Of the file; old enough for every ONNX Runtime that earmark runs with."""
+"""Versions of the ONNX file; old enough for every ONNX Runtime that earmark supports."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Panel:
-    """Heads of one shape that listen together: their mean score, by how likely work is going on.
+    """Heads of one shape whose scores are averaged, times the probability of work by `contexts`.
 
-    How likely that is the `contexts` say; without any the mean score is all there is.
+    Without contexts the score is the mean score of the heads.
 
-    With `loudness` the score is meaned over a second and grows with the level above the floor, so
-    that it is highest in the middle of a sound and not at its edge.
+    With `loudness` the mean score is averaged over a second and grows with the level above the
+    floor, so that it is highest in the middle of a sound and not at its edge.
     """
 
     heads: Sequence[Head]
     """At least one."""
     contexts: Sequence[Context]
-    """With the same usual values and spreads."""
+    """All with the same `usual` and `spread`; may be empty."""
     objective: Objective
     loudness: float = 0.0
-    """Logarithm of the score a natural-log unit of level; 0 leaves the score as it is."""
+    """Increase of the log score per natural-log unit of level; 0 leaves the score unchanged.
+    Without contexts it is not used."""
 
     @property
     def context(self) -> int:
@@ -65,7 +66,7 @@ class Panel:
     def __call__(self, features: Tensor) -> Tensor:
         """Scores `(batch, steps)` of features `(batch, steps, channels)`.
 
-        A last second that is cut short is taken to last on as it ends.
+        An incomplete last second is filled by repeating its last row.
         """
         steps = features.shape[1]
         features = in_whole_seconds(features)
@@ -80,14 +81,14 @@ class Panel:
 
 
 def _mean_around(values: Tensor) -> Tensor:
-    """The mean over the second around each step of `(batch, steps)`, cut at the ends."""
+    """The mean over the second around each step of `(batch, steps)`, shorter at both ends."""
     width = 2 * AROUND + 1
     around = functional.avg_pool1d(values.unsqueeze(1), width, 1, AROUND, count_include_pad=False)
     return around.squeeze(1)
 
 
 def _side_by_side(towers: Sequence[Tower], enters: Sequence[nn.Conv1d]) -> Tower:
-    """Towers of one shape as one, whose logits are theirs: `(batch, towers, steps)`."""
+    """Towers of one shape as a single one with all their logits: `(batch, towers, steps)`."""
     blocks = zip(*(tower.blocks for tower in towers), strict=True)
     return Tower(
         _beside(enters, shared_input=True),
@@ -102,7 +103,7 @@ def _conv(module: nn.Module) -> nn.Conv1d:
 
 
 def _beside(layers: Sequence[nn.Conv1d], *, shared_input: bool) -> nn.Conv1d:
-    """Convolutions of one shape as groups of a single one."""
+    """Convolutions of one shape as a single one; as its groups unless they share their input."""
     one = layers[0]
     groups = 1 if shared_input else len(layers)
     joined = nn.Conv1d(
@@ -124,8 +125,8 @@ def export(panel: Panel) -> bytes:
     """The panel as an ONNX graph from `features` to `scores`, for whole seconds of steps.
 
     Written node by node: it is some thirty operators, and `prove` compares it with the panel. The
-    heads share what they read of the features, and lie side by side in one grouped convolution a
-    layer, so that listening costs little more than one wide head; so do the contexts.
+    heads share their input and are joined to one grouped convolution a layer, so that listening
+    costs little more than with one wide head; the contexts likewise.
     """
     graph, heads = _Graph(), panel.heads
     local = _side_by_side([head.tower for head in heads], [head.settled_enter() for head in heads])
@@ -143,7 +144,7 @@ def export(panel: Panel) -> bytes:
 
 
 def extend(weights: bytes, contexts: Sequence[Context]) -> bytes:
-    """The graph `weights` with its scores multiplied by the mean chance that `contexts` give."""
+    """The graph `weights` with its scores multiplied by the mean probability by `contexts`."""
     model = onnx.load_model_from_string(weights)
     before = f"scores{len(model.graph.node)}"
     for node in model.graph.node:
@@ -169,7 +170,7 @@ def _write_chance(graph: _Graph, contexts: Sequence[Context]) -> str:
 
 
 def _write_loudness(graph: _Graph, scores: str, loudness: float, channels: int) -> str:
-    """The nodes that mean the scores, `(1, 1, steps)`, over a second and weigh them by level."""
+    """The nodes that average scores, `(1, 1, steps)`, over a second and scale them by level."""
     read = graph.slice("features", 0, channels, axis=2)
     level = graph.add("ReduceMean", read, graph.constant([2]), keepdims=1)
     level = graph.average(graph.add("Transpose", level, perm=[0, 2, 1]), AROUND, padded=False)
@@ -215,10 +216,10 @@ def _write_seconds(graph: _Graph, context: Context) -> str:
 
 
 def _write_activation(graph: _Graph, logits: str, name: str) -> str:
-    """The nodes of what turns logits into scores, by the name an objective gives it.
+    """The nodes from logits to scores; `name` is an objective's `activation`.
 
-    The logistic is written out: ONNX Runtime's `Sigmoid` is exactly 0 below about -18, and a head
-    that is sure would no longer tell one quiet moment from another.
+    The logistic is written out: ONNX Runtime's `Sigmoid` is exactly 0 below about -18, so the
+    quiet moments of a confident head would all score the same.
     """
     if name == "softplus":
         return graph.add("Softplus", logits)
@@ -227,7 +228,7 @@ def _write_activation(graph: _Graph, logits: str, name: str) -> str:
 
 
 def _write_front(graph: _Graph, front: Front) -> str:
-    """The nodes of `Front.forward`; gives the name of what comes out, (1, channels, steps)."""
+    """The nodes of `Front.forward`; returns the name of its output, `(1, channels, steps)`."""
     if not front.bands:
         return graph.add("Transpose", "features", perm=[0, 2, 1])
     grouped = graph.add("Reshape", "features", graph.constant([0, 0, front.bands, -1]))
@@ -241,7 +242,7 @@ def _write_front(graph: _Graph, front: Front) -> str:
 
 
 class _Graph:
-    """An ONNX graph in the making."""
+    """Builds an ONNX graph; its methods add nodes and return the names of their outputs."""
 
     def __init__(self, prefix: str = "") -> None:
         self.nodes: list[Any] = []
@@ -249,13 +250,13 @@ class _Graph:
         self._prefix = prefix
 
     def add(self, operator: str, *inputs: str, output: str = "", **options: Any) -> str:
-        """A node; gives the name of its output."""
+        """A node of `operator`, with its options."""
         name = output or f"{self._prefix}{operator.lower()}{len(self.nodes)}"
         self.nodes.append(onnx.helper.make_node(operator, inputs, [name], **options))
         return name
 
     def constant(self, value: Any) -> str:
-        """A value written into the file: whole numbers as int64, others as float32."""
+        """A constant in the file: integers as int64, others as float32."""
         array = value if isinstance(value, np.ndarray) else np.array(value)
         kind = np.int64 if array.dtype.kind == "i" else np.float32
         name = f"{self._prefix}value{len(self.values)}"
@@ -263,7 +264,7 @@ class _Graph:
         return name
 
     def slice(self, value: str, start: int, end: int, *, axis: int) -> str:
-        """Those of `value` from `start` to before `end` along `axis`."""
+        """The elements of `value` from `start` to before `end` along `axis`."""
         return self.add("Slice", value, *(self.constant([each]) for each in (start, end, axis)))
 
     def convolve(self, value: str, layer: nn.Conv1d) -> str:
@@ -299,7 +300,7 @@ class _Graph:
         return self.add("Sqrt", self.add("Max", variance, self.constant(LEAST_VARIANCE)))
 
     def serialise(self, channels: int) -> bytes:
-        """The file."""
+        """The contents of the ONNX file; raises if the graph is invalid."""
         kind = onnx.TensorProto.FLOAT
         graph = onnx.helper.make_graph(
             self.nodes,

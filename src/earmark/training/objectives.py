@@ -1,7 +1,7 @@
-"""What the head is asked to do with its logits: fire once an action, on every frame, or as a rate.
+"""Training losses of a head: detect each action once, every step of it, or the rate of starts.
 
-All three read the same `Targets`, so features, crops, data order and seed are identical between
-them and only the objective differs.
+All read the same `Targets`, so features, crops, data order and seed are identical between them and
+only the objective differs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch.nn import functional
 from earmark.timeline import HOP
 
 LEAST_RATE = 1e-6
-"""Starts a second below which an intensity is not told from none; keeps its logarithm finite."""
+"""Added to intensities, in starts a second, to keep their logarithms finite."""
 
 NEAR = 4.0
 """Seconds around an action that still belong to its bout of work."""
@@ -26,7 +26,7 @@ NEAR = 4.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Targets:
-    """Where the actions of a batch of crops lie; positions count through the flattened batch."""
+    """Actions of a batch of crops; positions are indices into the flattened batch."""
 
     heard: Tensor
     """Whether a step is sound and not padding, `(batch, steps)`, bool."""
@@ -37,11 +37,11 @@ class Targets:
     owner: Tensor
     """The action each of `inside` belongs to, counted through the batch, int64."""
     starts: Tensor
-    """The position of each action start that lies in a crop, int64; repeats are two starts."""
+    """The position of each action start in a crop, int64; one for each start, even if equal."""
 
     @property
     def actions(self) -> int:
-        """Actions that `inside` tells of."""
+        """Number of actions in `inside`."""
         return int(self.owner[-1]) + 1 if len(self.owner) else 0
 
 
@@ -49,45 +49,45 @@ SCORES: dict[str, Callable[[Tensor], Tensor]] = {
     "logistic": torch.sigmoid,
     "softplus": functional.softplus,
 }
-"""What turns a logit into a score, by name."""
+"""Functions from a logit to a score, by name."""
 
 
 class Objective:
-    """A loss over logits `(batch, steps)`, and the score a logit stands for once trained."""
+    """A loss over logits `(batch, steps)`, and the function from trained logits to scores."""
 
     __slots__ = ()
     activation: ClassVar[str] = "logistic"
     """One of `SCORES`."""
 
     def loss(self, logits: Tensor, targets: Targets) -> Tensor:
-        """One number to make small; finite for any finite logits, with or without actions."""
+        """The loss, a single number; finite for any finite logits, with or without actions."""
         raise NotImplementedError
 
     def score(self, logits: Tensor) -> Tensor:
-        """How much each step deserves a look, at least 0, rising with the logit."""
+        """The score of each step: at least 0, rising with the logit."""
         return SCORES[self.activation](logits)
 
 
 @dataclass(frozen=True, slots=True)
 class SpanObjective(Objective):
-    """Fire once in every action and nowhere else: the paper's coverage-aligned loss."""
+    """High somewhere in every action, low outside actions: the paper's coverage-aligned loss."""
 
     tau: float = 4.0
-    """How sharply the pooled logit follows the best step of an action."""
+    """Sharpness of pooling: the higher, the closer to the largest logit of an action."""
 
     def loss(self, logits: Tensor, targets: Targets) -> Tensor:
         """Cross-entropy of each action's pooled logit, plus that of the steps in no action."""
         pooled = pool_spans(logits, targets, self.tau)
-        silent = logits[targets.heard & ~targets.active]
-        return _mean(functional.softplus(-pooled)) + _mean(functional.softplus(silent))
+        idle = logits[targets.heard & ~targets.active]
+        return _mean(functional.softplus(-pooled)) + _mean(functional.softplus(idle))
 
 
 @dataclass(frozen=True, slots=True)
 class FrameObjective(Objective):
-    """Tell for every step whether it lies in an action: the usual loss, kept as a baseline."""
+    """Classify every step as in an action or not: the usual loss, kept as a baseline."""
 
     def loss(self, logits: Tensor, targets: Targets) -> Tensor:
-        """Cross-entropy of each step that is heard."""
+        """Mean cross-entropy of all steps that are not padding."""
         heard = targets.heard
         return functional.binary_cross_entropy_with_logits(
             logits[heard], targets.active[heard].to(logits.dtype)
@@ -96,28 +96,28 @@ class FrameObjective(Objective):
 
 @dataclass(frozen=True, slots=True)
 class RateObjective(Objective):
-    """Say how many actions start a second: the likelihood of a Poisson process, in two parts.
+    """Predict action starts a second: the likelihood of a Poisson process, in two parts.
 
     The likelihood of starts at times s under an intensity of mean `m` over a crop of `T` seconds
     is that of *where* they are, given how many, times that of *how many* there are:
 
         sum of log(intensity(s) / m)     +     starts * log(m) - m * T
 
-    Together they are the sum of log-intensities at the starts less the integral of the intensity.
+    Their sum is the sum of log-intensities at the starts minus the integral of the intensity.
     """
 
     activation: ClassVar[str] = "softplus"
     """The score is action starts a second."""
     counts: float = 1.0
-    """Weight of how many starts there are."""
+    """Weight of the second part, the number of starts."""
     jitter: float = 0.0
-    """Seconds by which a marked start may miss what is heard of it: the intensity is meaned so
-    far around the start."""
+    """Seconds by which an annotated start may differ from its sound: the intensity is averaged over
+    that time on both sides of the start."""
     near: float = math.inf
-    """Seconds around an action that count: what lies further off is not what is told apart."""
+    """Seconds around an action in which steps count; steps further away are left out."""
 
     def loss(self, logits: Tensor, targets: Targets) -> Tensor:
-        """The negative log-likelihood, a second of sound."""
+        """The negative log-likelihood, per second of sound."""
         counted = self._counted(targets)
         rates = self.score(logits) * counted
         side = round(self.jitter / HOP)
@@ -133,7 +133,7 @@ class RateObjective(Objective):
         return -(where.sum() + self.counts * how_many.sum()) / seconds.sum()
 
     def _counted(self, targets: Targets) -> Tensor:
-        """The steps that are heard and near enough to an action."""
+        """Steps that are not padding and within `near` of an action, `(batch, steps)`, bool."""
         if math.isinf(self.near):
             return targets.heard
         side = round(self.near / HOP)
@@ -149,16 +149,16 @@ OBJECTIVES: dict[str, Objective] = {
 }
 """Every objective by the name the command line uses.
 
-`where` is `rate` with its weight on where in a bout of work the starts are; whether there is a bout
-at all is for `earmark.training.head.Context` to say.
+`where` is `rate` with most weight on where in a bout of work the starts are; whether there is a
+bout is predicted by `earmark.training.head.Context`.
 """
 
 
 def pool_spans(logits: Tensor, targets: Targets, tau: float) -> Tensor:
     """The unnormalised log-sum-exp of the logits inside each action, `(actions,)`.
 
-    One gather, one largest value and one sum for the whole batch; the largest value is taken out
-    before the exponential, so any logit is safe.
+    Computed at once for the whole batch. The largest value is subtracted before the exponential, so
+    that it never overflows.
     """
     inside = logits.flatten()[targets.inside] * tau
     largest = inside.new_full((targets.actions,), -torch.inf)
@@ -169,5 +169,5 @@ def pool_spans(logits: Tensor, targets: Targets, tau: float) -> Tensor:
 
 
 def _mean(values: Tensor) -> Tensor:
-    """The mean, and 0 with a gradient where there is nothing to average."""
+    """The mean; 0, with a gradient, for no values."""
     return values.sum() / max(1, values.numel())

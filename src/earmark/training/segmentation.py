@@ -1,8 +1,8 @@
 """A segmentation head: which of the annotated classes of sound is heard at each step.
 
-The paper's optional head beside its gate, over the features of a frozen encoder; it has the classes
-of whatever annotations it is given. Boundaries and events are read off its posteriors with
-`earmark.features.pretrained.segments`.
+The paper's optional head beside its gate, on the features of a frozen encoder; its classes are the
+labels of the annotations. `earmark.features.pretrained.segments` computes boundaries and events
+from its posteriors.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from earmark.training.settings import Settings
 
 
 class SegmentHead(Head):
-    """Logits of each class a step, from features `(batch, steps, channels)`."""
+    """A head with one logit for each class and step, from features `(batch, steps, channels)`."""
 
     def __init__(self, channels: int, classes: int, *, width: int, dropout: float) -> None:
         super().__init__(channels, width=width, dropout=dropout)
@@ -56,17 +56,21 @@ class Segmenter:
     head: SegmentHead
     classes: tuple[str, ...]
     encoder: str = ""
-    """What gives it its features; empty where nobody said."""
+    """Name of the encoder of its features; empty if unknown."""
 
     def save(self, path: Path) -> None:
-        """Write it whole, or not at all."""
+        """Write the head to `path`; a failed write leaves no partial file."""
         weights = self.head.state_dict()
         with replacing(path) as scratch:
             torch.save({"head": weights, "classes": self.classes, "encoder": self.encoder}, scratch)
 
     @classmethod
     def load(cls, path: Path) -> Segmenter:
-        """The one that `save` wrote; `ModelMismatch` where it did not."""
+        """The head that `save` wrote to `path`.
+
+        Raises:
+            ModelMismatch: the file cannot be read or is no segmentation head.
+        """
         try:
             state = torch.load(path, weights_only=True)
             weights, classes = state["head"], tuple(state["classes"])
@@ -85,7 +89,7 @@ class Segmenter:
 
 
 def list_classes(recordings: Sequence[TrainingRecording]) -> tuple[str, ...]:
-    """The labels of the events of `recordings`; `AnnotationError` where there are none."""
+    """The sorted labels of the events of `recordings`; `AnnotationError` if there are none."""
     found = sorted({event.label for heard in recordings for event in heard.actions if event.label})
     if not found:
         raise AnnotationError("no event has a label, so there is no class of sound to learn")
@@ -93,7 +97,7 @@ def list_classes(recordings: Sequence[TrainingRecording]) -> tuple[str, ...]:
 
 
 def mark_classes(heard: TrainingRecording, classes: Sequence[str]) -> FloatArray:
-    """1 where a class sounds, `(steps, classes)`."""
+    """1 where a class is heard, else 0, `(steps, classes)`."""
     marked = np.zeros((len(heard.takes[0]), len(classes)), dtype=np.float32)
     places = {name: place for place, name in enumerate(classes)}
     for event in heard.actions:
@@ -111,10 +115,10 @@ def fit_segmenter(
     progress: Callable[[int, int], None] = lambda *_: None,
     checkpoint: Path | None = None,
 ) -> Segmenter:
-    """A head fitted to the labelled events of `recordings`, a class by itself at each step.
+    """A head fitted to the labelled events of `recordings`; several classes may be heard at once.
 
-    Of `settings` it takes width, dropout, steps, batch, crop, those of AdamW, and how often to keep
-    a `checkpoint`, from which a stopped fit goes on to the same head.
+    Of `settings` it uses width, dropout, steps, batch, crop, those of AdamW, and `check_every` for
+    saving a `checkpoint`. An interrupted fit continues from it and ends with the same head.
     """
     classes = list_classes(recordings)
     torch.manual_seed(seed)
@@ -142,7 +146,7 @@ def fit_segmenter(
 
 
 class _LabelledCrops:
-    """Stretches of features with what sounds in them, longer recordings more often."""
+    """Draws random crops with their classes; recordings in proportion to their length."""
 
     def __init__(
         self,
@@ -170,14 +174,15 @@ class _LabelledCrops:
 
 @dataclass(frozen=True, slots=True)
 class SegmentScores:
-    """What the segments of a head come to on recordings; counts, so they add up."""
+    """Quality of a head's segments on recordings, as counts over all of them."""
 
     events: MatchCounts
-    """Its segments against the annotated events: class and onset."""
+    """Matches of its segments with the annotated events, by class and onset."""
     boundaries: Mapping[tuple[str, float], MatchCounts]
-    """By `segments` or as many `even segments`, and by tolerance in seconds."""
+    """Matches of boundaries, by `segments` or as many `even segments`, and by tolerance in seconds.
+    """
     sure: int
-    """Boundaries where a posterior passes `PAPER_THRESHOLD`."""
+    """Number of boundaries at which a posterior passes `PAPER_THRESHOLD`."""
 
 
 def judge_segmenter(
@@ -186,9 +191,9 @@ def judge_segmenter(
     *,
     actions: Mapping[str, Sequence[Action]] | None = None,
 ) -> SegmentScores:
-    """Segments against the recordings' events, boundaries against `actions` where they are given.
+    """Compare segments with the recordings' events, and boundaries with `actions` if given.
 
-    Boundaries are compared at equal counts, with as many segments of even length.
+    As a baseline, boundaries of as many segments of equal length are compared too.
     """
     total: dict[tuple[str, float], MatchCounts] = {}
     events, sure = MatchCounts(), 0
@@ -215,16 +220,16 @@ def train_segmenter(
     held_out: Sequence[str] = (),
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> tuple[Segmenter, SegmentScores]:
-    """A head fitted without the recordings `held_out`, kept in `folder`, and judged on these.
+    """A head fitted without the recordings `held_out`, and its quality on these.
 
-    The people of the first fold are held out where none is named. The folder gets `segments.pt` and
-    `run.json`; a stopped training goes on.
+    By default the participants of the first fold are held out. Writes `segments.pt` and `run.json`
+    to `folder`; an interrupted training continues from its checkpoint.
     """
     held_out = held_out or fold(sorted(material), folds=settings.folds)[0]
-    met = [heard for name, heard in sorted(material.items()) if name not in held_out]
+    training = [heard for name, heard in sorted(material.items()) if name not in held_out]
     seed = settings.first_seed
     segmenter = fit_segmenter(
-        met, settings, seed=seed, progress=progress,
+        training, settings, seed=seed, progress=progress,
         checkpoint=folder / "checkpoints" / f"seed-{seed}-segments.pt",
     )  # fmt: skip
     segmenter.save(folder / "segments.pt")

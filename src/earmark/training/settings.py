@@ -1,4 +1,4 @@
-"""Every choice of a training, with what was found best on development recordings as default."""
+"""Settings of a training; the defaults were found best on development recordings."""
 
 from __future__ import annotations
 
@@ -12,45 +12,45 @@ from earmark.features.encoder_spec import split_name
 from earmark.training.objectives import OBJECTIVES, Objective, SpanObjective
 
 CLASSES = "classes"
-"""The objective of a segmentation head: which class of sound is heard; it makes no gate."""
+"""The objective of a segmentation head, which classifies sounds; it makes no gate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a gate is trained with; saved in `run.json` and on the gate's card."""
+    """Settings of the training of a gate; saved in `run.json` and on the gate's card."""
 
     objective: str = "where"
     tau: float = 4.0
-    """How sharply `span` follows the best step of an action; no other objective reads it."""
+    """Sharpness of pooling in the objective `span`; no other objective uses it."""
     encoder: str = "floor-mel"
     bands: int = 8
-    """Bands the features are averaged into, with rises and restlessness; 0 reads them as is."""
+    """Bands into which the features are averaged, see `earmark.training.head.Front`; 0 for none."""
     context_channels: int = 8
-    """First channels of the features that the context reads; 0 for a gate without a context."""
+    """Number of first channels that the context reads; 0 for a gate without a context."""
     loudness: float = 0.1
-    """How much the score grows with the level above the floor: its logarithm a natural-log unit."""
+    """Increase of the log score per natural-log unit of level above the floor."""
     width: int = 16
     dropout: float = 0.3
     steps: int = 600
     batch: int = 6
     crop: float = 60.0
-    """Seconds of one training example, long against the head's context."""
+    """Seconds of one training example; much longer than the head's context."""
     learning_rate: float = 1e-3
     weight_decay: float = 1e-4
     cooling: float = 0.4
-    """Share of the steps, the last of them, in which the learning rate comes down to nothing."""
+    """Share of the steps, at the end, in which the learning rate falls to 0."""
     folds: int = 3
-    """Parts the people are divided into: one is calibrated on, the rest are trained on."""
+    """Parts into which participants are divided: one for calibration, the rest for training."""
     seeds: int = 1
     first_seed: int = 0
     takes: int = 1
-    """Times each recording is heard; all but the first through a made-up room and microphone."""
+    """Versions of each recording; all but the first with a simulated room and microphone."""
     made: int = 16
-    """Made-up recordings of sustained sounds that the context is trained on beside the real ones,
-    ten minutes each; see `earmark.training.made_recordings`. With 0 actions are not put into a
-    quiet room by themselves either; see `earmark.training.lone_actions`."""
+    """Synthetic recordings of sustained sounds, ten minutes each, that the context is also trained
+    on; see `earmark.training.made_recordings`. With 0 there are no recordings of lone actions
+    either; see `earmark.training.lone_actions`."""
     check_every: int = 200
-    """Steps between two looks at the dev recordings, and between two checkpoints."""
+    """Steps between two checks on the dev recordings, and between two checkpoints."""
 
     def __post_init__(self) -> None:
         known = (*OBJECTIVES, CLASSES)
@@ -77,18 +77,18 @@ class Settings:
             raise ValueError(f"dropout lies in [0, 1), not {self.dropout}")
 
     def rate_at(self, step: int) -> float:
-        """The learning rate of a step; it comes down in a straight line at the end."""
+        """The learning rate of a step, from 1; it falls linearly at the end."""
         left = (self.steps - step + 1) / self.steps
         return self.learning_rate * min(1.0, left / self.cooling if self.cooling else 1.0)
 
     @property
     def loss(self) -> Objective:
-        """The objective of that name, with its settings."""
+        """The objective named `objective`, with its settings."""
         found = OBJECTIVES[self.objective]
         return replace(found, tau=self.tau) if isinstance(found, SpanObjective) else found
 
     def of_context(self) -> Settings:
-        """What the context is trained with: ten minutes at a time, second by second, for longer."""
+        """The settings for the context: ten times longer crops, more steps, one target a second."""
         return replace(
             self, objective="frame", learning_rate=2e-3, weight_decay=1e-3, crop=10 * self.crop,
             batch=8, steps=5 * self.steps // 3,
@@ -105,11 +105,11 @@ class Settings:
 
 
 def recommended(encoder: str, channels: int, **chosen: Any) -> Settings:
-    """The settings found best for features of that kind; `chosen` says otherwise where it may.
+    """The settings found best for the features of `encoder`; `chosen` replaces single ones.
 
-    A spectrum is read in bands and a single channel as one, with their rises and restlessness;
-    the classes of a pretrained network are read as they are, by a wider head that trains for
-    fewer steps. `None` in `chosen` leaves the choice.
+    A spectrum is read in bands and a single channel as one band, with their rises and deviations;
+    the classes of a pretrained network are read unchanged, by a wider head that trains for fewer
+    steps. Values of `None` in `chosen` are ignored.
     """
     name = split_name(encoder)[0]
     if name == "floor-mel":
@@ -142,10 +142,10 @@ PAPER = Settings(
     batch=16,
     crop=20.0,
 )
-"""The paper's recipe: its head, loss and settings over its encoder, one head and nothing beside it.
+"""The paper's recipe: its head, loss and settings on its encoder; one head and no context.
 
-Width 192 is the 0.41 M parameters of its text; 128 gives the 0.2 M of its table. It says nothing of
-crops, dropout and cooling: these are ours. What came of it is in experiments/LOG.md.
+Width 192 gives the 0.41 M parameters of its text; 128 gives the 0.2 M of its table. The paper does
+not give crops, dropout and cooling: these are ours. Results are in experiments/LOG.md.
 """
 
 
@@ -155,18 +155,21 @@ RECIPES: Mapping[str, str] = MappingProxyType(
         "paper": "the paper's head, loss and settings: one span-level head and no context",
     }
 )
-"""Every recipe by name, and what it is."""
+"""Every recipe by name, with its description."""
 
 
 def settings_of(recipe: str, encoder: str | None = None, **chosen: Any) -> Settings:
-    """The settings of a recipe over `encoder`, its own unless named.
+    """The settings of a recipe for `encoder`, by default the recipe's own.
 
-    `chosen` says otherwise where it may; `None` in it leaves the choice.
+    `chosen` replaces single settings; its values of `None` are ignored.
+
+    Raises:
+        ValueError: unknown recipe.
     """
     if recipe not in RECIPES:
         raise ValueError(f"there is no recipe {recipe!r}; there are {', '.join(RECIPES)}")
     if recipe == "earmark":
         named = encoder or Settings().encoder
         return recommended(named, encoder_named(named).channels, **chosen)
-    said = {name: value for name, value in chosen.items() if value is not None}
-    return replace(PAPER, encoder=encoder or PAPER.encoder, **said)
+    given = {name: value for name, value in chosen.items() if value is not None}
+    return replace(PAPER, encoder=encoder or PAPER.encoder, **given)

@@ -1,8 +1,8 @@
-"""A head fitted to a site by answers: in which seconds anything is done there.
+"""A head fitted to the answers of a site: the probability of activity in each second.
 
-A window said to be active is a positive bag of seconds, one said to be idle a negative one. The
-head is linear and the logit of a bag the mean of its seconds', so the fit is convex. The base
-gate's score is multiplied by the chance that the head gives.
+A window answered as active is a positive bag of seconds, one answered as idle a negative one. The
+head is linear and the logit of a bag is the mean of those of its seconds, so the fit is convex. The
+base gate's score is multiplied by the head's probability.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from earmark.training.head import Context, Tower, chance_of_work, in_seconds
 from earmark.training.head_export import extend, prove
 
 RIDGE = 30.0
-"""How much a squared weight of the head costs, in answers; what it reads is of unit spread."""
+"""Penalty on a squared weight of the head, in answers; its inputs are scaled to unit spread."""
 
 STEPS = 200
-"""Of the fit, at most: every step reads all answers."""
+"""Most steps of the fit; every step reads all answers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SiteHead:
-    """A context fitted to answers, beside the gate that was there."""
+    """A context fitted to answers, which scales the scores of the base gate."""
 
     context: Context
 
     def __call__(self, one: Reheard) -> FloatArray:
-        """The scores of the base gate by the chance that the context gives."""
+        """The scores of the base gate times the context's probability of work, `(steps,)`."""
         with torch.no_grad():
             features = torch.from_numpy(one.features.astype(np.float32))[None]
             chance = chance_of_work([self.context], features)[0]
@@ -64,7 +64,10 @@ def fit_context(heard: Sequence[Reheard], channels: int) -> SiteHead:
 
 
 def _fit_weights(heard: Sequence[Reheard], read: Sequence[torch.Tensor]) -> torch.Tensor:
-    """The intercept and a weight for each row that is `read`, under which answers cost least."""
+    """The intercept and one weight for each input row, of least penalised cross-entropy.
+
+    `read` holds the inputs of each recording, `(rows, seconds)`.
+    """
     pairs = list(zip(heard, read, strict=True))
     rows = torch.cat([bags(each, one.part) for one, each in pairs])  # (answers, rows)
     active, weight = (
@@ -87,7 +90,7 @@ def _fit_weights(heard: Sequence[Reheard], read: Sequence[torch.Tensor]) -> torc
 
 
 def bags(read: torch.Tensor, part: AnsweredRecording) -> torch.Tensor:
-    """The mean over the seconds of each answered window of what is `read`, `(rows, seconds)`."""
+    """Means of `read`, `(rows, seconds)`, over each answered window: `(answers, rows)`."""
     length = part.windows.length
     first = np.floor(part.places * length).astype(np.intp)
     inside = first[:, None] + np.arange(max(1, math.ceil(length)))
@@ -95,7 +98,7 @@ def bags(read: torch.Tensor, part: AnsweredRecording) -> torch.Tensor:
 
 
 def _linear(weights: torch.Tensor) -> Tower:
-    """A tower that gives `weights[0] + weights[1:] @ rows`: what is above 0 less what is below."""
+    """A tower that gives `weights[0] + weights[1:] @ rows`, as positive minus negative part."""
     enter, leave = nn.Conv1d(len(weights) - 1, 2, 1), nn.Conv1d(2, 1, 1)
     assert enter.bias is not None and leave.bias is not None
     with torch.no_grad():
@@ -108,7 +111,7 @@ def _linear(weights: torch.Tensor) -> Tower:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """So that the sums are the same everywhere, and small ones do not wait for other threads."""
+    """Run PyTorch on one thread: sums are the same everywhere, and small ones do not wait."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -118,7 +121,7 @@ def _one_thread() -> Iterator[None]:
 
 
 def with_head(gate: Gate, head: SiteHead) -> Gate:
-    """`gate` with the head in front of its scores; its calibration is as it was.
+    """`gate` with its scores multiplied by the head's probability; its calibration is unchanged.
 
     Raises:
         ModelMismatch: the exported head differs from the fitted one.
@@ -134,7 +137,7 @@ def with_head(gate: Gate, head: SiteHead) -> Gate:
 
 
 def _prove(old: OnnxScorer, new: OnnxScorer, head: SiteHead) -> None:
-    """Hold the exported head against the fitted one, on features made up."""
+    """Compare the exported head with the fitted one on random features; see `prove`."""
     rows = np.random.default_rng(0).normal(size=(2510, new.channels)).astype(np.float32)
 
     def wanted(features: torch.Tensor) -> torch.Tensor:
