@@ -203,8 +203,7 @@ class Gate:
     error: ForecastError
     """Errors of its forecasts on recordings it was not trained on."""
     separation: int
-    """Best distance between calls for the rule `separated`, in windows, on development recordings.
-    """
+    """Best distance between calls for the rule `separated`, in windows; by development data."""
 
     @classmethod
     def load(cls, path: Path) -> Gate:

@@ -179,8 +179,7 @@ class SegmentScores:
     events: MatchCounts
     """Matches of its segments with the annotated events, by class and onset."""
     boundaries: Mapping[tuple[str, float], MatchCounts]
-    """Matches of boundaries, by `segments` or as many `even segments`, and by tolerance in seconds.
-    """
+    """Boundary matches, by `segments` or as many `even segments`, and by tolerance in seconds."""
     sure: int
     """Number of boundaries at which a posterior passes `PAPER_THRESHOLD`."""
 
