@@ -24,7 +24,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 from archive_runs import PLAN
 from chromium import CHROMIUM, DRIVER, chromium, look
 from earmark.gate.forecast_error import ForecastRange
-from earmark.ledger.corrections import read_corrections
+from earmark.ledger.corrections import Correction, correct, read_corrections
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_reader import Run
@@ -412,6 +412,41 @@ def test_two_people_see_what_the_other_says_as_it_is_said(page: SimpleNamespace,
     with Run(page.folder / "desk") as run:
         kept = [(one.author, one.verdict) for one in read_corrections(run)]
     assert kept == [("Ada", "right"), ("Bo", "wrong"), ("Bo", "wrong")]
+
+
+FIRST_HELD = """
+const ask = window.fetch;
+let calls = 0;
+window.fetch = async (path, options) => {
+  const answer = await ask(path, options);
+  if (!path.includes('/picks?') || ++calls > 1) return answer;
+  const page = await answer.json();
+  await new Promise((go) => { window.release = go; });
+  setTimeout(() => { window.isRead = true; }, 0); // after whatever the page does with the answer
+  return new Response(JSON.stringify(page));
+};
+"""
+
+
+def test_an_answer_that_arrives_late_does_not_hide_what_was_said_since(page: SimpleNamespace):
+    folder = page.folder / "late"
+    shutil.copytree(page.folder / "bench" / "run", folder)
+    with Run(folder) as run:
+        span, _ = next(iter(run.captions("one")))
+    hold = page.driver.execute_cdp_cmd(
+        "Page.addScriptToEvaluateOnNewDocument", {"source": FIRST_HELD}
+    )
+    try:
+        driver = see(page, f"{page.base}/run/{key_of(folder.resolve())}/one")
+        wait(driver, "return window.release && document.querySelectorAll('.judge .right').length")
+        correct(folder, Correction("one", span, "right", author="Cy"))
+        said = "return document.body.textContent.includes('Cy: right')"
+        wait(driver, said)
+        driver.execute_script("window.release()")
+        wait(driver, "return window.isRead")
+        assert driver.execute_script(said)
+    finally:
+        page.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", hold)
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("dark", 1200), ("light", 360)])

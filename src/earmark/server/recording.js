@@ -4,7 +4,7 @@ import { author, call, followRun, recordingPath, runPath, showError, showMessage
 import { archiveAddress } from "./archive.js";
 import { TimeLine } from "./timeline.js";
 
-const PAGE = 100;
+const PAGE = 100, MOST = 500; // picks shown at first, and at most sent at once
 const VERDICTS = { right: "right", wrong: "wrong", reworded: "better words", missed: "missed" };
 
 export async function showRecording(place, run, recording, { trail }) {
@@ -18,7 +18,7 @@ export async function showRecording(place, run, recording, { trail }) {
 
 class RecordingView {
   constructor(place, run, recording, detail, session) {
-    Object.assign(this, { run, recording, detail, session, picks: [], total: 0, chosen: -1, words: "", markFrom: null });
+    Object.assign(this, { run, recording, detail, session, picks: [], total: null, wanted: PAGE, chosen: -1, words: "", markFrom: null });
     const { duration } = detail.recording;
     this.video = make("video", "video");
     Object.assign(this.video, { controls: true, preload: "metadata", playsInline: true });
@@ -33,7 +33,7 @@ class RecordingView {
       onSeek: (time) => this.goTo(time), onMark: (start, end) => this.mark(start, end),
     });
     this.list = make("div", "picks");
-    this.more = button("more", "Show more", () => this.loadPicks(true));
+    this.more = button("more", "Show more", () => { this.wanted += PAGE; this.loadPicks().catch(showError); });
     const began = detail.recording.began ? `began ${detail.recording.began.slice(0, 19).replace("T", " ")}` : null;
     const facts = [lasting(duration), plural(detail.windows, "window"), detail.choice.rule ? `by ${detail.choice.rule}` : null, began];
     place.append(make("h1", "", detail.name), make("p", "quiet", facts.filter(Boolean).join(" · ")),
@@ -76,7 +76,7 @@ class RecordingView {
     Object.assign(search, { type: "search", placeholder: "Captions and sounds of this recording", autocomplete: "off", spellcheck: false });
     search.setAttribute("aria-label", "Search the picks of this recording");
     let wait = 0;
-    search.addEventListener("input", () => { clearTimeout(wait); wait = setTimeout(() => { this.words = search.value; this.loadPicks().catch(showError); }, 150); });
+    search.addEventListener("input", () => { clearTimeout(wait); wait = setTimeout(() => { Object.assign(this, { words: search.value, wanted: PAGE }); this.loadPicks().catch(showError); }, 150); });
     this.count = make("span", "quiet");
     this.count.setAttribute("role", "status");
     return make("div", "tools", search, this.count);
@@ -85,7 +85,7 @@ class RecordingView {
   /** Reload if the run has new answers or corrections, also those from before the first event. */
   onProgress({ said, totals }) {
     const state = [...said, totals.answered, totals.failed, totals.picks].join();
-    if (state !== this.state && !this.isSending) this.changed("").catch(showError);
+    if (state !== this.state) this.changed("").catch(showError);
     this.state = state;
   }
 
@@ -138,12 +138,20 @@ class RecordingView {
 
   // ---- the picks ----------------------------------------------------------------------------
 
-  async loadPicks(isMore = false) {
-    const query = new URLSearchParams({ offset: isMore ? this.picks.length : 0, limit: PAGE, words: this.words });
-    const page = await call(recordingPath(this.run, this.recording, `/picks?${query}`));
-    this.picks = isMore ? [...this.picks, ...page.picks] : page.picks;
-    this.total = page.total;
-    this.drawPicks();
+  /** Load as many picks as are wanted. Of several loads the last one begun counts: answers may arrive in another order. */
+  async loadPicks() {
+    const load = this.lastLoad = {}, picks = [];
+    let total = this.wanted;
+    while (picks.length < Math.min(this.wanted, total)) {
+      const query = new URLSearchParams({ offset: picks.length, limit: Math.min(MOST, this.wanted - picks.length), words: this.words });
+      const page = await call(recordingPath(this.run, this.recording, `/picks?${query}`));
+      if (load !== this.lastLoad) return;
+      picks.push(...page.picks);
+      total = page.picks.length ? page.total : picks.length;
+    }
+    const isNew = total !== this.total || JSON.stringify(picks) !== JSON.stringify(this.picks);
+    Object.assign(this, { picks, total });
+    if (isNew) this.drawPicks(); // unchanged cards stay, so that a click does not miss
   }
 
   drawPicks() {
@@ -210,21 +218,14 @@ class RecordingView {
       document.getElementById("author").focus();
       throw new Error("Say who you are first: your name is kept with what you say.");
     }
-    this.isSending = true;
-    try {
-      await call(recordingPath(this.run, this.recording, "/corrections"), { method: "POST", body: { author: author(), ...correction } });
-      await this.changed(`${VERDICTS[correction.verdict]}: kept`);
-    } finally { this.isSending = false; }
+    await call(recordingPath(this.run, this.recording, "/corrections"), { method: "POST", body: { author: author(), ...correction } });
+    await this.changed(`${VERDICTS[correction.verdict]}: kept`);
   }
 
   async changed(words) {
     if (words) this.line.draft = null;
     this.line.refresh();
-    const wanted = Math.max(PAGE, this.picks.length);
-    const page = await call(recordingPath(this.run, this.recording, `/picks?${new URLSearchParams({ offset: 0, limit: Math.min(500, wanted), words: this.words })}`));
-    const isNew = page.total !== this.total || JSON.stringify(page.picks) !== JSON.stringify(this.picks);
-    Object.assign(this, { picks: page.picks, total: page.total });
-    if (isNew) this.drawPicks(); // unchanged cards stay, so that a click does not miss
+    await this.loadPicks();
     if (words) showMessage(words);
   }
 
