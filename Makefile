@@ -113,5 +113,5 @@ $(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
-	-$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib >/dev/null # on all cores, where pip uses one
+	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib >/dev/null || true # on all cores, where pip uses one; some packages carry files that are no Python 3
 	touch $(VENV)/.core $@
