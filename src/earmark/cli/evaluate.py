@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
-from earmark.cli import options
+from earmark.cli.options import REQUIRED, CacheFolder, NoCache, WindowLength, option, takes
 from earmark.evaluation import coverage_evaluation
 from earmark.evaluation.annotations.readers import READERS
 from earmark.evaluation.benchmark import BUDGETS, COMPARED, Progress
@@ -25,42 +25,6 @@ from earmark.reporting.console import emit, emit_json, err, out, progress_bar, w
 BUDGET_WORDS = ",".join(f"{100 * share:g}" for share in BUDGETS)
 
 
-Spans = Annotated[list[Path], typer.Argument(help="Annotation files or folders.")]
-Lengths = Annotated[
-    Path | None,
-    typer.Option("--durations", help="CSV of lengths, with the columns recording and duration."),
-]
-SpansFormat = Annotated[
-    str | None,
-    typer.Option(
-        "--spans-format",
-        help=f"Format of the annotations: {', '.join(READERS)}, elan:TIER.",
-        show_default="detected",
-    ),
-]
-SoundEvents = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--sound-events",
-        "--evidence",
-        help="Annotated sound events to use in place of audio scores.",
-    ),
-]
-SoundEventsFormat = Annotated[
-    str | None,
-    typer.Option(
-        "--sound-events-format",
-        "--evidence-format",
-        help="Format of --sound-events, as for --spans-format.",
-    ),
-]
-Chosen = Annotated[
-    str | None,
-    typer.Option(
-        "--recordings",
-        help=f"Only these recordings: names, a file of names, or {', '.join(RECORDINGS)}.",
-    ),
-]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Folder for tables and figures.")]
 Fresh = Annotated[
     bool, typer.Option("--fresh", help="Replace the results of another run in --out.")
@@ -70,77 +34,111 @@ TablesAs = Annotated[TableFormat, typer.Option("--format", help="Output format."
 Budgets = Annotated[
     str, typer.Option("--budgets", "-b", help="Budgets in per cent of the windows, with commas.")
 ]
-
-
-def evaluate(
-    spans: Spans,
-    media: Annotated[
-        list[str] | None, typer.Option("--media", "-m", help="Recordings: files or folders.")
-    ] = None,
-    sound_events: SoundEvents = None,
-    durations: Lengths = None,
-    spans_format: SpansFormat = None,
-    sound_events_format: SoundEventsFormat = None,
-    recordings: Chosen = None,
-    frontlines: Annotated[
+SOUND_EVENTS = {
+    "sound_events": option(
+        list[Path] | None,
+        "Annotated sound events to use in place of audio scores.",
+        "--sound-events",
+        "--evidence",
+    ),
+    "sound_events_format": option(
+        str | None,
+        "Format of --sound-events, as for --spans-format.",
+        "--sound-events-format",
+        "--evidence-format",
+    ),
+    "recordings": option(
+        str | None,
+        f"Only these recordings: names, a file of names, or {', '.join(RECORDINGS)}.",
+    ),
+}
+LENGTHS = {
+    "durations": option(Path | None, "CSV of lengths, with the columns recording and duration.")
+}
+SCORES = {
+    "spans": (Annotated[list[Path], typer.Argument(help="Annotation files or folders.")], REQUIRED),
+    "spans_format": option(
+        str | None,
+        f"Format of the annotations: {', '.join(READERS)}, elan:TIER.",
+        show_default="detected",
+    ),
+    "media": option(list[str] | None, "Recordings: files or folders.", "--media", "-m"),
+    "frontlines": option(
         str,
-        typer.Option(
-            "--frontlines",
-            "-f",
-            help=f"Frontlines, with commas: {', '.join(FRONTLINES)}.",
-            callback=with_checkpoints,
-        ),
-    ] = "auto",
-    rules: Annotated[
-        str, typer.Option("--rules", "-r", help=f"Rules, with commas: {', '.join(COMPARED)}.")
-    ] = ",".join(COMPARED),
-    budgets: Budgets = BUDGET_WORDS,
-    answers: Annotated[
+        f"Frontlines, with commas: {', '.join(FRONTLINES)}.",
+        "--frontlines",
+        "-f",
+        default="auto",
+        callback=with_checkpoints,
+    ),
+    "cache": (CacheFolder, None),
+    "no_cache": (NoCache, False),
+}
+COMPARING = {
+    "rules": option(
+        str,
+        f"Rules, with commas: {', '.join(COMPARED)}.",
+        "--rules",
+        "-r",
+        default=",".join(COMPARED),
+    ),
+    "budgets": (Budgets, BUDGET_WORDS),
+    "answers": option(
         str | None,
-        typer.Option(
-            "--answers",
-            help="Simulate the model from the annotations and ask in rounds: perfect, noisy, or "
-            "noisy:missed=0.2,invented=0.05,renamed=0.3,seed=0.",
-        ),
-    ] = None,
-    window: options.WindowLength = 4.0,
-    placement: Annotated[
+        "Simulate the model from the annotations and ask in rounds: perfect, noisy, or "
+        "noisy:missed=0.2,invented=0.05,renamed=0.3,seed=0.",
+    ),
+    "window": (WindowLength, 4.0),
+    "placement": option(
         Placement,
-        typer.Option(help="free: also evaluate rule coverage with windows at any half second."),
-    ] = "grid",
-    subject: Annotated[str, typer.Option(help="Rule to compare with all others.")] = "coverage",
-    baseline: Annotated[
-        str, typer.Option(help="Rule that calls saved are measured against.")
-    ] = "uniform",
-    rounding: Annotated[
-        str, typer.Option(help="How a share becomes calls: `round`, or `floor` as in Eq. 3.")
-    ] = "round",
-    floor: Annotated[bool, typer.Option("--floor", help="Same as --rounding floor.")] = False,
-    downsample: Annotated[
-        bool,
-        typer.Option("--downsample", help="Also try sparse looks where the gate keeps nothing."),
-    ] = False,
-    operating_points: Annotated[
-        bool,
-        typer.Option("--operating-points", help="Also evaluate episodes at six recalls."),
-    ] = False,
-    dev: Annotated[
-        str | None,
-        typer.Option("--dev", help="Recordings to choose episodes on: names or a file."),
-    ] = None,
-    strip: Annotated[
-        str | None, typer.Option("--strip", help="Recording to draw: NAME or NAME@SECONDS.")
-    ] = None,
-    allow_missing: Annotated[
-        bool, typer.Option("--allow-missing", help="Skip recordings without media or annotations.")
-    ] = False,
+        "free: also evaluate rule coverage with windows at any half second.",
+        default="grid",
+    ),
+    "subject": option(str, "Rule to compare with all others.", default="coverage"),
+    "baseline": option(str, "Rule that calls saved are measured against.", default="uniform"),
+    "rounding": option(
+        str, "How a share becomes calls: `round`, or `floor` as in Eq. 3.", default="round"
+    ),
+    "floor": option(bool, "Same as --rounding floor.", "--floor", default=False),
+    "downsample": option(
+        bool, "Also try sparse looks where the gate keeps nothing.", "--downsample", default=False
+    ),
+    "operating_points": option(
+        bool, "Also evaluate episodes at six recalls.", "--operating-points", default=False
+    ),
+    "dev": option(str | None, "Recordings to choose episodes on: names or a file."),
+    "strip": option(str | None, "Recording to draw: NAME or NAME@SECONDS."),
+    "allow_missing": option(
+        bool, "Skip recordings without media or annotations.", "--allow-missing", default=False
+    ),
+}
+
+
+def evaluation_plan(said: dict[str, Any]) -> EvaluationPlan:
+    """The plan from the values `said` of the options, which are modified in place."""
+    heard = cache_at(said.pop("cache"), said.pop("no_cache"))
+    said["rounding"] = "floor" if said.pop("floor") else said["rounding"]
+    read = {
+        "cache": heard.folder if heard else None,
+        "development": names(said.pop("dev")),
+        "recordings": names(said["recordings"]),
+        "media": said["media"] or (),
+        "sound_events": said["sound_events"] or (),
+        "frontlines": words(said["frontlines"]),
+        "rules": words(said["rules"]),
+        "budgets": [share(word) for word in words(said["budgets"])],
+    }
+    return EvaluationPlan(**said | read)
+
+
+@takes("plan", SCORES | LENGTHS | SOUND_EVENTS | COMPARING, evaluation_plan)
+def evaluate(
+    plan: EvaluationPlan,
     output: Out = None,
     fresh: Fresh = False,
     format: Annotated[
         Literal["markdown", "json", "csv"], typer.Option(help="Output format.")
     ] = "markdown",
-    cache: options.CacheFolder = None,
-    no_cache: options.NoCache = False,
 ) -> None:
     """Compare rules and frontlines on annotated recordings: coverage against calls.
 
@@ -164,31 +162,6 @@ def evaluate(
 
       earmark evaluate EPIC_100_validation.csv --sound-events EPIC_Sounds_validation.csv
     """
-    heard = cache_at(cache, no_cache)
-    plan = EvaluationPlan(
-        spans=tuple(spans),
-        spans_format=spans_format,
-        durations=durations,
-        recordings=tuple(names(recordings)),
-        media=tuple(media or ()),
-        frontlines=tuple(words(frontlines)),
-        sound_events=tuple(sound_events or ()),
-        sound_events_format=sound_events_format,
-        rules=tuple(words(rules)),
-        budgets=tuple(share(word) for word in words(budgets)),
-        answers=answers,
-        window=window,
-        placement=placement,
-        subject=subject,
-        baseline=baseline,
-        rounding="floor" if floor else rounding,  # type: ignore[arg-type]
-        allow_missing=allow_missing,
-        downsample=downsample,
-        operating_points=operating_points,
-        development=tuple(names(dev)),
-        strip=strip,
-        cache=heard.folder if heard else None,
-    )
     with recordings_bar("evaluating") as progress:
         result = coverage_evaluation.evaluate(plan, out=output, fresh=fresh, progress=progress)
     if format == "csv":

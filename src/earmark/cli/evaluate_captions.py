@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from earmark.captioning.limits import Limits
-from earmark.captioning.model_choice import ModelChoice
-from earmark.captioning.prompt import Prompt
+from earmark.cli import options
 from earmark.cli.evaluate import words
-from earmark.cli.options import (
-    CONCURRENCY_HELP,
-    GGUF_HELP,
-    MMPROJ_HELP,
-    MODEL_HELP,
-    PROMPT_HELP,
-    SCHEMA_HELP,
-    VLM_HELP,
-    Blurred,
-    face_blur,
-)
 from earmark.errors import EarmarkError
 from earmark.evaluation.paper.caption_comparison import TOKENS, CaptionTools, VariantProgress
 from earmark.evaluation.paper.caption_evaluation import (
@@ -33,10 +20,24 @@ from earmark.evaluation.paper.caption_evaluation import (
     evaluate_captions,
 )
 from earmark.evaluation.paper.captions import CaptionLog
+from earmark.pipeline.run_plan import Plan
 from earmark.reporting.console import Format, emit_json, err, print_table, progress_bar
 from earmark.reporting.text_format import counted
 
+Stimuli = Annotated[int, typer.Option(min=1, help="Number of actions to draw at random.")]
+Hands = Annotated[bool, typer.Option("--hands", help="Also ask with a crop around the hands.")]
+Sounds = Annotated[
+    bool, typer.Option("--sounds", help="Also ask with the named sounds in the prompt.")
+]
+ASKING = {name: options.MODEL[name] for name in ("vlm", "model", "gguf", "mmproj")}
+ASKING |= {"concurrency": options.LIMITS["concurrency"]}
+"""Options of a plan: the model to ask, and the concurrency."""
 
+WORDING = {name: options.QUESTION[name] for name in ("prompt", "schema", "blur")}
+"""Options of a question that apply to one frame of an action."""
+
+
+@options.takes_plan(ASKING | WORDING)
 def captions(
     actions: Annotated[
         Path, typer.Argument(help="CSV of actions: recording, start, end, noun, verb.")
@@ -50,25 +51,15 @@ def captions(
     verbs: Annotated[
         Path, typer.Option(help="CSV of verb classes, with the columns key and instances.")
     ],
-    vlm: Annotated[str | None, typer.Option(help=VLM_HELP)] = None,
-    model: Annotated[str | None, typer.Option(help=MODEL_HELP)] = None,
-    gguf: Annotated[Path | None, typer.Option(help=GGUF_HELP)] = None,
-    mmproj: Annotated[Path | None, typer.Option(help=MMPROJ_HELP)] = None,
-    prompt: Annotated[Path | None, typer.Option(help=PROMPT_HELP)] = None,
-    schema: Annotated[Path | None, typer.Option(help=SCHEMA_HELP)] = None,
-    stimuli: Annotated[int, typer.Option(min=1, help="Number of actions to draw at random.")] = 200,
+    plan: Plan,
+    stimuli: Stimuli = 200,
     seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
     base: Annotated[int, typer.Option(min=1, help="Visual tokens of the full frame.")] = TOKENS,
     tokens: Annotated[
         str, typer.Option(help="Further token counts to compare, with commas: 64,128,256.")
     ] = "",
-    hands: Annotated[
-        bool, typer.Option("--hands", help="Also ask with a crop around the hands.")
-    ] = False,
-    sounds: Annotated[
-        bool, typer.Option("--sounds", help="Also ask with the named sounds in the prompt.")
-    ] = False,
-    concurrency: Annotated[int, typer.Option(min=1, help=CONCURRENCY_HELP)] = 8,
+    hands: Hands = False,
+    sounds: Sounds = False,
     keep: Annotated[
         Path | None,
         typer.Option("--out", help="JSONL file of all captions; an existing file is continued."),
@@ -76,8 +67,7 @@ def captions(
     page: Annotated[
         Path | None, typer.Option(help="HTML page to write, with every picture and its captions.")
     ] = None,
-    blur: Blurred = "none",
-    format: Annotated[Format, typer.Option(help="Output format.")] = Format.table,
+    format: options.OutcomeAs = Format.table,
 ) -> None:
     """Measure how often captions name annotated actions, for several ways to ask.
 
@@ -92,9 +82,9 @@ def captions(
 
       earmark evaluate captions marks.csv -m videos/ --nouns n.csv --verbs v.csv --vlm URL --hands
     """
-    if vlm is None and gguf is None:
+    if not (plan.model_choice.server or plan.model_choice.gguf):
         raise EarmarkError("captions need a model to ask: give --vlm URL or --gguf FILE")
-    plan = CaptionEvaluationPlan(
+    asked = CaptionEvaluationPlan(
         actions=actions,
         media=tuple(media),
         nouns=nouns,
@@ -106,22 +96,10 @@ def captions(
         hands=hands,
         sounds=sounds,
     )
-    choice = ModelChoice(server=vlm, model=model, gguf=gguf, mmproj=mmproj)
-    captioner = choice.captioner(
-        concurrency=concurrency,
-        tokens=max(variant.tokens for variant in plan.variants),
-        api_key=os.environ.get("OPENAI_API_KEY"),
-    )
-    with variants_bar(plan) as progress:
-        tools = CaptionTools(
-            captioner,
-            prompt=Prompt.load(prompt, schema=schema),
-            limits=Limits(concurrency=concurrency),
-            log=CaptionLog.open(keep) if keep else CaptionLog(),
-            blur=face_blur(blur),
-            progress=progress,
-        )
-        found = evaluate_captions(plan, tools)
+    most = max(variant.tokens for variant in asked.variants)
+    tools = caption_tools(plan, most, log=CaptionLog.open(keep) if keep else CaptionLog())
+    with variants_bar(asked) as progress:
+        found = evaluate_captions(asked, replace(tools, progress=progress))
     if format is Format.json:
         emit_json(found.to_json())
     else:
@@ -132,6 +110,15 @@ def captions(
         err.print(f"earmark: {counted(count, 'call')} failed: {reason}", style="red")
     if page is not None:
         found.write_page(page)
+
+
+def caption_tools(plan: Plan, tokens: int, *, log: CaptionLog) -> CaptionTools:
+    """What asks the model of `plan`, with at most so many visual `tokens` a call."""
+    question, limits = plan.question, plan.limits
+    captioner = plan.model_choice.captioner(
+        concurrency=limits.concurrency, tokens=tokens, api_key=options.api_key()
+    )
+    return CaptionTools(captioner, question.prompt, limits, blur=question.blur, log=log)
 
 
 @contextmanager

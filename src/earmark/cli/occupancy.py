@@ -9,13 +9,11 @@ import typer
 
 from earmark.cli.evaluate import (
     BUDGET_WORDS,
+    LENGTHS,
+    SOUND_EVENTS,
     Budgets,
-    Chosen,
     Fresh,
-    Lengths,
     Out,
-    SoundEvents,
-    SoundEventsFormat,
     TablesAs,
     names,
     recordings_bar,
@@ -23,30 +21,43 @@ from earmark.cli.evaluate import (
     show,
     words,
 )
-from earmark.cli.options import WindowLength, option, takes
+from earmark.cli.options import REQUIRED, WindowLength, option, takes
 from earmark.evaluation.paper.cost_model import CostModel, estimate_cost
 from earmark.evaluation.paper.occupancy_survey import WINDOWS, OccupancyPlan, measure_occupancy
 
 WINDOW_WORDS = ",".join(f"{seconds:g}" for seconds in WINDOWS)
 
 
+SURVEY = {
+    "sets": (
+        Annotated[
+            list[str],
+            typer.Argument(help="Annotations of one data set each: [NAME=]PATH[#FORMAT][@SET]."),
+        ],
+        REQUIRED,
+    ),
+    "window": (WindowLength, 4.0),
+    "windows": option(
+        str, "Window lengths to compare in seconds, with commas.", default=WINDOW_WORDS
+    ),
+    "results": option(Path | None, "per_recording.csv of the first set, to add its gains."),
+}
+
+
+def survey_plan(said: dict[str, Any]) -> OccupancyPlan:
+    """The plan from the values `said` of the options."""
+    read = {
+        "sets": tuple(said["sets"]),
+        "windows": tuple(_seconds(word) for word in words(said["windows"])),
+        "sound_events": tuple(said["sound_events"] or ()),
+        "recordings": tuple(names(said["recordings"])),
+    }
+    return OccupancyPlan(**said | read)
+
+
+@takes("plan", SURVEY | LENGTHS | SOUND_EVENTS, survey_plan)
 def occupancy(
-    sets: Annotated[
-        list[str],
-        typer.Argument(help="Annotations of one data set each: [NAME=]PATH[#FORMAT][@SET]."),
-    ],
-    durations: Lengths = None,
-    window: WindowLength = 4.0,
-    windows: Annotated[
-        str, typer.Option("--windows", help="Window lengths to compare in seconds, with commas.")
-    ] = WINDOW_WORDS,
-    results: Annotated[
-        Path | None,
-        typer.Option("--results", help="per_recording.csv of the first set, to add its gains."),
-    ] = None,
-    sound_events: SoundEvents = None,
-    sound_events_format: SoundEventsFormat = None,
-    recordings: Chosen = None,
+    plan: OccupancyPlan,
     output: Out = None,
     fresh: Fresh = False,
     format: TablesAs = "markdown",
@@ -63,16 +74,6 @@ def occupancy(
 
       earmark occupancy EPIC=EPIC_100_validation.csv@paper goalstep_valid.json --out occupancy/
     """
-    plan = OccupancyPlan(
-        sets=tuple(sets),
-        durations=durations,
-        window=window,
-        windows=tuple(_seconds(word) for word in words(windows)),
-        results=results,
-        sound_events=tuple(sound_events or ()),
-        sound_events_format=sound_events_format,
-        recordings=tuple(names(recordings)),
-    )
     with recordings_bar("trying window lengths") as progress:
         report = measure_occupancy(plan, out=output, fresh=fresh, progress=progress)
     show(report, format, output)

@@ -41,11 +41,6 @@ if TYPE_CHECKING:
 
 VLM_HELP = "Address of a server with the OpenAI API."
 MODEL_HELP = "Name of the model on that server."
-GGUF_HELP = "GGUF file to run in this process."
-MMPROJ_HELP = "Picture encoder of the GGUF file."
-PROMPT_HELP = "Prompt template, a text file."
-SCHEMA_HELP = "JSON schema for the answers."
-CONCURRENCY_HELP = "Calls in flight at once."
 INPUT_PRICE_HELP = "Price of a million input tokens."
 OUTPUT_PRICE_HELP = "Price of a million output tokens."
 WORKERS_HELP = "Number of workers."
@@ -110,6 +105,10 @@ def face_blur(said: str) -> FaceBlur | None:
     return FaceBlur(model_store()) if said == FaceBlur.name else None
 
 
+REQUIRED = inspect.Parameter.empty
+"""In place of the default of an option that must be given."""
+
+
 def option(kind: Any, help: str, *names: str, default: Any = None, **more: Any) -> tuple[Any, Any]:
     """The annotated type of an option, and its default."""
     return Annotated[kind, typer.Option(*names, help=help, **more)], default
@@ -165,8 +164,10 @@ LISTENING = {
 MODEL = {
     "vlm": option(str | None, VLM_HELP),
     "model": option(str | None, MODEL_HELP),
-    "gguf": option(Path | None, GGUF_HELP),
-    "mmproj": option(Path | None, MMPROJ_HELP, show_default="the one beside it"),
+    "gguf": option(Path | None, "GGUF file to run in this process."),
+    "mmproj": option(
+        Path | None, "Picture encoder of the GGUF file.", show_default="the one beside it"
+    ),
     "transformers": option(str | None, "Qwen3-VL checkpoint to run in this process."),
     "replay": option(Path | None, "JSONL file of answers to use in place of a model."),
     "sounds": option(
@@ -225,11 +226,11 @@ QUESTION = BLURRING | {
     "tokens": option(int, "Visual tokens per call, of 32x32 pixels.", default=_QUESTION.tokens),
     "answer_tokens": option(int, "Longest answer, in tokens.", default=_QUESTION.answer_tokens),
     "temperature": option(str, "A number, or `server` to send none.", default="0"),
-    "prompt": option(Path | None, PROMPT_HELP),
-    "schema": option(Path | None, SCHEMA_HELP),
+    "prompt": option(Path | None, "Prompt template, a text file."),
+    "schema": option(Path | None, "JSON schema for the answers."),
 }
 LIMITS = {
-    "concurrency": option(int, CONCURRENCY_HELP, default=_LIMITS.concurrency),
+    "concurrency": option(int, "Calls in flight at once.", default=_LIMITS.concurrency),
     "timeout": option(float, "Longest time of one attempt, in seconds.", default=_LIMITS.timeout),
     "retries": option(
         int, "Further attempts after 429, 5xx or a time-out.", default=_LIMITS.retries
@@ -274,6 +275,7 @@ def takes(
     def wrap(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
         def run(**values: Any) -> None:
+            values = {name: default for name, (_, default) in placed.items()} | values
             made = make({name: values[name] for name in options})
             command(**{name: values[name] for name in others}, **{parameter: made})
 
@@ -300,7 +302,7 @@ def takes(
 
 def takes_plan(options: dict[str, tuple[Any, Any]]) -> Callable[..., Callable[..., None]]:
     """A decorator that makes the `plan` of a command from `options`, and paths if it listens."""
-    paths = {"paths": (Paths, inspect.Parameter.empty)} if "cache" in options else {}
+    paths = {"paths": (Paths, REQUIRED)} if "cache" in options else {}
     return takes("plan", paths | options, plan_of)
 
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from earmark.captioning.limits import Limits
-from earmark.captioning.model_choice import ModelChoice
-from earmark.cli import options
 from earmark.cli.evaluate import Fresh, recordings_bar, words
+from earmark.cli.evaluate_captions import ASKING, Hands, Sounds, Stimuli, caption_tools
+from earmark.cli.options import CacheFolder, NoCache, OutcomeAs, option, plan_of, takes
 from earmark.evaluation.experiment_report import claim_folder
-from earmark.evaluation.paper.caption_comparison import CaptionTools
 from earmark.evaluation.paper.captions import CaptionLog
 from earmark.gate.frontline_registry import with_checkpoints
 from earmark.gate.score_cache import cache_at
+from earmark.pipeline.run_plan import Plan
 from earmark.reporting.console import Format, emit_json, err, print_table
+from earmark.reproduction.caption_comparisons import TOKEN_COUNTS
 from earmark.reproduction.comparison import COLUMNS
 from earmark.reproduction.coverage_comparisons import PAPER_HEAD
 from earmark.reproduction.paper_artefacts import ARTEFACTS
@@ -29,73 +29,75 @@ from earmark.reproduction.reproduction_run import reproduce as run_reproduction
 if TYPE_CHECKING:
     from earmark.evaluation.experiment_report import ExperimentReport
 
-TRAINING = ("steps", "width", "batch", "crop", "learning_rate", "tau")
+PLAN = ReproductionPlan()
+
+TRAINING = {
+    "steps": option(int | None, "Steps per head.", show_default="3000"),
+    "width": option(int | None, "Width of one head.", show_default="192"),
+    "batch": option(int | None, "Crops per step.", show_default="16"),
+    "crop": option(float | None, "Length of a crop in seconds.", show_default="20"),
+    "learning_rate": option(float | None, "Learning rate of AdamW.", show_default="3e-4"),
+    "tau": option(float | None, "Sharpness of `span`.", show_default="4"),
+}
 """Options that are fields of the paper's training settings."""
 
+INPUTS = {
+    "epic": option(Path | None, "Folder of EPIC-KITCHENS-100 annotations and media."),
+    "ego4d": option(Path | None, "Folder of EgoSound annotations and clips."),
+    "audio": option(list[Path] | None, "Further media of EPIC-KITCHENS-100, matched by file name."),
+    "audio_is": option(
+        str,
+        "What the media are, printed in every row; such as `composites`.",
+        default=PLAN.audio_is,
+    ),
+    "occupancy": option(
+        list[str] | None, "NAME=DIR of frame-wise annotations, such as 'TAU-NIGENS 2020=DIR'."
+    ),
+    "frontlines": option(
+        str,
+        "Frontlines, with commas. The first is the gate; `paper` trains one.",
+        "--frontlines",
+        "-f",
+        default=",".join(PLAN.frontlines),
+        callback=with_checkpoints,
+    ),
+    "encoders": option(
+        str,
+        "Encoders to train heads over, with commas.",
+        default=",".join(PLAN.encoders),
+        callback=with_checkpoints,
+    ),
+    "seeds": option(int, "Number of trainings per head.", default=5, min=1),
+    "stimuli": (Stimuli, PLAN.stimuli),
+}
 
+
+def reproduction_plan(said: dict[str, Any]) -> ReproductionPlan:
+    """The plan from the values `said` of the options, which are modified in place."""
+    trained = {name: said.pop(name) for name in TRAINING}
+    read = {
+        "audio": tuple(said["audio"] or ()),
+        "occupancy": dict(named_folder(word) for word in said["occupancy"] or ()),
+        "frontlines": tuple(words(said["frontlines"])),
+        "encoders": tuple(words(said["encoders"])),
+        "settings": {name: value for name, value in trained.items() if value is not None},
+    }
+    return ReproductionPlan(**said | read)
+
+
+@takes("plan", INPUTS | TRAINING, reproduction_plan)
+@takes("asking", ASKING, plan_of)
 def reproduce(
     tables: Annotated[
         list[str] | None,
         typer.Argument(help="Names from --list.", show_default="all that can be made"),
     ] = None,
-    epic: Annotated[
-        Path | None, typer.Option(help="Folder of EPIC-KITCHENS-100 annotations and media.")
-    ] = None,
-    ego4d: Annotated[
-        Path | None, typer.Option(help="Folder of EgoSound annotations and clips.")
-    ] = None,
-    audio: Annotated[
-        list[Path] | None,
-        typer.Option(help="Further media of EPIC-KITCHENS-100, matched by file name."),
-    ] = None,
-    audio_is: Annotated[
-        str, typer.Option(help="What the media are, printed in every row; such as `composites`.")
-    ] = ReproductionPlan().audio_is,
-    occupancy: Annotated[
-        list[str] | None,
-        typer.Option(help="NAME=DIR of frame-wise annotations, such as 'TAU-NIGENS 2020=DIR'."),
-    ] = None,
-    frontlines: Annotated[
-        str,
-        typer.Option(
-            "--frontlines",
-            "-f",
-            help="Frontlines, with commas. The first is the gate; `paper` trains one.",
-            callback=with_checkpoints,
-        ),
-    ] = ",".join(ReproductionPlan().frontlines),
-    encoders: Annotated[
-        str,
-        typer.Option(help="Encoders to train heads over, with commas.", callback=with_checkpoints),
-    ] = ",".join(ReproductionPlan().encoders),
-    seeds: Annotated[int, typer.Option(min=1, help="Number of trainings per head.")] = 5,
-    steps: Annotated[int | None, typer.Option(help="Steps per head.", show_default="3000")] = None,
-    width: Annotated[
-        int | None, typer.Option(help="Width of one head.", show_default="192")
-    ] = None,
-    batch: Annotated[int | None, typer.Option(help="Crops per step.", show_default="16")] = None,
-    crop: Annotated[
-        float | None, typer.Option(help="Length of a crop in seconds.", show_default="20")
-    ] = None,
-    learning_rate: Annotated[
-        float | None, typer.Option(help="Learning rate of AdamW.", show_default="3e-4")
-    ] = None,
-    tau: Annotated[
-        float | None, typer.Option(help="Sharpness of `span`.", show_default="4")
-    ] = None,
+    *,
+    plan: ReproductionPlan,
     threads: Annotated[int, typer.Option(min=1, help="Threads to use.")] = 2,
-    vlm: Annotated[str | None, typer.Option(help=options.VLM_HELP)] = None,
-    model: Annotated[str | None, typer.Option(help=options.MODEL_HELP)] = None,
-    gguf: Annotated[Path | None, typer.Option(help=options.GGUF_HELP)] = None,
-    mmproj: Annotated[Path | None, typer.Option(help=options.MMPROJ_HELP)] = None,
-    hands: Annotated[
-        bool, typer.Option("--hands", help="Also ask with a crop around the hands.")
-    ] = False,
-    sounds: Annotated[
-        bool, typer.Option("--sounds", help="Also ask with the named sounds in the prompt.")
-    ] = False,
-    stimuli: Annotated[int, typer.Option(min=1, help="Number of actions to draw at random.")] = 200,
-    concurrency: Annotated[int, typer.Option(min=1, help=options.CONCURRENCY_HELP)] = 8,
+    asking: Plan,
+    hands: Hands = False,
+    sounds: Sounds = False,
     listing: Annotated[
         bool, typer.Option("--list", help="List the tables and what each one needs; make none.")
     ] = False,
@@ -103,9 +105,9 @@ def reproduce(
         Path, typer.Option("--out", "-o", help="Folder for tables and figures.")
     ] = Path("reproduction"),
     fresh: Fresh = False,
-    format: Annotated[Format, typer.Option(help="Output format.")] = Format.table,
-    cache: options.CacheFolder = None,
-    no_cache: options.NoCache = False,
+    format: OutcomeAs = Format.table,
+    cache: CacheFolder = None,
+    no_cache: NoCache = False,
 ) -> None:
     """Make the tables and figures of the paper, beside the paper's own numbers.
 
@@ -124,20 +126,6 @@ def reproduce(
 
       earmark reproduce captions --epic DIR --audio DIR --vlm http://localhost:8000/v1 --hands
     """
-    values = locals()
-    settings = {name: values[name] for name in TRAINING if values[name] is not None}
-    plan = ReproductionPlan(
-        epic=epic,
-        ego4d=ego4d,
-        audio=tuple(audio or ()),
-        audio_is=audio_is,
-        occupancy=dict(named_folder(word) for word in occupancy or ()),
-        frontlines=tuple(words(frontlines)),
-        encoders=tuple(words(encoders)),
-        seeds=seeds,
-        settings=settings,
-        stimuli=stimuli,
-    )
     heard = cache_at(cache, no_cache)
     inputs = PaperInputs(plan, output, cache=heard.folder if heard else None)
     if listing:
@@ -145,17 +133,10 @@ def reproduce(
         return
     chosen = check_names(tables or [])
     claim_folder(output, {"experiment": "reproduce", **plan.to_json()}, fresh=fresh)
-    if vlm or gguf:
-        choice = ModelChoice(server=vlm, model=model, gguf=gguf, mmproj=mmproj)
-        inputs.caption_tools = CaptionTools(
-            choice.captioner(
-                concurrency=concurrency, tokens=2048, api_key=os.environ.get("OPENAI_API_KEY")
-            ),
-            limits=Limits(concurrency=concurrency),
-            log=CaptionLog.open(output / "kept" / "captions.jsonl"),
-            has_hands=hands,
-            has_sounds=sounds,
-        )
+    if asking.model_choice.server or asking.model_choice.gguf:
+        log = CaptionLog.open(output / "kept" / "captions.jsonl")
+        tools = caption_tools(asking, max(TOKEN_COUNTS), log=log)
+        inputs.caption_tools = replace(tools, has_hands=hands, has_sounds=sounds)
     trains = PAPER_HEAD in plan.frontlines or any("train" in ARTEFACTS[n].needs for n in chosen)
     if trains and not inputs.lacks("train"):
         from earmark.training.optimisation import use_threads

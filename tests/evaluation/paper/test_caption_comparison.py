@@ -364,7 +364,7 @@ def test_the_command_prints_a_row_a_variant(kitchen, tmp_path, capsys):
     kept = tmp_path / "said.jsonl"
     with fault_server(then="ok:A hand takes a plate.") as server:
         captions(
-            tmp_path / "actions.csv",
+            actions=tmp_path / "actions.csv",
             media=[str(Path(kitchen.source.uris[0]))],
             nouns=tmp_path / "nouns.csv",
             verbs=tmp_path / "verbs.csv",
