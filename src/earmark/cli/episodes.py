@@ -14,9 +14,8 @@ from earmark.cli.plan import parse_share
 from earmark.errors import EarmarkError
 from earmark.gate.episodes import Episodes, OperatingPoints
 from earmark.gate.gate import Gate, default_gate
-from earmark.gate.score_cache import cache_at
 from earmark.pipeline.listen import listen
-from earmark.pipeline.run_plan import make_plan
+from earmark.pipeline.run_plan import Plan, make_plan
 from earmark.reporting.console import emit_json, err, out, print_table, warn
 from earmark.reporting.csv_rows import write_csv
 from earmark.reporting.progress_display import show_progress
@@ -28,8 +27,9 @@ EpisodesAs = Literal["table", "json", "csv"]
 """Output formats of `episodes`."""
 
 
+@options.takes_plan(options.HEARING | {"window": (options.WindowLength, 4.0)})
 def episodes(
-    paths: options.Paths,
+    plan: Plan,
     recall: Annotated[
         str, typer.Option(help="Share of actions that episodes reached on development recordings.")
     ] = "95%",
@@ -39,11 +39,7 @@ def episodes(
     ] = None,
     confidence: Annotated[str, typer.Option(help="Confidence of the guarantee.")] = "95%",
     gate: Annotated[Path | None, typer.Option(help="Gate file.", show_default="built in")] = None,
-    window: options.WindowLength = 4.0,
-    audio_track: options.AudioTrack = 0,
     format: Annotated[EpisodesAs, typer.Option(help="Output format.")] = "table",
-    cache: options.CacheFolder = None,
-    no_cache: options.NoCache = False,
 ) -> None:
     """List the stretches that the gate keeps open, with the calls they cost.
 
@@ -58,19 +54,13 @@ def episodes(
     """
     chosen = default_gate() if gate is None else Gate.load(gate)
     rule = operating_point(chosen, recall, guarantee, confidence)
-    plan = make_plan(
-        options.sources_at(paths),
-        frontline=chosen.frontline(),
-        window=window,
-        audio_track=audio_track,
-        cache=cache_at(cache, no_cache),
-    )
+    plan = make_plan((), plan, frontline=chosen.frontline())
     found, failed = [], False
     with show_progress() as progress:
         for source in plan.sources():
             try:
                 heard = listen(source, plan.listening, on_seconds=progress.at(source.name)).heard
-                found.append(find_episodes(heard, rule, window=window))
+                found.append(find_episodes(heard, rule, window=plan.listening.grid.length))
             except EarmarkError as error:
                 err.print(f"earmark: {error}", style="red")
                 failed = True

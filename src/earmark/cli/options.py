@@ -43,7 +43,6 @@ VLM_HELP = "Address of a server with the OpenAI API."
 MODEL_HELP = "Name of the model on that server."
 INPUT_PRICE_HELP = "Price of a million input tokens."
 OUTPUT_PRICE_HELP = "Price of a million output tokens."
-WORKERS_HELP = "Number of workers."
 
 ARCHIVES = "Archives"
 """Heading in `--help` of the options of backends."""
@@ -161,6 +160,7 @@ LISTENING = {
     "cache": (CacheFolder, None),
     "no_cache": (NoCache, False),
 }
+HEARING = {name: LISTENING[name] for name in ("audio_track", "cache", "no_cache")}
 MODEL = {
     "vlm": option(str | None, VLM_HELP),
     "model": option(str | None, MODEL_HELP),
@@ -248,7 +248,7 @@ BACKEND = {
     "engine": archive_option(
         str, f"Where the work is done: {', '.join(BACKENDS)}.", default="local"
     ),
-    "workers": archive_option(int | None, WORKERS_HELP, show_default="one per core", min=1),
+    "workers": archive_option(int | None, "Number of workers.", show_default="one per core", min=1),
     "address": archive_option(
         str | None, "Ray cluster to join, or auto.", show_default="start one on this machine"
     ),

@@ -10,10 +10,9 @@ import typer
 
 from earmark.cli import options
 from earmark.evidence.sound_query import describe_matches
-from earmark.gate.score_cache import cache_at
 from earmark.media.source import place_of
 from earmark.models.user_folders import model_store
-from earmark.pipeline.run_plan import make_plan
+from earmark.pipeline.run_plan import Plan, make_plan
 from earmark.pipeline.sounds import RecordingSounds, SoundListing
 from earmark.pipeline.sounds import sounds as list_sounds
 from earmark.reporting.console import emit, emit_json, err, out, print_table, warn
@@ -34,17 +33,16 @@ PathsAndWords = Annotated[
     ),
 ]
 
+WORKERS = {"workers": options.BACKEND["workers"]}
 
+
+@options.takes("plan", options.HEARING | WORKERS, options.plan_of)
 def sounds(
     paths: PathsAndWords,
     words: Annotated[str | None, typer.Option("--words", help="Words to look for.")] = None,
     format: Annotated[SoundsAs, typer.Option(help="Output format.")] = "table",
-    audio_track: options.AudioTrack = 0,
-    cache: options.CacheFolder = None,
-    no_cache: options.NoCache = False,
-    workers: Annotated[
-        int | None, typer.Option(help=options.WORKERS_HELP, show_default="one per core", min=1)
-    ] = None,
+    *,
+    plan: Plan,
 ) -> None:
     """List the named sounds of recordings with their times, or only those that match some words.
 
@@ -63,13 +61,7 @@ def sounds(
     """
     if words is None:
         paths, words = split_words(paths)
-    plan = make_plan(
-        options.sources_at(paths),
-        audio_track=audio_track,
-        cache=cache_at(cache, no_cache),
-        store=model_store(),
-        workers=workers,
-    )
+    plan = make_plan(options.sources_at(paths), plan, store=model_store())
     with show_progress() as progress:
         found = list_sounds(words=words, plan=plan, progress=progress)
     show(found, format)
