@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -48,9 +48,8 @@ class OpenAICaptioner:
         *,
         api_key: str | None = None,
         form: FormChoice = "auto",
-        now: Callable[[], float] = time.time,
     ) -> None:
-        self.endpoint = Endpoint(url, api_key=api_key, now=now)
+        self.endpoint = Endpoint(url, api_key=api_key)
         self.form = form
         self._api_key = api_key
         self.model = model

@@ -50,9 +50,7 @@ NEWER_LENGTH_LIMIT = "max_completion_tokens"
 class Endpoint:
     """Makes single calls to one server; errors say in one line what went wrong."""
 
-    def __init__(
-        self, url: str, *, api_key: str | None = None, now: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, url: str, *, api_key: str | None = None) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(
@@ -64,7 +62,6 @@ class Endpoint:
         """The URL without secrets, for messages."""
         self._api_key = api_key or NO_KEY
         self._filter = SecretFilter(url, api_key or "")
-        self._now = now
         self._uses_newer_limit = False
 
     @cached_property
@@ -217,7 +214,7 @@ class Endpoint:
                 f"{self.address} cannot read its model's answer, which was probably cut off; allow "
                 f"a longer one with --answer-tokens ({words})"
             )
-        wait = retry_after(response.headers.get("retry-after"), now=self._now())
+        wait = retry_after(response.headers.get("retry-after"), now=time.time())
         status = response.status_code
         return CallTimeout(f"{self.address} answered {status}: {words}", retry_after=wait)
 

@@ -101,8 +101,6 @@ def simulate_rounds(
     answers: Sequence[Sequence[str]],
     budget: Budget,
     rounds: Rounds,
-    *,
-    across: bool = False,
 ) -> list[list[Pick]]:
     """The picks of `coverage` in each recording, asked in rounds and answered by `answers`."""
     asked: list[set[int]] = [set() for _ in many]
@@ -111,7 +109,7 @@ def simulate_rounds(
         known, seen = _add_answers(many, answers, asked)
         options = RoundOptions(rounds, each, is_priced=budget.price is not None)
         rated, turn = revise_by_answers(known, seen, agree=eq, options=options)
-        plans = [one.picks for one in allocate(Coverage(), rated, budget, across=across)]
+        plans = [one.picks for one in allocate(Coverage(), rated, budget)]
         for windows, picks, own in zip(many, plans, asked, strict=True):
             own.update(_windows_to_ask(windows, picks, own, turn))
         if turn.is_last:

@@ -139,11 +139,9 @@ def enlarge_box(box: FloatArray, frame: Frame, around: float) -> PictureBox:
     return int(first[0]), int(last[0]), int(first[1]), int(last[1])
 
 
-def _mosaic(face: Pixels, cells: int = 4) -> Pixels:
-    """A part of a picture as its mean colours in `cells` by `cells` blocks."""
-    rows, columns = (
-        np.linspace(0, side, min(cells, side) + 1).astype(int) for side in face.shape[:2]
-    )
+def _mosaic(face: Pixels) -> Pixels:
+    """A part of a picture as its mean colours in four by four blocks."""
+    rows, columns = (np.linspace(0, side, min(4, side) + 1).astype(int) for side in face.shape[:2])
     blurred = np.empty_like(face)
     for top, bottom in pairwise(rows):
         for left, right in pairwise(columns):

@@ -50,13 +50,13 @@ class Sightings:
         """Estimated activity relative to what the sound predicts."""
         return (self.seen + PRIOR_COUNT) / (self.expected + PRIOR_COUNT)
 
-    def missed_range(self, *, seed: int = 0) -> tuple[float, float, float]:
+    def missed_range(self) -> tuple[float, float, float]:
         """Activities probably missed: 10 % quantile, mean and 90 % quantile.
 
         Simulated: the busyness is uncertain where few calls say so, and the number of activities
         for a given rate is random (Poisson).
         """
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(0)
         busy = rng.gamma(self.seen + PRIOR_COUNT, 1 / (self.expected + PRIOR_COUNT), SIMULATIONS)
         counts = rng.poisson(busy * self.missed)
         low, high = np.quantile(counts, [TAIL_SHARE, 1 - TAIL_SHARE])

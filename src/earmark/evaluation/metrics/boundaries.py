@@ -88,12 +88,9 @@ def match_boundaries(
 
 
 def compare_boundaries(
-    reference: Sequence[Span],
-    systems: Mapping[str, Sequence[Span]],
-    *,
-    tolerances: Sequence[float] = TOLERANCES,
+    reference: Sequence[Span], systems: Mapping[str, Sequence[Span]]
 ) -> dict[str, dict[float, MatchCounts]]:
-    """Boundary matches of several systems at each tolerance.
+    """Boundary matches of several systems at each of `TOLERANCES`.
 
     All systems must have the same number of segments, since more segments raise F1.
     """
@@ -103,7 +100,7 @@ def compare_boundaries(
         raise ValueError(f"boundary F1 compares equal segment counts only, not {counts}")
     truth = boundaries(reference)
     return {
-        name: {t: match_boundaries(truth, boundaries(spans), tolerance=t) for t in tolerances}
+        name: {t: match_boundaries(truth, boundaries(spans), tolerance=t) for t in TOLERANCES}
         for name, spans in systems.items()
     }
 

@@ -45,16 +45,14 @@ class Paired:
         return f"{self.wins}/{self.losses}/{self.ties}"
 
 
-def compare_paired(
-    ours: Values, theirs: Values, *, seed: int = 0, confidence: float = 0.95
-) -> Paired:
+def compare_paired(ours: Values, theirs: Values) -> Paired:
     """Ours against theirs, recording by recording; pairs with a nan on either side are left out."""
     gains = np.asarray(ours, dtype=float) - np.asarray(theirs, dtype=float)
     gains = gains[np.isfinite(gains)]
     if len(gains) == 0:
         return Paired(0, math.nan, math.nan, 0, 0, 0, math.nan, math.nan, math.nan)
     gains[np.abs(gains) < TIE] = 0.0
-    low, high = bootstrap_ratio(gains, np.ones_like(gains), seed=seed, confidence=confidence)
+    low, high = bootstrap_ratio(gains, np.ones_like(gains))
     wins, losses = int((gains > 0).sum()), int((gains < 0).sum())
     record = (wins, losses, len(gains) - wins - losses)
     average, median = float(gains.mean()), float(np.median(gains))
