@@ -12,7 +12,7 @@ import typer
 from earmark.cli.options import REQUIRED, CacheFolder, NoCache, WindowLength, option, takes
 from earmark.evaluation import coverage_evaluation
 from earmark.evaluation.annotations.readers import READERS
-from earmark.evaluation.benchmark import BUDGETS, COMPARED, Progress
+from earmark.evaluation.benchmark import BUDGETS, COMPARED, CaseProgress
 from earmark.evaluation.coverage_evaluation import EvaluationPlan
 from earmark.evaluation.experiment_report import ExperimentReport
 from earmark.evaluation.paper.published_numbers import RECORDINGS
@@ -171,7 +171,7 @@ def evaluate(
 
 
 @contextmanager
-def recordings_bar(what: str) -> Iterator[Progress]:
+def recordings_bar(what: str) -> Iterator[CaseProgress]:
     """A progress bar over recordings; yields the function that updates it."""
     with progress_bar("recordings") as bar:
         task = bar.add_task(what, total=None)

@@ -24,7 +24,7 @@ from earmark.reporting.console import Format, emit_json, out, print_table, progr
 from earmark.reporting.text_format import format_bytes
 
 if TYPE_CHECKING:
-    from earmark.evaluation.paper.compared_systems import System
+    from earmark.evaluation.paper.compared_systems import ComparedSystem
 
 Folder = Annotated[
     Path | None,
@@ -223,7 +223,7 @@ def frontlines(
             out.print(f"  {name}: {cure}")
 
 
-def system_row(system: System, state: str) -> dict[str, Any]:
+def system_row(system: ComparedSystem, state: str) -> dict[str, Any]:
     """One system as values for JSON; None if the paper has no name for it, or for unknown cost."""
     return {
         "name": system.name,

@@ -54,7 +54,7 @@ WindowLength = Annotated[
     float,
     typer.Option("--window", "-w", help="Length of a window in seconds; one window is one call."),
 ]
-AudioTrack = Annotated[
+TrackNumber = Annotated[
     int,
     typer.Option(
         "--audio-track",
@@ -150,7 +150,7 @@ LISTENING = {
         "Where windows begin: on the grid, or free at any half second (rule coverage only).",
         default="grid",
     ),
-    "audio_track": (AudioTrack, 0),
+    "audio_track": (TrackNumber, 0),
     "action_length": option(
         str | None,
         "How long your actions last: the median in seconds, or an annotation file in any format "

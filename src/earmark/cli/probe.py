@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from earmark.cli.options import AudioTrack, Paths, sources_at
+from earmark.cli.options import Paths, TrackNumber, sources_at
 from earmark.errors import EarmarkError
 from earmark.media import Recording, open_recording
 from earmark.media.inspection import Inspection, inspect
@@ -21,7 +21,7 @@ MOST_MARKS = 20
 
 def probe(
     paths: Paths,
-    audio_track: AudioTrack = 0,
+    audio_track: TrackNumber = 0,
     format: Annotated[Format, typer.Option(help="Output format.")] = Format.table,
 ) -> None:
     """Print what recordings contain: length, streams, the bytes that listening reads, and problems.

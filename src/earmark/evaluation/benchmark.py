@@ -341,10 +341,10 @@ FORECASTS = "forecasts.csv"
 ROWS = (PER_RECORDING, FORECASTS)
 """What a run is resumed from."""
 
-Tasks = Mapping[tuple[str, str], Callable[[], Case]]
+CaseTasks = Mapping[tuple[str, str], Callable[[], Case]]
 """Functions that prepare a case, listening included, by frontline and recording."""
 
-Progress = Callable[[int, int, str], None]
+CaseProgress = Callable[[int, int, str], None]
 """Called with the number of finished cases, the number of all cases, and the next recording."""
 
 
@@ -399,11 +399,11 @@ class BenchmarkDesign:
 
 
 def run(
-    tasks: Tasks,
+    tasks: CaseTasks,
     design: BenchmarkDesign,
     *,
     folder: Path | None = None,
-    progress: Progress | None = None,
+    progress: CaseProgress | None = None,
 ) -> BenchmarkRun:
     """Evaluate every case; with a `folder`, resume an earlier run of the same design.
 

@@ -18,7 +18,7 @@ from earmark.evaluation.annotations.actions import Annotations, list_few
 from earmark.evaluation.annotations.media_match import find_media, reconcile
 from earmark.evaluation.annotations.readers import read_annotations
 from earmark.evaluation.annotations.table_readers import parse_time, read_durations
-from earmark.evaluation.benchmark import BenchmarkDesign, BenchmarkRow, Progress
+from earmark.evaluation.benchmark import BenchmarkDesign, BenchmarkRow, CaseProgress
 from earmark.evaluation.experiment_report import Drawing, ExperimentReport, claim_folder
 from earmark.evaluation.paper.operating_points import UNITS, EpisodeTrial, points_table
 from earmark.evaluation.score_sources import (
@@ -132,7 +132,7 @@ def evaluate(
     *,
     out: str | Path | None = None,
     fresh: bool = False,
-    progress: Progress | None = None,
+    progress: CaseProgress | None = None,
     **choices: Any,
 ) -> EvaluationResult:
     """Compare rules and frontlines on annotated recordings, in coverage and calls.

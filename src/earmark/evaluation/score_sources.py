@@ -19,7 +19,7 @@ import numpy as np
 
 from earmark.errors import AnnotationError
 from earmark.evaluation.annotations.actions import Action, Annotations, list_few
-from earmark.evaluation.benchmark import Case, Tasks
+from earmark.evaluation.benchmark import Case, CaseTasks
 from earmark.evaluation.metrics.coverage_counts import count_overlaps, count_starts, window_range
 from earmark.gate.forecast_error import ForecastError
 from earmark.gate.frontline_registry import frontline_named
@@ -238,7 +238,7 @@ class FittedScores:
         """The values that identify the source."""
         return {"sound_events": self.events.fingerprint if self.events else None, "sound": None}
 
-    def tasks(self) -> Tasks:
+    def tasks(self) -> CaseTasks:
         """One task for each evaluated recording: rate its windows."""
         line = self.frontlines[0]
         return {(line, name): partial(self.case, name) for name in self.split.evaluated}
@@ -306,7 +306,7 @@ class MediaScores:
             "sound": sound_fingerprint(heard, [*map(self._file, self.frontlines)]),
         }
 
-    def tasks(self) -> Tasks:
+    def tasks(self) -> CaseTasks:
         """One task for each frontline and recording: listen, or read the cached scores."""
         return {
             (line, name): partial(self.case, line, name)

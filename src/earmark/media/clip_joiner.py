@@ -20,10 +20,11 @@ from earmark.media.chapter_writer import MILLISECONDS, add_copy, chapter_entries
 from earmark.media.clip_writer import (
     TICKS_A_SECOND,
     add_video,
-    decode_packet,
     shift_packet,
     to_ticks,
 )
+from earmark.media.container import decode_packet
+from earmark.media.storage import Meter
 
 RATE = 48_000
 """Sample rate of re-encoded sound, in Hz."""
@@ -171,7 +172,7 @@ def _encode_one(input_file: Any, start: float, video: Any, sound: Any, output_fi
     graph: Any = None
     wanted = (*input_file.streams.video[:1], *input_file.streams.audio[: sound is not None])
     for packet in input_file.demux(wanted):
-        for frame in decode_packet(packet):
+        for frame in decode_packet(packet.stream.decode, packet, Meter()):
             if frame.time is None:
                 continue
             if packet.stream.type == "video":

@@ -19,8 +19,10 @@ from av.video.frame import VideoFrame
 from earmark.errors import MediaError, summarise
 from earmark.media.atomic_file import replacing
 from earmark.media.chapter_writer import add_copy
+from earmark.media.container import decode_packet
 from earmark.media.frame import Frame, PictureBox, convert_frame
 from earmark.media.recording import Recording
+from earmark.media.storage import Meter
 from earmark.timeline import Span
 
 MOST_INTERLEAVE = 2.0
@@ -126,7 +128,8 @@ def _cut(input_file: Any, output_file: Any, cut: _CutRange, blurred: BlurredVide
             continue  # packets of other streams may follow
         zero = time if zero is None else zero
         if blurred and packet.stream.type == "video":
-            blurred.write(decode_packet(packet), cut.begin, cut.end)
+            shown = decode_packet(packet.stream.decode, packet, Meter())
+            blurred.write(shown, cut.begin, cut.end)
         elif (time >= zero or not blurred) and (
             packet.stream.type == "video" or cut.has_sound(packet, time)
         ):
@@ -137,14 +140,6 @@ def _cut(input_file: Any, output_file: Any, cut: _CutRange, blurred: BlurredVide
         blurred.write(pictures[0].codec_context.decode(None), cut.begin, cut.end)
         blurred.close()
     return zero or 0.0
-
-
-def decode_packet(packet: Packet[Any]) -> list[Any]:
-    """The frames in a packet; none if it is damaged, such as the last one of a truncated file."""
-    try:
-        return packet.decode()
-    except av.FFmpegError:
-        return []
 
 
 def shift_packet(packet: Packet[Any], seconds: float) -> None:

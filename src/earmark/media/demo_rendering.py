@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.signal import butter, lfilter, sosfilt
 
+from earmark.media.frame import Pixels
 from earmark.timeline import FloatArray
-
-Picture = NDArray[np.uint8]
-"""`(height, width, 3)`, red, green and blue."""
 
 STEEL = ((1100, 0.6, 25), (2350, 0.8, 30), (3900, 0.6, 35), (5200, 0.5, 40), (6700, 0.3, 50))
 """Frequency in Hz, amplitude and decay rate per second of the modes of a steel bar."""
@@ -156,7 +153,7 @@ NOISES: dict[str, Callable[[np.random.Generator, int, int], FloatArray]] = {
 
 
 def _fill(
-    picture: Picture, box: tuple[float, float, float, float], colour: tuple[int, int, int]
+    picture: Pixels, box: tuple[float, float, float, float], colour: tuple[int, int, int]
 ) -> None:
     """Paint a box of the picture: left, top, right, bottom as shares of its width and height."""
     height, width = picture.shape[:2]
@@ -165,7 +162,7 @@ def _fill(
     picture[rows, round(left * width) : round(right * width)] = colour
 
 
-def draw_bench(width: int, height: int) -> Picture:
+def draw_bench(width: int, height: int) -> Pixels:
     """A wall with a clock and a sign above a table with a shelf, a tap, a block of wood, a cup."""
     shade = np.linspace(205, 150, height)[:, None, None] * np.array([1.0, 0.97, 0.9])
     picture = np.broadcast_to(shade, (height, width, 3)).astype(np.uint8)
@@ -181,20 +178,20 @@ def draw_bench(width: int, height: int) -> Picture:
     return picture
 
 
-def _draw_hammer(picture: Picture, elapsed: float) -> None:
+def _draw_hammer(picture: Pixels, elapsed: float) -> None:
     """A red hammer above the block; it falls twice a second."""
     lift = 0.2 * abs(np.cos(2 * np.pi * elapsed))
     _fill(picture, (0.19, 0.34 - lift + 0.04, 0.21, 0.52 - lift), (120, 84, 44))
     _fill(picture, (0.13, 0.50 - lift, 0.27, 0.57 - lift), (200, 44, 40))
 
 
-def _draw_cloth(picture: Picture, elapsed: float) -> None:
+def _draw_cloth(picture: Pixels, elapsed: float) -> None:
     """A blue cloth that slides over the table."""
     shift = 0.1 * np.sin(2 * np.pi * elapsed)
     _fill(picture, (0.40 + shift, 0.74, 0.54 + shift, 0.88), (48, 92, 196))
 
 
-def _draw_water(picture: Picture, elapsed: float) -> None:
+def _draw_water(picture: Pixels, elapsed: float) -> None:
     """Water that falls from the tap."""
     _fill(picture, (0.805, 0.34, 0.835, 0.70), (150, 206, 232))
     for drop in range(4):
@@ -202,13 +199,13 @@ def _draw_water(picture: Picture, elapsed: float) -> None:
         _fill(picture, (0.795, top, 0.845, top + 0.03), (226, 246, 255))
 
 
-def _draw_box(picture: Picture, elapsed: float) -> None:
+def _draw_box(picture: Pixels, elapsed: float) -> None:
     """A yellow box carried to and fro along the shelf, without a sound."""
     place = 0.22 * (1 - np.cos(0.8 * np.pi * elapsed))
     _fill(picture, (0.07 + place, 0.10, 0.16 + place, 0.20), (232, 186, 52))
 
 
-DRAWINGS: dict[str, Callable[[Picture, float], None]] = {
+DRAWINGS: dict[str, Callable[[Pixels, float], None]] = {
     "hammer": _draw_hammer,
     "rub": _draw_cloth,
     "rinse": _draw_water,
@@ -220,14 +217,14 @@ SEEN_AT_REST = ("hammer", "rub", "carry")
 """Kinds whose object stays in sight when nothing is done with it; water is there while it runs."""
 
 
-def _grid(picture: Picture) -> tuple[FloatArray, FloatArray]:
+def _grid(picture: Pixels) -> tuple[FloatArray, FloatArray]:
     """The x and y of every pixel, in units of the picture's height."""
     height, width = picture.shape[:2]
     down, across = np.mgrid[0:height, 0:width] / height
     return across, down
 
 
-def _draw_clock(picture: Picture, *, at: tuple[float, float] = (0.93, 0.19)) -> None:
+def _draw_clock(picture: Pixels, *, at: tuple[float, float] = (0.93, 0.19)) -> None:
     across, down = _grid(picture)
     right, below, radius = across - at[0], down - at[1], 0.115
     away = np.hypot(right, below)
@@ -241,7 +238,7 @@ def _draw_clock(picture: Picture, *, at: tuple[float, float] = (0.93, 0.19)) -> 
         picture[(along > first) & (along < last) & (np.abs(aside) < half)] = (20, 20, 20)
 
 
-def _draw_cup(picture: Picture, *, at: tuple[float, float] = (0.22, 0.83)) -> None:
+def _draw_cup(picture: Pixels, *, at: tuple[float, float] = (0.22, 0.83)) -> None:
     across, down = _grid(picture)
     right, below = across - at[0], down - at[1]
     handle = np.hypot((right - 0.135) / 0.0625, below / 0.0875)
@@ -253,7 +250,7 @@ def _draw_cup(picture: Picture, *, at: tuple[float, float] = (0.22, 0.83)) -> No
     picture[np.hypot(right / 0.104, (below + 0.145) / 0.03) < 1] = (120, 80, 50)
 
 
-def _draw_sign(picture: Picture, *, at: tuple[float, float] = (0.48, 0.37)) -> None:
+def _draw_sign(picture: Pixels, *, at: tuple[float, float] = (0.48, 0.37)) -> None:
     height, width = picture.shape[:2]
     dot = max(1, height // 120)
     rows = ["".join(f".{row}" for row in line) for line in zip(*_split(), strict=True)]

@@ -28,11 +28,11 @@ from earmark.media.demo_rendering import (
     DRAWINGS,
     NOISES,
     SEEN_AT_REST,
-    Picture,
     draw_bench,
     normalise_and_fade,
     room_noise,
 )
+from earmark.media.frame import Pixels
 from earmark.timeline import FloatArray, Span
 
 STARTS_A_SECOND = (0.0, 0.5, 0.08, 1.2)
@@ -120,7 +120,7 @@ class Script:
                 )
         return np.clip(mixture, -1.0, 1.0)
 
-    def pictures(self, *, width: int = 320, height: int = 240, fps: int = 15) -> Iterator[Picture]:
+    def pictures(self, *, width: int = 320, height: int = 240, fps: int = 15) -> Iterator[Pixels]:
         """The frames in order, `(height, width, 3)`; nothing moves outside an action."""
         empty = draw_bench(width, height)
         elapsed = dict.fromkeys(DRAWINGS, 0.0)

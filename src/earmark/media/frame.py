@@ -23,9 +23,11 @@ from numpy.typing import NDArray
 from earmark.timeline import FloatArray
 
 Pixels = NDArray[np.uint8]
+"""`(height, width, 3)`, red, green and blue."""
+
 PictureBox = tuple[int, int, int, int]
 """First and last row, first and last column, in pixels; the last are exclusive."""
-Curve = Callable[[FloatArray], FloatArray]
+LightCurve = Callable[[FloatArray], FloatArray]
 
 _UNSPECIFIED = 2
 _HD_HEIGHT = 720
@@ -120,7 +122,7 @@ def convert_frame(picture: VideoFrame, time: float) -> Frame:
     return Frame(time, np.ascontiguousarray(np.rot90(rgb, quarter_turns)))
 
 
-def _tone_map(deep: NDArray[np.uint16], curve: Curve) -> Pixels:
+def _tone_map(deep: NDArray[np.uint16], curve: LightCurve) -> Pixels:
     table = curve(np.linspace(0.0, 1.0, 1 << 16)).astype(np.float32)
     light = np.maximum(table[deep] @ _TO_709.T, 0.0)
     rolled = light * (1.0 + light / _PEAK**2) / (1.0 + light)
@@ -143,7 +145,7 @@ def _hlg_light(signal: FloatArray) -> FloatArray:
     return np.asarray(scene**1.2 / white)
 
 
-_CURVES: dict[int, Curve] = {16: _pq_light, 18: _hlg_light}
+_CURVES: dict[int, LightCurve] = {16: _pq_light, 18: _hlg_light}
 """From signal to light, by the numbers of transfer characteristics in ITU-T H.273."""
 
 

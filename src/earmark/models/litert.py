@@ -39,14 +39,14 @@ def open_network(name: str, path: Path, *, edits: Mapping[int, int] | None = Non
     return interpreter
 
 
-Network = TypeVar("Network")
+OpenNetwork = TypeVar("OpenNetwork")
 
 _idle: dict[tuple[Any, ...], list[Any]] = {}
 """Networks that are not in use, by the function that opened them and their file."""
 
 
 @contextmanager
-def borrow(open_file: Callable[[Path], Network], path: Path) -> Iterator[Network]:
+def borrow(open_file: Callable[[Path], OpenNetwork], path: Path) -> Iterator[OpenNetwork]:
     """The network that `open_file` opens at `path`, for exclusive use within the block.
 
     Opening takes 20 ms, which matters for thousands of short recordings, so a network is reused as

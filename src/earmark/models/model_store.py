@@ -19,7 +19,7 @@ from earmark.models.download import Origin, read_chunks
 State = Literal["here", "absent", "damaged"]
 """`damaged`: a file of that name whose size is not the published one."""
 
-Progress = Callable[[int, int | None], None]
+BytesProgress = Callable[[int, int | None], None]
 """Called with the bytes so far, and the bytes in all, None if unknown."""
 
 
@@ -82,7 +82,7 @@ class ModelStore:
             f"bring it with `earmark models add {name} FILE`"
         )
 
-    def add(self, name: str, file: Path, *, progress: Progress | None = None) -> StoredModel:
+    def add(self, name: str, file: Path, *, progress: BytesProgress | None = None) -> StoredModel:
         """Copy `file` into the store as `name`; `ModelMismatch` unless size and hash are right."""
         model = MODELS.named(name)
         try:
@@ -97,7 +97,7 @@ class ModelStore:
         name: str,
         *,
         origins: Sequence[Origin] | None = None,
-        progress: Progress | None = None,
+        progress: BytesProgress | None = None,
     ) -> StoredModel:
         """Download the checkpoint `name` from the first of `origins` that works.
 
@@ -120,7 +120,7 @@ class ModelStore:
         )
 
     def _write(
-        self, model: Model, chunks: Iterable[bytes], origin: str, progress: Progress | None
+        self, model: Model, chunks: Iterable[bytes], origin: str, progress: BytesProgress | None
     ) -> StoredModel:
         """Write `chunks` to the file of `model`; `ModelMismatch` if size or hash are wrong."""
         began, digest, size = time.monotonic(), hashlib.sha256(), 0

@@ -147,7 +147,7 @@ def load_results(inputs: PaperInputs) -> tuple[BenchmarkResults, str]:
 
 def paired_rows(
     results: BenchmarkResults,
-    printed: published.Paired,
+    printed: published.PaperPairs,
     *,
     ran: str,
     what: str = "recordings",

@@ -16,7 +16,7 @@ from earmark.evaluation.annotations.actions import Annotations
 from earmark.evaluation.annotations.media_match import find_media
 from earmark.evaluation.annotations.readers import read_annotations
 from earmark.evaluation.annotations.table_readers import read_durations
-from earmark.evaluation.benchmark import Progress
+from earmark.evaluation.benchmark import CaseProgress
 from earmark.evaluation.paper.published_numbers import RECORDINGS
 from earmark.media import Recording, Source, open_recording
 from earmark.training.dataset import fold, hold_out
@@ -98,7 +98,7 @@ class PaperInputs:
     """`CaptionTools`; None without a model to ask."""
     cache: Path | None = None
     """The folder of cached scores."""
-    progress: Progress = lambda *_: None
+    progress: CaseProgress = lambda *_: None
     """Called with the steps done, the steps in all, and what is being done."""
     computed: dict[str, Any] = field(default_factory=dict, repr=False)
     """Results that several tables share, by name."""

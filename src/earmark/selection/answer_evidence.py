@@ -22,7 +22,7 @@ import numpy as np
 
 from earmark.grid import Windows
 from earmark.selection.gap_factors import FITTED_FACTORS, GapFactors, HeldOutAnswers, fit_factors
-from earmark.selection.hidden_activity import KINDS, ActivitySequence, Agreement, infer_kinds
+from earmark.selection.hidden_activity import KINDS, ActivitySequence, Agrees, infer_kinds
 from earmark.selection.pick import gains
 from earmark.timeline import FloatArray, IndexArray
 
@@ -62,7 +62,7 @@ class Gap:
 def find_gaps(
     many: Collection[Windows],
     answers: Sequence[Sequence[ObservedActivity]],
-    agree: Agreement,
+    agree: Agrees,
     factors: GapFactors,
 ) -> tuple[list[list[Gap]], float, bool]:
     """The gaps of each recording in order, without those that have an end that does not say.
@@ -98,7 +98,7 @@ class _AnswerGaps:
 
     @classmethod
     def build(
-        cls, recording: int, windows: Windows, answers: Sequence[ObservedActivity], agree: Agreement
+        cls, recording: int, windows: Windows, answers: Sequence[ObservedActivity], agree: Agrees
     ) -> _AnswerGaps:
         ordered = sorted(answers, key=lambda one: one.window)
         naming = [one for one in ordered if one.activity is not None]
@@ -176,7 +176,7 @@ class RevisedWindows(Collection[Windows]):
         many: Collection[Windows],
         answers: Sequence[Sequence[ObservedActivity]],
         *,
-        agree: Agreement,
+        agree: Agrees,
         factors: GapFactors | None = None,
         busyness: Sequence[float] | None = None,
     ) -> None:

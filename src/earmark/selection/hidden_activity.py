@@ -21,7 +21,7 @@ import numpy as np
 from earmark.grid import Windows
 from earmark.timeline import FloatArray, IndexArray
 
-Agreement = Callable[[str, str], bool]
+Agrees = Callable[[str, str], bool]
 """Whether two activities, neither of them empty, are the same."""
 
 KINDS = ("same", "differ", "one_empty", "idle")
@@ -80,7 +80,7 @@ class ActivitySequence:
 
     @classmethod
     def build(
-        cls, windows: Windows, positions: Sequence[int], activities: Sequence[str], agree: Agreement
+        cls, windows: Windows, positions: Sequence[int], activities: Sequence[str], agree: Agrees
     ) -> ActivitySequence:
         """The sequence of `activities` at the windows `positions`; "" is no activity."""
         remaining = np.cumsum(windows.survival.reach(windows.step)[::-1])[::-1]
@@ -113,7 +113,7 @@ class ActivitySequence:
         return len(self) * (int(self.labels.max(initial=0)) + 3)
 
 
-def label_activities(activities: Sequence[str], agree: Agreement) -> IndexArray:
+def label_activities(activities: Sequence[str], agree: Agrees) -> IndexArray:
     """A number for each activity, shared with a recent answer that agrees; -1 for no activity."""
     found: list[int] = []
     recent: dict[str, tuple[int, int]] = {}  # by words: number, and when last used

@@ -8,7 +8,7 @@ from dataclasses import replace
 from earmark.grid import Windows
 from earmark.selection.allocation import Choice
 from earmark.selection.answer_evidence import ObservedActivity, RevisedWindows
-from earmark.selection.hidden_activity import Agreement
+from earmark.selection.hidden_activity import Agrees
 from earmark.selection.pick import explain
 from earmark.selection.round_schedule import Turn, calls_now, spread_evenly
 from earmark.selection.stopping import RoundOptions, revise_by_answers
@@ -19,7 +19,7 @@ def choose_round(
     many: Collection[Windows],
     paid: Sequence[Sequence[ObservedActivity]],
     *,
-    agree: Agreement,
+    agree: Agrees,
     options: RoundOptions,
 ) -> tuple[Iterator[Choice], Turn]:
     """The picks to ask in each recording in this round, and the round, given the answers so far.

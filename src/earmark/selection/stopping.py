@@ -18,7 +18,7 @@ import numpy as np
 
 from earmark.grid import Windows
 from earmark.selection.answer_evidence import NO_ACTIVITY, ObservedActivity, RevisedWindows
-from earmark.selection.hidden_activity import Agreement
+from earmark.selection.hidden_activity import Agrees
 from earmark.selection.pick import gains
 from earmark.selection.round_schedule import Rounds, Turn
 
@@ -64,7 +64,7 @@ class Sightings:
 
 
 def count_new_activities(
-    windows: Windows, answers: Sequence[ObservedActivity], agree: Agreement
+    windows: Windows, answers: Sequence[ObservedActivity], agree: Agrees
 ) -> Sightings:
     """New activities that the answers about one recording show, and those its sound predicts.
 
@@ -101,7 +101,7 @@ def revise_by_answers(
     many: Collection[Windows],
     answers: Sequence[Sequence[ObservedActivity]],
     *,
-    agree: Agreement,
+    agree: Agrees,
     options: RoundOptions,
 ) -> tuple[Collection[Windows], Turn]:
     """The windows with rates revised by the answers so far, and the round.

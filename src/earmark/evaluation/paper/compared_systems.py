@@ -19,7 +19,7 @@ READY = "ready"
 
 
 @dataclass(frozen=True, slots=True)
-class System:
+class ComparedSystem:
     """One system: how it ranks windows, what it reads, what it needs and what it costs."""
 
     name: str
@@ -60,55 +60,56 @@ class System:
         return READY
 
 
-def _network(name: str, **known: str) -> System:
+def _network(name: str, **known: str) -> ComparedSystem:
     """The frontline of a model in the catalogue."""
     model = MODELS[name]
-    return System(name, model.title, model.seconds_per_hour, extra=model.extra, **known)  # type: ignore[arg-type]
+    return ComparedSystem(name, model.title, model.seconds_per_hour, extra=model.extra, **known)  # type: ignore[arg-type]
 
 
-_rule = partial(System, seconds_per_hour=0.0, kind="rule", reads="scores")
+_line = partial(ComparedSystem, kind="frontline")
+_rule = partial(ComparedSystem, seconds_per_hour=0.0, kind="rule", reads="scores")
 _VIDEO = "all video"
 
 _KNOWN = (
     _rule("full", "every window", paper="Full scan", reads="nothing"),
     _rule("uniform", "evenly spaced windows", paper="Uniform", reads="nothing"),
     _rule("random", "the lengths of ranking's picks, at random places", paper="Random spans"),
-    System("energy", "frame RMS, rated by what is usual around it", 4.1, paper="Short-term energy"),
-    System("flux", "onset strength", 5.0, paper="Spectral flux"),
+    _line("energy", "frame RMS, rated by what is usual around it", 4.1, paper="Short-term energy"),
+    _line("flux", "onset strength", 5.0, paper="Spectral flux"),
     _network("panns", paper="PANNs / CNN14"),
     _network("beats", paper="BEATs"),
     _network("fpasst", paper="fPaSST"),
     _network("atst-frame", paper="ATST-Frame"),
     _network("dasm", stands_for="DASM"),
     _network("slowfast", stands_for="BEATs–SlowFast"),
-    System("frame-difference", "pixel change", 645, paper="Frame differencing", reads=_VIDEO),
-    System(
+    _line("frame-difference", "pixel change", 645, paper="Frame differencing", reads=_VIDEO),
+    _line(
         "flow", "Farnebäck magnitude", 942,
         paper="Optical flow, raw", reads=_VIDEO, extra="vision",
     ),
-    System(
+    _line(
         "flow-compensated", "Farnebäck magnitude less the median", 945,
         paper="Optical flow, ego-comp.", reads=_VIDEO, extra="vision",
     ),
     _rule("rank", "top windows by score", paper="Rank-only"),
     _rule("aks", "recursive split", paper="AKS"),
     _rule("bolt", "inverse transform sampling", paper="BOLT"),
-    System("gate", "earmark's own", stands_for="Ours, the gate"),
+    _line("gate", "earmark's own", stands_for="Ours, the gate"),
     _rule("separated", "minimum separation", paper="Ours, the rule"),
-    System("variance", "restlessness of the level", 4.0),
-    System("log-mel", "log-mel against its recent past", 4.7),
-    System("floor-mel", "log-mel against its noise floor and its recent past"),
+    _line("variance", "restlessness of the level", 4.0),
+    _line("log-mel", "log-mel against its recent past", 4.7),
+    _line("floor-mel", "log-mel against its noise floor and its recent past"),
     _network("yamnet"),
     _network("frame-mn06"),
     _network("frame-mn10"),
-    System("packets", "compressed-domain motion", 0.1, reads="index"),
+    _line("packets", "compressed-domain motion", 0.1, reads="index"),
     _rule("coverage", "exact expected coverage"),
     _rule("facility", "facility location"),
     _rule("strata", "one window in each of equal stretches", reads="nothing"),
 )  # fmt: skip
 
 
-def systems() -> Iterator[System]:
+def systems() -> Iterator[ComparedSystem]:
     """All systems: the paper's, earmark's own, and those of other packages."""
     card = default_gate().card
     gate = f"a `{card.objective}` head over {card.encoder}, {card.heads} heads averaged"
@@ -116,7 +117,7 @@ def systems() -> Iterator[System]:
         yield replace(system, scores=gate) if system.name == "gate" else system
     known = {system.name for system in _KNOWN}
     of_another = "of another package"
-    yield from (System(name, of_another, reads="") for name in FRONTLINES if name not in known)
+    yield from (_line(name, of_another, reads="") for name in FRONTLINES if name not in known)
     for name in RULES:
         if name not in known:
             yield _rule(name, of_another, seconds_per_hour=None)

@@ -15,7 +15,7 @@ from earmark.evaluation import benchmark
 from earmark.evaluation.annotations.actions import Annotations
 from earmark.evaluation.annotations.readers import READERS, detect, read_annotations
 from earmark.evaluation.annotations.table_readers import read_durations
-from earmark.evaluation.benchmark import BenchmarkDesign, BenchmarkRow, Progress
+from earmark.evaluation.benchmark import BenchmarkDesign, BenchmarkRow, CaseProgress
 from earmark.evaluation.benchmark_results import BenchmarkResults
 from earmark.evaluation.experiment_report import Drawing, ExperimentReport, claim_folder
 from earmark.evaluation.metrics.coverage_counts import OccupancyCounts, count_occupied
@@ -145,7 +145,7 @@ def measure_occupancy(
     *,
     out: str | Path | None = None,
     fresh: bool = False,
-    progress: Progress | None = None,
+    progress: CaseProgress | None = None,
 ) -> ExperimentReport:
     """The report of the survey, also written to the folder `out`, from which a run resumes.
 
@@ -201,7 +201,7 @@ def gain_sweep(
     sources: Sequence[FittedScores],
     *,
     folder: Path | None = None,
-    progress: Progress | None = None,
+    progress: CaseProgress | None = None,
 ) -> Table:
     """The gain of score-driven rules over `uniform` by window length, one for each of `sources`.
 

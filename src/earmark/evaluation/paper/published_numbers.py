@@ -77,13 +77,13 @@ class PaperPair:
     """Of Wilcoxon's test, as `p_value` writes it."""
 
 
-Paired = Mapping[float, Mapping[str, PaperPair]]
+PaperPairs = Mapping[float, Mapping[str, PaperPair]]
 """By budget, then by the rule that the paper's is compared with."""
 
 COMPARED = ("uniform", "rank", "aks", "bolt")
 
 
-def _paired(printed: str) -> Paired:
+def _paired(printed: str) -> PaperPairs:
     """By share of the calls, with gain, median, record and p against each rule."""
     table: dict[float, dict[str, PaperPair]] = {}
     cells = printed.split()
@@ -237,7 +237,7 @@ ENCODER = "{}: {}, %"
 """The row of the head over one encoder."""
 
 
-def paired_quantities(printed: Paired) -> Quantities:
+def paired_quantities(printed: PaperPairs) -> Quantities:
     """The rows of a paired table."""
     return tuple(
         (PAIR.format(percent(budget), rule), pair.gain)
