@@ -131,6 +131,26 @@ def test_the_map_names_every_package_and_only_files_that_exist():
     assert [file for file in files if not any((r / file).exists() for r in (source, ROOT))] == []
 
 
+@pytest.mark.parametrize(
+    ("word", "home"),
+    {
+        "retry": "captioning/dispatch.py",
+        "backoff": "captioning/limits.py",
+        "prefetch": "media/prefetch.py",
+        "cache": "gate/score_cache.py",
+        "worker pool": "distributed/worker_pool.py",
+        "resume": "pipeline/resume.py",
+        "disk reserve": "ledger/run_writer.py",
+        "model store": "models/model_store.py",
+        "report data": "reporting/report_page.py",
+        "batch import": "pipeline/batch.py",
+    }.items(),
+)
+def test_a_word_of_the_field_is_found_where_it_is_looked_for(word, home):
+    path = ROOT / "src" / "earmark" / home
+    assert word in f"{path.stem.replace('_', ' ')} {path.read_text(encoding='utf-8')}".lower()
+
+
 def test_a_caption_call_takes_the_steps_of_the_walk_in_their_order(tmp_path):
     """Followed on a real call: each function named is entered, for the first time in this order."""
     assert [int(number) for number, _, _ in WALK] == list(range(1, len(WALK) + 1))

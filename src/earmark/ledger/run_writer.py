@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from earmark.evidence.face_blur import FaceBlur
 
 RESERVE = "run.reserve"
-"""A file of zeros beside the database, dropped when there is no other room."""
+"""The disk reserve: a file of zeros beside the database, dropped when there is no other room."""
 
 RESERVE_BYTES = 1 << 20
 """Enough for the answers of some dozens of calls."""

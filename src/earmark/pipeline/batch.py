@@ -1,4 +1,4 @@
-"""Writes the unanswered calls of a run as OpenAI batch files, and imports the results.
+"""Writes the unanswered calls of a run as OpenAI batch files; the batch import of their results.
 
 caption --engine batch ──▶ requests.jsonl ──▶ provider ──▶ results.jsonl ──▶ import
 export --format batch  ──▶

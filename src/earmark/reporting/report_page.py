@@ -1,4 +1,4 @@
-"""The page of a run: an HTML file that opens from disk without network and shows the results.
+"""The page of a run: an HTML file that opens from disk without network and shows the report data.
 
 The page is one file that contains its pictures. With more than `MOST_EMBEDDED` picks, the pictures
 are files in a folder beside it, and a browser loads those that come into view.
