@@ -8,13 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from earmark.captioning.model_choice import CONTEXT
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.captioning.request import Answer, Request
 from earmark.errors import CallRejected, MissingExtra
 from earmark.media.child_process import cores
-
-CONTEXT = 4096
-"""Context length in tokens of one call: question, frames and answer together."""
 
 
 class LocalCaptioner:

@@ -31,7 +31,7 @@ from earmark.evaluation.metrics.coverage_counts import (
 from earmark.evaluation.simulated_answers import AnswerSimulator, simulate_runs
 from earmark.evaluation.tables.table import percent
 from earmark.grid import Grid, Placement, Windows
-from earmark.media.atomic_file import replacing
+from earmark.media.atomic_file import write_whole
 from earmark.reporting.csv_rows import from_cell, write_csv
 from earmark.selection import RULES, Budget, Coverage, Pick, Rule, is_blind, rule_named
 from earmark.selection.rules.oracle import Oracle
@@ -282,8 +282,7 @@ def average_phases(case: Case, calls: int) -> CoverageCounts:
 
 def write_rows(path: Path, kind: type[Row], rows: Iterable[Row]) -> None:
     """Write rows as CSV; the file is whole or not there."""
-    with replacing(path) as scratch:
-        scratch.write_text(rows_to_csv(kind, rows), encoding="utf-8")
+    write_whole(path, rows_to_csv(kind, rows))
 
 
 def rows_to_csv(kind: type[Row], rows: Iterable[Row]) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from earmark.errors import LedgerError
 from earmark.evaluation.tables.figures import can_draw, png
 from earmark.evaluation.tables.table import Table
-from earmark.media.atomic_file import replacing
+from earmark.media.atomic_file import write_whole
 from earmark.reporting.html_document import assemble, embed_image
 from earmark.selection.notebook import escape
 
@@ -95,8 +95,7 @@ class ExperimentReport:
         files |= {f"{name}.png": image for name, image in drawn.items()}
         (folder / "tables").mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
-            with replacing(folder / name) as scratch:
-                scratch.write_bytes(content)
+            write_whole(folder / name, content)
 
 
 def make_results_page(
@@ -155,8 +154,7 @@ def claim_folder(
     folder.mkdir(parents=True, exist_ok=True)
     for name in rows:
         (folder / name).unlink(missing_ok=True)
-    with replacing(path) as scratch:
-        scratch.write_text(json.dumps(plain, indent=2) + "\n", encoding="utf-8")
+    write_whole(path, json.dumps(plain, indent=2) + "\n")
     return False
 
 

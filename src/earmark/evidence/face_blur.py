@@ -111,12 +111,17 @@ def decode(
     """
     places = np.argwhere(heat >= least)
     sure = heat[tuple(places.T)]
+    ordered = places[np.argsort(-sure, kind="stable")].T
+    at = (slice(None), *ordered)
+    middles = (ordered + offset[at] + 0.5) * STRIDE
+    halves = np.exp(np.clip(size[at], -5, 8)) * STRIDE / 2
+    return without_overlaps(np.concatenate([middles - halves, middles + halves]).T)
+
+
+def without_overlaps(boxes: FloatArray) -> list[FloatArray]:
+    """`boxes` in their order, `(boxes, 4)`, without those that overlap an earlier one by much."""
     kept: list[FloatArray] = []
-    for place in places[np.argsort(-sure, kind="stable")]:
-        at = (slice(None), *place)
-        middle = (place + offset[at] + 0.5) * STRIDE
-        half = np.exp(np.clip(size[at], -5, 8)) * STRIDE / 2
-        box = np.concatenate([middle - half, middle + half])
+    for box in boxes:
         if all(box_iou(box, other) < 0.3 for other in kept):
             kept.append(box)
     return kept

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from earmark.errors import EarmarkError
 from earmark.media import Recording
-from earmark.media.atomic_file import replacing
+from earmark.media.atomic_file import write_whole
 from earmark.media.content_file import content_file
 from earmark.models import ModelStore
 from earmark.timeline import Span
@@ -89,9 +89,8 @@ class SoundNamer:
         if path is None:
             return
         known = sorted((self.cached(recording) | names).items())
-        with replacing(path) as scratch:
-            rows = [(span.start, span.end, words) for span, words in known]
-            scratch.write_text(json.dumps(rows), encoding="utf-8")
+        rows = [(span.start, span.end, words) for span, words in known]
+        write_whole(path, json.dumps(rows))
 
     def _path(self, recording: Recording) -> Path | None:
         if self.folder is None:

@@ -16,11 +16,17 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from earmark.errors import LedgerError
 from earmark.ledger.row_values import now, number_of
 from earmark.ledger.run_lock import lock_run
 from earmark.ledger.run_reader import Run
-from earmark.ledger.schema import FILE, VERSION, connect, explain_errors, transaction, version_of
+from earmark.ledger.schema import (
+    VERSION,
+    connect,
+    explain_errors,
+    require_run,
+    transaction,
+    version_of,
+)
 from earmark.media.source import storable_text
 from earmark.redaction import redact
 from earmark.timeline import Span
@@ -209,8 +215,7 @@ def _checked(correction: Correction) -> Correction:
 @contextmanager
 def _writing(folder: Path) -> Iterator[sqlite3.Connection]:
     """One short transaction beside whoever is at work on the run."""
-    if not (folder / FILE).is_file():
-        raise LedgerError(f"no run in {folder}: it has no {FILE}; give the folder of a run")
+    require_run(folder)
     with explain_errors(folder):
         if version_of(folder) != VERSION:  # whoever holds the run has brought it here already
             with closing(lock_run(folder)):

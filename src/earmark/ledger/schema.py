@@ -145,8 +145,8 @@ def connect(folder: Path, *, to_write: bool) -> sqlite3.Connection:
     `LedgerError` says that it is no run, damaged, or of an unknown version.
     """
     path = folder / FILE
-    if not to_write and not path.is_file():
-        raise LedgerError(f"no run in {folder}: it has no {FILE}; give the folder of a run")
+    if not to_write:
+        require_run(folder)
     with explain_errors(folder):
         if to_write:
             folder.mkdir(parents=True, exist_ok=True)
@@ -163,6 +163,12 @@ def connect(folder: Path, *, to_write: bool) -> sqlite3.Connection:
             connection.close()
             raise
     return connection
+
+
+def require_run(folder: Path) -> None:
+    """Raise `LedgerError` if there is no run in `folder`."""
+    if not (folder / FILE).is_file():
+        raise LedgerError(f"no run in {folder}: it has no {FILE}; give the folder of a run")
 
 
 def _open(path: Path | None, *, to_write: bool) -> sqlite3.Connection:

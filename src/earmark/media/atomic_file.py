@@ -20,6 +20,12 @@ def remove_stale(folder: Path) -> None:
                 path.unlink()
 
 
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write `content` to `path`, text as UTF-8: `path` is either unchanged or complete."""
+    with replacing(path) as scratch:
+        scratch.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A scratch file beside `path` that becomes `path` at the end of the block.

@@ -28,7 +28,7 @@ from earmark.ledger.forgetting import (
 from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_lock import lock_run
 from earmark.ledger.run_reader import Run, find_runs
-from earmark.media.atomic_file import replacing
+from earmark.media.atomic_file import write_whole
 from earmark.media.content_file import files_of_recording
 from earmark.media.source import name_of, stored_path
 from earmark.media.source_listing import SUFFIXES
@@ -211,8 +211,7 @@ def _clean_plan(path: Path, places: Set[str]) -> None:
     if not paths:
         path.unlink()
         return
-    with replacing(path) as scratch:
-        scratch.write_text(json.dumps(plan | {"paths": paths}), encoding="utf-8")
+    write_whole(path, json.dumps(plan | {"paths": paths}))
 
 
 def _needles(traces: Sequence[StoredTraces], runs: Sequence[Path]) -> dict[str, list[bytes | str]]:

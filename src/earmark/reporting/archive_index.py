@@ -18,7 +18,7 @@ from earmark.grid import Windows
 from earmark.ledger.records import HeardRow, parts_of
 from earmark.ledger.run_reader import Run
 from earmark.ledger.run_summaries import RecordingSummary, read_summaries
-from earmark.media.atomic_file import replacing
+from earmark.media.atomic_file import write_whole
 from earmark.reporting.report_page import (
     PAGES,
     describe_run,
@@ -148,5 +148,4 @@ def _write_pages(
             fields = {"title": about.title, "totals": asdict(summary.totals), "missed": []}
             fields["coverage"] = forecast_of(run, about, heard or HeardRow(about.id))
             write_page(run, folder / name, rows=[about], heading=heading | fields)
-    with replacing(noted) as scratch:
-        scratch.write_text(json.dumps(now), encoding="utf-8")
+    write_whole(noted, json.dumps(now))

@@ -27,7 +27,7 @@ from earmark.gate.forecast_error import as_count, as_range, how_sure
 from earmark.grid import Grid
 from earmark.ledger.records import Expected, HeardRow, PickRow, RecordingRow
 from earmark.ledger.run_reader import Run
-from earmark.media.atomic_file import replacing
+from earmark.media.atomic_file import write_whole
 from earmark.redaction import is_redacted
 from earmark.reporting.html_document import assemble
 from earmark.reporting.run_overview import RecordingOverview, fold_repeats, overview_of
@@ -127,8 +127,7 @@ class PictureFiles:
             return ""
         name = f"{hashlib.sha256(picture).hexdigest()[:32]}.jpg"
         if name not in self.names and not (self.folder / name).exists():
-            with replacing(self.folder / name) as scratch:
-                scratch.write_bytes(picture)
+            write_whole(self.folder / name, picture)
         self.names.add(name)
         return name
 
@@ -153,8 +152,7 @@ def save_page(path: Path, name: str, data: Any, *, has_files: bool = False) -> P
     script = re.sub(r"^export ", "", f"{_READ_DATA}{''.join(scripts)}", flags=re.MULTILINE)
     style = "".join(map(_read_part, styles))
     page = assemble("earmark", body, style=style, script=script, data=data, has_files=has_files)
-    with replacing(path) as scratch:
-        scratch.write_text(page, encoding="utf-8")
+    write_whole(path, page)
     return path
 
 

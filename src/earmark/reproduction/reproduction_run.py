@@ -11,7 +11,7 @@ from earmark.errors import EarmarkError, internal_error
 from earmark.evaluation.experiment_report import Drawing, ExperimentReport
 from earmark.evaluation.tables.figures import can_draw, png
 from earmark.evaluation.tables.table import Cells, Table
-from earmark.media.atomic_file import replacing
+from earmark.media.atomic_file import write_whole
 from earmark.redaction import redact
 from earmark.reproduction.comparison import COLUMNS, Comparison, Outcome
 from earmark.reproduction.paper_artefacts import ARTEFACTS
@@ -64,11 +64,11 @@ def reproduce(
         kept[name] = list(made.rows)
         drawn = {key: caption for key, caption in drawn.items() if not key.startswith(f"{name}-")}
         for key, (caption, draw) in made.figures.items() if can_draw() else ():
-            _write(folder / f"{name}-{key}.png", png(draw()))
+            write_whole(folder / f"{name}-{key}.png", png(draw()))
             drawn[f"{name}-{key}"] = caption
         rows = {table: [row.to_json() for row in rows] for table, rows in kept.items()}
         for path, plain in ((ROWS, rows), (FIGURES, drawn)):
-            _write(folder / path, json.dumps(plain, indent=1, allow_nan=False).encode())
+            write_whole(folder / path, json.dumps(plain, indent=1, allow_nan=False))
         report = _report(inputs, tables, drawn)
         report.write(folder)
     return report
@@ -103,11 +103,6 @@ def _load_captions(folder: Path) -> dict[str, str]:
         }
     except (OSError, ValueError, AttributeError):
         return {}
-
-
-def _write(path: Path, content: bytes) -> None:
-    with replacing(path) as scratch:
-        scratch.write_bytes(content)
 
 
 def _make(name: str, inputs: PaperInputs) -> Outcome:

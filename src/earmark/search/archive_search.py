@@ -12,7 +12,7 @@ from earmark.errors import LedgerError
 from earmark.evidence.evidence_entry import KINDS, SOUND_TRACK
 from earmark.evidence.face_blur import FaceBlur
 from earmark.ledger.run_reader import Run, find_runs
-from earmark.ledger.schema import FILE
+from earmark.ledger.schema import FILE, require_run
 from earmark.ledger.text_index import SearchHit
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.search.meaning_index import MeaningIndex, Told
@@ -114,7 +114,7 @@ class Archive:
         self._open = ExitStack()
         places = [folder] if (folder / FILE).is_file() else find_runs(folder)
         if not places:
-            raise LedgerError(f"no run in {folder}: it has no {FILE}; give the folder of a run")
+            require_run(folder)
         self.skipped: list[str] = []
         """Why runs could not be opened, one line each."""
         self.runs = list(self._open_runs(places))

@@ -28,7 +28,7 @@ from earmark.evidence.window_sounds import WindowSounds
 from earmark.ledger.run_lock import is_at_work
 from earmark.ledger.schema import FILE
 from earmark.media import Source
-from earmark.media.atomic_file import replacing
+from earmark.media.atomic_file import write_whole
 from earmark.media.source import name_of
 from earmark.pipeline.run_plan import Plan, make_plan
 from earmark.redaction import redact
@@ -131,8 +131,7 @@ class RunJobs:
         if is_at_work(folder):
             raise EarmarkError(f"{folder.name} is at work already")
         folder.mkdir(parents=True, exist_ok=True)
-        with replacing(folder / PLAN) as scratch:
-            scratch.write_text(json.dumps(plan.to_json()), encoding="utf-8")
+        write_whole(folder / PLAN, json.dumps(plan.to_json()))
         return self._start("run", plan, folder)
 
     def close(self) -> None:

@@ -26,7 +26,7 @@ from earmark.evaluation.paper.captions import Stimulus, Vocabulary
 from earmark.evaluation.tables.table import Cells, Table, p_value
 from earmark.evidence.face_blur import FaceBlur
 from earmark.media import Frame, Recording, open_recording
-from earmark.media.atomic_file import replacing
+from earmark.media.atomic_file import write_whole
 from earmark.reporting.html_document import embed_image
 from earmark.reporting.text_format import counted
 from earmark.selection.notebook import escape
@@ -111,9 +111,7 @@ class CaptionEvaluation:
 
     def write_page(self, path: Path) -> None:
         """Write an HTML page of every stimulus with its frames and captions."""
-        text = captions_page(self.scores, show=self._shown, notes=self.notes)
-        with replacing(path) as scratch:
-            scratch.write_text(text, encoding="utf-8")
+        write_whole(path, captions_page(self.scores, show=self._shown, notes=self.notes))
 
     def _shown(self, each: Stimulus, variant: CaptionVariant) -> Frame:
         frame, _ = show(self.recordings[each.recording], each.time, variant, self.crop)
