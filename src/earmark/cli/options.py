@@ -39,8 +39,6 @@ from earmark.selection import RULES
 if TYPE_CHECKING:
     from earmark.evidence.face_blur import FaceBlur
 
-VLM_HELP = "Address of a server with the OpenAI API."
-MODEL_HELP = "Name of the model on that server."
 INPUT_PRICE_HELP = "Price of a million input tokens."
 OUTPUT_PRICE_HELP = "Price of a million output tokens."
 
@@ -162,8 +160,8 @@ LISTENING = {
 }
 HEARING = {name: LISTENING[name] for name in ("audio_track", "cache", "no_cache")}
 MODEL = {
-    "vlm": option(str | None, VLM_HELP),
-    "model": option(str | None, MODEL_HELP),
+    "vlm": option(str | None, "Address of a server with the OpenAI API."),
+    "model": option(str | None, "Name of the model on that server."),
     "gguf": option(Path | None, "GGUF file to run in this process."),
     "mmproj": option(
         Path | None, "Picture encoder of the GGUF file.", show_default="the one beside it"

@@ -10,19 +10,21 @@ from typing import Annotated
 import typer
 
 from earmark.cli.options import (
-    MODEL_HELP,
-    VLM_HELP,
+    BLURRING,
+    MODEL,
     AsJson,
     Blurred,
     RunFolder,
     api_key,
     face_blur,
+    takes_plan,
 )
 from earmark.ledger.text_index import SearchHit
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.models.user_folders import model_store
 from earmark.pipeline.answer import RunAnswer
 from earmark.pipeline.answer import ask as ask_run
+from earmark.pipeline.run_plan import Plan
 from earmark.reporting.console import emit_json, err, out, progress_bar, warn
 from earmark.reporting.text_format import counted
 from earmark.search.archive_search import FoundMoment
@@ -125,15 +127,14 @@ def _plain(found: FoundMoment) -> dict[str, object]:
     return found.to_json() | {"thumbnail": base64.b64encode(found.thumbnail).decode()}
 
 
+@takes_plan({name: MODEL[name] for name in ("vlm", "model")} | BLURRING)
 def ask(
     folder: RunFolder,
     question: Annotated[str, typer.Argument(help="The question.")],
-    vlm: Annotated[str | None, typer.Option(help=VLM_HELP)] = None,
-    model: Annotated[str | None, typer.Option(help=MODEL_HELP)] = None,
+    plan: Plan,
     calls: Annotated[
         int, typer.Option(help="First look for it in the recordings with this many calls.", min=0)
     ] = 0,
-    blur: Blurred = "none",
     as_json: AsJson = False,
 ) -> None:
     """Answer a question about a run; every sentence of the answer quotes its source.
@@ -151,17 +152,7 @@ def ask(
 
       earmark ask runs/tuesday "Who wore gloves?" --vlm http://localhost:8000/v1 --calls 20
     """
-    answer = ask_run(
-        folder,
-        question,
-        calls=calls,
-        api_key=api_key(),
-        server=vlm,
-        model=model,
-        store=model_store(),
-        sounds=None,
-        blur=blur,
-    )
+    answer = ask_run(folder, question, calls=calls, plan=plan, api_key=api_key())
     if as_json:
         emit_json(asdict(answer))
         return
