@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator, Sequence
@@ -19,6 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from earmark.timeline import Span
+from server_process import server_process
 
 MODEL = "played"
 
@@ -45,15 +45,8 @@ def annotation_server(
     """
     spoken = {"reply": reply, "answer": answer}
     told = json.dumps({"spans": [(span.start, span.end) for span in spans], **spoken})
-    process = subprocess.Popen(
-        [sys.executable, __file__, told], stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    try:
-        yield AnnotationServer(f"http://127.0.0.1:{process.stdout.readline().strip()}/v1")
-    finally:
-        process.kill()
-        process.communicate()
+    with server_process([sys.executable, __file__, told]) as port:
+        yield AnnotationServer(f"http://127.0.0.1:{port}/v1")
 
 
 def _seconds(clock: str) -> float:

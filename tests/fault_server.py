@@ -39,7 +39,6 @@ import argparse
 import json
 import select
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -344,18 +343,14 @@ def fault_server(
     `refusal`, or drops in silence if that is 200. With a `key` it
     answers nobody who does not send it.
     """
+    from server_process import server_process  # which its own process, thus started, cannot see
+
     command = [sys.executable, "-I", "-S", str(Path(__file__).resolve())]  # quick to start
     command += [*behaviours, "--then", then]
     command += ["--latency", str(latency), "--takes", takes, "--refusal", str(refusal)]
     command += ["--key", key]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            assert process.stdout is not None
-            yield FaultServer(process.stdout.readline().strip())
-        finally:
-            process.terminate()
+    with server_process(command) as url:
+        yield FaultServer(url)
 
 
 def main() -> None:

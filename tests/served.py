@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +9,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
+
+from server_process import server_process
 
 TOKEN = "a-token-of-the-tests"
 SECRET = "a secret outside the folders"
@@ -20,19 +21,11 @@ SECRET = "a secret outside the folders"
 def serving(*folders: Path, options: tuple[str, ...] = ()) -> Iterator[httpx.Client]:
     """A client of a server of `folders` that carries the token; the server ends with the block."""
     words = ["serve", *map(str, folders), "--port", "0", "--token", TOKEN, *options]
-    server = subprocess.Popen(
-        [sys.executable, "-m", "earmark", *words], stdout=subprocess.PIPE, text=True
-    )
-    try:
-        assert server.stdout is not None
-        address = urlsplit(server.stdout.readline().strip())
-        base = f"http://{address.netloc}"
+    with server_process([sys.executable, "-m", "earmark", *words]) as address:
+        base = f"http://{urlsplit(address).netloc}"
         headers = {"Authorization": f"Bearer {TOKEN}"}
         with httpx.Client(base_url=base, headers=headers, timeout=600) as client:
             yield client
-    finally:
-        server.terminate()
-        server.communicate(timeout=600)
 
 
 def run_named(client: httpx.Client, name: str) -> str:

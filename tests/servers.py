@@ -12,7 +12,6 @@ import json
 import os
 import re
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -23,6 +22,8 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+from server_process import server_process
 
 HOST = "127.0.0.1"
 
@@ -71,29 +72,33 @@ def range_server(folder: Path, *, fault: str = "") -> Iterator[Server]:
 
 
 @contextmanager
-def s3_server() -> Iterator[Server]:
-    """moto's S3 server, empty; the caller skips the test where moto is not installed."""
-    with _running("s3") as server:
-        yield server
+def s3_bucket(name: str, *, key: str = "test") -> Iterator[Any]:
+    """boto3's client of an S3 server with an empty bucket; skips the test where moto is absent.
+
+    This process and those it starts reach the server, as the owner of `key`, until the block ends.
+    """
+    import pytest  # which the servers' own processes need not wait for
+
+    pytest.importorskip("moto")
+    boto3, s3fs = pytest.importorskip("boto3"), pytest.importorskip("s3fs")
+    with _running("s3") as server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL", server.url().rstrip("/"))
+        patch.setenv("AWS_ACCESS_KEY_ID", key)
+        patch.setenv("AWS_SECRET_ACCESS_KEY", key)
+        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        s3fs.S3FileSystem.clear_instance_cache()
+        client = boto3.client("s3")
+        client.create_bucket(Bucket=name)
+        yield client
+        client.close()
+        s3fs.S3FileSystem.clear_instance_cache()
 
 
 @contextmanager
 def _running(*words: str) -> Iterator[Server]:
     """This file as a process, which takes a free port and says which; ended afterwards."""
-    process = subprocess.Popen(
-        [sys.executable, __file__, *words],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
-    assert process.stdout is not None
-    try:
-        said = process.stdout.readline()
-        assert said, f"the server ended at once with code {process.wait()}"
-        yield Server(int(said))
-    finally:
-        process.kill()
-        process.communicate()
+    with server_process([sys.executable, __file__, *words], is_quiet=True) as port:
+        yield Server(int(port))
 
 
 def free_port() -> int:

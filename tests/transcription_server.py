@@ -6,24 +6,21 @@ with transcription_server({"text": "hello", "words": [...]}) as url:    # http:/
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from server_process import server_process
+
 
 @contextmanager
 def transcription_server(reply: dict[str, Any], *, status: int = 200) -> Iterator[str]:
     """The address of a server that answers every WAV file with `reply`."""
     command = [sys.executable, __file__, json.dumps(reply), str(status)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            yield process.stdout.readline().strip()
-        finally:
-            process.terminate()
+    with server_process(command) as url:
+        yield url
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from typing import Any
 
 import httpx
 
+from server_process import server_process
 from tiny_vlm import write_gguf
 
 MODEL = "tiny"
@@ -37,14 +37,8 @@ def vlm_server(folder: Path, *, pictures: bool = True, says: str = "") -> Iterat
         write_gguf(folder, says=says)
     command = [sys.executable, str(Path(__file__).resolve()), str(model)]
     command += ["--mmproj", str(encoder)] if pictures else []
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            assert process.stdout is not None
-            yield process.stdout.readline().strip()
-        finally:
-            process.terminate()
+    with server_process(command) as url:
+        yield url
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from fault_server import fault_server
 from killing import kill_and_resume, kill_when_asked
 from making import make_video
 from scale_work import Dies, Notes, heavy, square
-from servers import free_port, s3_server
+from servers import free_port, s3_bucket
 from vlm_server import vlm_server
 
 ray = pytest.importorskip("ray")
@@ -82,19 +82,8 @@ def test_a_captioner_that_answers_at_once_is_limited_by_the_limits_where_workers
 @pytest.fixture(scope="module")
 def bucket() -> Iterator[Any]:
     """An empty bucket of moto's S3 server, reached by this process and those it starts."""
-    boto3, s3fs = pytest.importorskip("boto3"), pytest.importorskip("s3fs")
-    pytest.importorskip("moto")
-    with s3_server() as server, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AWS_ENDPOINT_URL", server.url().rstrip("/"))
-        patch.setenv("AWS_ACCESS_KEY_ID", "test")
-        patch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        s3fs.S3FileSystem.clear_instance_cache()
-        client = boto3.client("s3")
-        client.create_bucket(Bucket="cams")
+    with s3_bucket("cams") as client:
         yield client
-        client.close()
-        s3fs.S3FileSystem.clear_instance_cache()
 
 
 @pytest.fixture(scope="module")

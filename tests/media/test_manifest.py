@@ -11,7 +11,7 @@ import pytest
 from earmark.errors import RemoteError, UnreadableFile
 from earmark.media import Source, find, open_recording
 from making import make_audio
-from servers import range_server, s3_server
+from servers import range_server, s3_bucket
 
 
 def manifest(folder: Path, text: str, name: str = "cams.csv") -> Path:
@@ -165,25 +165,11 @@ def test_a_text_that_is_neither_list_nor_recording_is_one_clear_line(tmp_path):
 @pytest.fixture
 def bucket(monkeypatch) -> Iterator[str]:
     """An S3 server that lets only the first dozen requests through."""
-    for module in ("moto", "s3fs", "boto3"):
-        pytest.importorskip(module)
-    import boto3
-    import s3fs
-
     monkeypatch.setenv("INITIAL_NO_AUTH_ACTION_COUNT", "12")
-    with s3_server() as server:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", server.url().rstrip("/"))
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "nobody")
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "nothing")
-        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        s3fs.S3FileSystem.clear_instance_cache()
-        client = boto3.client("s3")
-        client.create_bucket(Bucket="cards")
+    with s3_bucket("cards", key="nobody") as client:
         for name in ("shift/b.mp4", "shift/a.mp4", "shift/notes.doc"):
             client.put_object(Bucket="cards", Key=name, Body=b"x")
         yield "s3://cards"
-        client.close()
-        s3fs.S3FileSystem.clear_instance_cache()
 
 
 def test_a_prefix_of_a_bucket_gives_its_media(bucket):

@@ -17,7 +17,7 @@ from earmark.media import Meter, Source, find, open_recording, remote_file
 from earmark.media import remote_storage as remote_module
 from earmark.media.inspection import inspect
 from making import AudioPlan, click_times, make_video, read_number, whole_sound
-from servers import HOST, range_server, s3_server
+from servers import HOST, range_server, s3_bucket
 
 CLICKS = (0.5, 10.25, 18.0)
 
@@ -217,27 +217,13 @@ def test_s3_needs_an_extra():
 
 
 @pytest.fixture
-def bucket(folder: Path, monkeypatch: pytest.MonkeyPatch):
+def bucket(folder: Path):
     """An S3 server that holds the folder in a bucket."""
-    for module in ("moto", "s3fs", "boto3"):
-        pytest.importorskip(module)
-    import boto3
-    import s3fs
-
-    with s3_server() as server:
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        monkeypatch.setenv("AWS_ENDPOINT_URL", server.url())
-        s3fs.S3FileSystem.clear_instance_cache()
-        client = boto3.client("s3")
-        client.create_bucket(Bucket="cards")
+    with s3_bucket("cards") as client:
         for name in ("last.mp4", "a.mkv"):
             client.upload_file(str(folder / name), "cards", name)
             client.upload_file(str(folder / name), "cards", f"GX0{1 + (name == 'a.mkv')}0001.MP4")
         yield "s3://cards"
-        client.close()
-        s3fs.S3FileSystem.clear_instance_cache()
 
 
 def test_s3(bucket, folder, quick):

@@ -32,7 +32,7 @@ from earmark.server.run_library import key_of
 from large_archive import write_large_archive
 from report_runs import HOSTILE
 from served import SECRET, TOKEN, run_named, serving
-from servers import range_server, s3_server
+from servers import range_server, s3_bucket
 
 VIDEO = "bench cam #1.mp4"
 pytestmark = pytest.mark.skipif(
@@ -46,17 +46,8 @@ def bucket(runs: Path) -> Iterator[str]:
     if not (find_spec("moto") and find_spec("boto3") and find_spec("s3fs")):
         yield ""
         return
-    import boto3
-
-    with pytest.MonkeyPatch.context() as patch, s3_server() as server:
-        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-            patch.setenv(name, "test")
-        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        patch.setenv("AWS_ENDPOINT_URL", server.url())
-        client = boto3.client("s3")
-        client.create_bucket(Bucket="cards")
+    with s3_bucket("cards") as client:
         client.upload_file(str(runs / "bench" / VIDEO), "cards", "bench.mp4")
-        client.close()
         yield "s3://cards"
 
 
