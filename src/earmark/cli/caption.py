@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -16,7 +15,7 @@ from earmark.cli import options
 from earmark.evidence.picture_evidence import REQUIREMENTS, available_kinds
 from earmark.gate.forecast_error import as_count, as_range
 from earmark.ledger.run_reader import Run
-from earmark.media.source import name_of
+from earmark.media.source import folder_name, name_of
 from earmark.models.user_folders import model_store
 from earmark.pipeline.caption import caption as caption_windows
 from earmark.pipeline.run_plan import Plan
@@ -111,8 +110,8 @@ def run_name(paths: Sequence[str], plan: Plan) -> str:
     still the same run.
     """
     stem = Path(name_of(paths[0].rstrip("/"))).stem or Path(paths[0]).resolve().name
-    stem = re.sub(r"[^\w.+-]+", "_", stem).strip("._-") or "run"
-    return stem if plan.shard is None else f"{stem}-{plan.shard.number}-of-{plan.shard.of}"
+    name = folder_name(stem)
+    return name if plan.shard is None else f"{name}-{plan.shard.number}-of-{plan.shard.of}"
 
 
 def show_preview(cost: Preview, format: Format) -> None:

@@ -88,6 +88,15 @@ def name_of(uri: str) -> str:
     return unquote(parts.path).rstrip("/").rpartition("/")[2] or parts.netloc
 
 
+def folder_name(words: str) -> str:
+    """A name for a folder of a run, made of the letters and digits of `words`.
+
+    >>> folder_name("find: a drill?"), folder_name("...")
+    ('find_a_drill', 'run')
+    """
+    return re.sub(r"[^\w.+-]+", "_", words).strip("._-") or "run"
+
+
 def suffix_of(uri: str) -> str:
     """The suffix of its name, in lower case, with the dot; empty if there is none."""
     path = unquote(urlsplit(uri).path) if is_remote(uri) else uri

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -17,7 +16,7 @@ from earmark.captioning.wrapped_captioner import WrappedCaptioner
 from earmark.errors import CallRejected, EarmarkError
 from earmark.ledger.run_lock import is_at_work
 from earmark.media import Source
-from earmark.media.source import name_of
+from earmark.media.source import folder_name, name_of
 from earmark.pipeline.answer import ANSWER_TOKENS
 from earmark.pipeline.answer import ask as ask_run
 from earmark.pipeline.caption import caption as caption_recordings
@@ -164,10 +163,9 @@ class PaidTools:
 
     def _folder(self, name: str, sources: Sequence[Source]) -> Path:
         """The run folder for that name and these recordings, the same every time."""
-        stem = re.sub(r"[^\w.+-]+", "_", name).strip("._-") or "run"
         places = "\n".join(uri for one in sources for uri in one.uris)
         digest = hashlib.sha256(f"{name}\n{places}".encode("utf-8", "replace")).hexdigest()[:8]
-        folder = self.tools.library.folders[0] / "runs" / f"{stem}-{digest}"
+        folder = self.tools.library.folders[0] / "runs" / f"{folder_name(name)}-{digest}"
         if not self.tools.library.contains(folder):
             raise OutsideFolders("runs/ leads out of the folders that are served")
         if folder.exists() and is_at_work(folder):

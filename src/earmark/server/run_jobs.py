@@ -9,7 +9,6 @@ The process is this module, run by itself:
 from __future__ import annotations
 
 import json
-import re
 import secrets
 import signal
 import subprocess
@@ -29,7 +28,7 @@ from earmark.ledger.run_lock import is_at_work
 from earmark.ledger.schema import FILE
 from earmark.media import Source
 from earmark.media.atomic_file import write_whole
-from earmark.media.source import name_of
+from earmark.media.source import folder_name, name_of
 from earmark.pipeline.run_plan import Plan, make_plan
 from earmark.redaction import redact
 from earmark.reporting.progress import Progress
@@ -198,8 +197,7 @@ def restore_plan(served: ServedRun, plan: Plan) -> Plan:
 
 def run_folder(root: Path, name: str, sources: Sequence[Source]) -> Path:
     """The folder of a new run: `runs/NAME` below `root`, with a number if that exists."""
-    stem = name or Path(name_of(sources[0].uris[0])).stem
-    stem = re.sub(r"[^\w.+-]+", "_", stem).strip("._-")[:80] or "run"
+    stem = folder_name(name or Path(name_of(sources[0].uris[0])).stem)[:80]
     folder, number = root / "runs" / stem, 1
     while folder.exists():
         number += 1
