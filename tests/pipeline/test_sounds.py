@@ -7,7 +7,10 @@ import io
 import json
 from pathlib import Path
 
+import av
+import numpy as np
 import pytest
+from av.audio.frame import AudioFrame
 from typer.testing import CliRunner
 
 import earmark
@@ -17,7 +20,7 @@ from earmark.evidence.evidence_entry import SOUND_TRACK
 from earmark.ledger.run_reader import Run
 from earmark.pipeline import sounds as module
 from earmark.timeline import Span
-from making import make_audio, make_video
+from making import AudioPlan, make_audio, make_video
 from quiet_shift import film_shift, require_yamnet
 
 pytestmark = pytest.mark.slow
@@ -83,6 +86,7 @@ def test_words_are_what_names_no_file(tmp_path):
     assert split_words(["a.mp4", str(file)]) == (["a.mp4", str(file)], "")
     assert split_words(["a.mp4", "*.mov"]) == (["a.mp4", "*.mov"], "")
     assert split_words(["drill"]) == (["drill"], "")
+    assert split_words(["a.mp4", "mistyped.MP4"]) == (["a.mp4", "mistyped.MP4"], "")
 
 
 def test_a_caption_run_keeps_the_sounds_of_the_whole_recording(shift, tmp_path):
@@ -109,3 +113,38 @@ def test_a_file_without_sound_is_told_no_option_that_the_command_lacks(tmp_path)
     make_video(tmp_path / "mute.mp4", has_audio=False)
     (one,) = earmark.sounds([tmp_path / "mute.mp4"], cache=tmp_path / "cache").failures
     assert one.error.endswith("has no audio stream, so no sound of it has a name")
+
+
+def add_silent_track(path: Path, target: Path) -> Path:
+    """The sound of `path`, in a second track behind a silent one."""
+    with av.open(str(path)) as given, av.open(str(target), "w") as made:
+        sound = given.streams.audio[0]
+        silent, copied = made.add_stream("aac", 16_000), made.add_stream_from_template(sound)
+        silent.layout = "mono"
+        values = np.zeros((1, round(given.duration / av.time_base * 16_000)), np.float32)
+        frame = AudioFrame.from_ndarray(values, format="fltp", layout="mono")
+        frame.sample_rate = 16_000
+        made.mux([*silent.encode(frame), *silent.encode(None)])
+        for packet in given.demux(sound):
+            if packet.dts is not None:
+                packet.stream = copied
+                made.mux(packet)
+    return target
+
+
+def test_sounds_of_another_track_are_named_where_the_first_is_silent(shift, cache, tmp_path):
+    """As `caption` names them, and `--audio-track` promises."""
+    path, drillings = shift
+    both = add_silent_track(path, tmp_path / "both.mp4")
+    (one,) = earmark.sounds([both], "drill", cache=cache).recordings
+    assert touched(drillings, one.events) == [True] * 3
+    assert "audio track 0 is silent, so track 1 was listened to" in one.notes
+    shown = CliRunner().invoke(app, ["sounds", str(both), "drill", "--cache", str(cache)])
+    assert "both.mp4: audio track 0 is silent, so track 1 was listened to" in shown.stderr
+
+
+def test_what_is_wrong_with_a_file_is_told_beside_its_sounds(tmp_path):
+    require_yamnet()
+    late = make_video(tmp_path / "late.mp4", duration=6.0, audio=AudioPlan(start=3.0))
+    (one,) = earmark.sounds([late], cache=tmp_path / "cache").recordings
+    assert one.notes == ("sound starts 3.0 s late; silence until then",)

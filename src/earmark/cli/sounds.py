@@ -11,6 +11,7 @@ import typer
 from earmark.cli import options
 from earmark.evidence.sound_query import describe_matches
 from earmark.media.source import place_of
+from earmark.media.source_listing import SUFFIXES
 from earmark.models.user_folders import model_store
 from earmark.pipeline.run_plan import Plan, make_plan
 from earmark.pipeline.sounds import RecordingSounds, SoundListing
@@ -18,7 +19,7 @@ from earmark.pipeline.sounds import sounds as list_sounds
 from earmark.reporting.console import emit, emit_json, err, out, print_table, warn
 from earmark.reporting.csv_rows import write_csv
 from earmark.reporting.progress_display import show_progress
-from earmark.reporting.text_format import counted, format_length
+from earmark.reporting.text_format import counted, format_length, format_notes
 from earmark.timeline import format_clock
 
 SoundsAs = Literal["table", "json", "csv", "labels"]
@@ -65,13 +66,19 @@ def sounds(
     with show_progress() as progress:
         found = list_sounds(words=words, plan=plan, progress=progress)
     show(found, format)
+    for line in format_notes((one.path, note) for one in found.recordings for note in one.notes):
+        warn(line)
     options.end_with(missed.error for missed in found.failures)
 
 
 def split_words(said: list[str]) -> tuple[list[str], str]:
-    """The paths and the words: the last of several arguments is the words if it is no path."""
+    """The paths and the words: the last of several arguments is the words if it is no path.
+
+    What has the suffix of a media file is a path, though there may be no such file.
+    """
     last = said[-1]
     is_path = "://" in last or any(sign in last for sign in "*?[/\\") or Path(last).exists()
+    is_path = is_path or Path(last).suffix.lower() in SUFFIXES
     return (said, "") if len(said) == 1 or is_path else (said[:-1], last)
 
 

@@ -16,8 +16,10 @@ from earmark.evidence.sound_listener import SoundListener
 from earmark.evidence.sound_names import sound_namer
 from earmark.evidence.sound_query import SoundMatch, match_sounds
 from earmark.evidence.sound_track import SoundEvent
-from earmark.gate.listener import Failed
+from earmark.gate.energy_frontline import energy_frontline
+from earmark.gate.listener import Failed, listen_to_any
 from earmark.media import Source, open_recording
+from earmark.media.recording_warnings import list_warnings
 from earmark.models import ModelStore
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.pipeline.backend import open_backend
@@ -33,6 +35,8 @@ class RecordingSounds:
     duration: float
     events: tuple[SoundEvent, ...]
     """In order of time."""
+    notes: tuple[str, ...] = ()
+    """Problems of the recording or its sound, a line each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,7 @@ class SoundListing:
                     "path": one.path,
                     "duration": round(one.duration, 3),
                     "sounds": [event.to_json() for event in one.events],
+                    "notes": list(one.notes),
                 }
                 for one in self.recordings
             ],
@@ -125,10 +130,18 @@ def _only(one: RecordingSounds, matches: Mapping[str, SoundMatch]) -> RecordingS
 def _hear(
     source: Source, *, listener: SoundListener, track: int, progress: Progress | None
 ) -> RecordingSounds:
-    """The named sounds of one recording, computed by a worker; `MediaError` if it has no audio."""
+    """The named sounds of one recording, computed by a worker; `MediaError` if it has no audio.
+
+    If track 0 is silent, they are those of the first track that is not.
+    """
     recording = open_recording(source, audio_track=track)
     if not recording.has_audio:
         raise NoAudioStream(f"{source.name} has no audio stream, so no sound of it has a name")
     on_seconds = progress.at(source.name) if progress else None
-    heard = listener(recording, on_seconds=on_seconds)
-    return RecordingSounds(source.path, recording.duration, tuple(heard.events()))
+    heard, notes = listener(recording, on_seconds=on_seconds), tuple(list_warnings(recording))
+    if not len(heard.cells) and len(recording.audio_tracks) > 1:
+        audible = listen_to_any(recording, energy_frontline())
+        notes = audible.notes()
+        if audible.recording.audio_track != track:
+            heard = listener(audible.recording, on_seconds=on_seconds)
+    return RecordingSounds(source.path, recording.duration, tuple(heard.events()), notes)
