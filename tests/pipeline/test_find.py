@@ -64,7 +64,7 @@ def test_recordings_of_one_name_have_clips_of_their_own(tmp_path):
         days = [tmp_path / "monday", tmp_path / "tuesday"]
         found = earmark.find(QUESTION, days, clips=tmp_path / "clips", **whom)
     clips = {path.name for one in found.recordings for path in one.clips}
-    assert clips == {"GH010042-001.mp4", "GH010042-2-001.mp4"}
+    assert clips == {"monday-GH010042-001.mp4", "tuesday-GH010042-001.mp4"}
     assert {path.name for path in (tmp_path / "clips").iterdir()} == clips
 
 
@@ -95,6 +95,39 @@ def test_nothing_is_found_where_there_is_none(tmp_path, cache):
     assert "0 moments found with 3 calls of 15 windows" in said.stdout
     told = CliRunner().invoke(app, ["summary", str(tmp_path / "run")]).stdout
     assert f"“{QUESTION}” in none of 3 windows asked about" in told
+
+
+def test_what_a_no_says_is_found_by_no_search(tmp_path):
+    path = make_video(tmp_path / "a.mp4", duration=12.0, clicks=[5.0])
+    reply = {"seen": False, "what": "There is no drill, a hand holds a cup."}
+    with annotation_server(reply=json.dumps(reply)) as server:
+        whom = {"server": server.url, "model": MODEL, "run": tmp_path / "run", "calls": 2}
+        earmark.find(QUESTION, [path], **whom)
+    with Run(tmp_path / "run") as run:
+        assert [row.caption for row in run.picks(run.recordings()[0].id)] == ["No.", "No."]
+        assert run.search("drill") == []
+
+
+def test_captions_stay_in_a_run_that_is_searched(tmp_path):
+    """On its page, in its summary, and after a command that asks no model."""
+    path = make_video(tmp_path / "a.mp4", duration=16.0, clicks=[5.0, 9.0])
+    run = {"run": tmp_path / "run"}
+    caption = "A hand pours coffee."
+    with annotation_server(reply=caption) as server:
+        earmark.caption([path], budget="3", server=server.url, model=MODEL, **run)
+    with annotation_server(reply=json.dumps({"seen": False})) as server:
+        found = earmark.find(QUESTION, [path], calls=2, server=server.url, model=MODEL, **run)
+        assert (found.calls, len(server.asked())) == (2, 2)
+    with Run(tmp_path / "run") as kept:
+        (told,) = overview(kept)
+        shown = [row.caption for row in kept.picks(kept.recordings()[0].id)]
+    assert sorted(shown)[-2:] == ["No.", "No."] and caption in shown
+    assert told.sought is not None and told.sought.asked == 2
+    assert {one.text for one in told.activities} == {caption}
+    earmark.caption([path], budget="3", **run)
+    with Run(tmp_path / "run") as kept:
+        shown = [row.caption for row in kept.picks(kept.recordings()[0].id)]
+    assert shown == [caption] * 3
 
 
 def test_what_no_sound_means_is_looked_for_where_something_goes_on(tmp_path, cache):

@@ -16,7 +16,7 @@ from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import PickRow
 from earmark.ledger.run_reader import Run
 from earmark.reporting.csv_rows import from_cell
-from earmark.reporting.export_formats import EXPORTERS, export
+from earmark.reporting.export_formats import EXPORTERS, export, file_stems
 from earmark.reporting.exporter import Export, Exporter, ExportRow
 from ledger_runs import PLAN, answer, call, fill, open_run, row
 
@@ -156,8 +156,23 @@ def test_several_recordings_become_several_subtitles(tmp_path: Path):
         for name in ("cam1/0001", "cam2/0001"):
             ledger.add(row(name))
         written = export(run, tmp_path / "subs", format="srt")
-    assert [path.name for path in written] == ["0001.srt", "0001-2.srt"]
+    assert [path.name for path in written] == ["cam1-0001.srt", "cam2-0001.srt"]
     assert all(path.is_file() for path in written)
+
+
+@pytest.mark.parametrize(
+    ("paths", "stems"),
+    [
+        (["/a/1.mp4", "/b/2.mp4"], ["1", "2"]),
+        (["/a/1.mp4", "/a/1.mov"], ["1.mp4", "1.mov"]),
+        (["/a/x/1.mp4", "/b/x/1.mp4"], ["a-x-1", "b-x-1"]),
+        (["/a/b/1.mp4", "/a-b/1.mp4", "/c/a-b-1.mp4"], ["b-1", "a-b-1.mp4", "a-b-1.mp4-2"]),
+        (["https://host/1.mp4?***", "https://host/2?***"], ["1", "2"]),
+        ([f"/a/{'x' * 199}.mp4", f"/b/{'x' * 199}.mp4"], [f"{'x' * 199}.mp4", f"{'x' * 199}.mp4-2"]),
+    ],
+)
+def test_a_file_is_named_so_that_one_knows_its_recording(paths: list[str], stems: list[str]):
+    assert file_stems((path, "") for path in paths) == stems
 
 
 def test_a_folder_in_place_of_a_file_is_said_to_be_one(run: Run, tmp_path: Path):

@@ -133,6 +133,19 @@ def test_where_there_is_no_sound_nothing_is_made_of_it(tmp_path, drawn, silent):
     assert lines["Louder"][0].startswith(f"6 min of {sounding} ("), "the quiet is that of the sound"
 
 
+def test_a_click_in_a_second_of_silence_is_told(tmp_path):
+    level = Track(np.array([-100.0, -100.0, -20.0, -100.0, -100.0]), hop=0.2)
+    one = np.ones(1)
+    with Ledger(tmp_path, {"model": "m"}) as ledger:
+        ledger.add(RecordingRow("a", "/cams/a\nb.mp4", 1.0, 1000))
+        ledger.keep_survival(SHORT)
+        ledger.hear("a", Windows(4.0, 1.0, one, one, one, SHORT), key="k", level=level)
+    said = CliRunner().invoke(app, ["summary", str(tmp_path)], catch_exceptions=False).stdout
+    assert said.startswith("'a\\nb.mp4'\n"), "a name is one line"
+    assert "of 1 s, estimated from the sound" in said
+    assert "Silent" not in said
+
+
 def test_a_sound_is_told_in_one_family_and_by_its_first_name(tmp_path):
     names = ["Animal", "Crow", "Caw", "Caw", "Drill", "Drill", "Dental drill, dentist's drill"]
     sounds = [heard(20.0 * place, 20.0 * place + 3, name) for place, name in enumerate(names)]

@@ -64,10 +64,12 @@ CREATE TEMP VIEW IF NOT EXISTS captioned AS SELECT wanted.*, (
     SELECT calls.id FROM calls JOIN answers ON call = calls.id
     WHERE kind = 'caption' AND calls.recording = wanted.recording
     AND calls."start" = wanted."start" AND calls."end" = wanted."end"
+    AND json_type(data, '$.seen') IS NULL
     ORDER BY at DESC LIMIT 1) AS shown
 FROM wanted
 """
-"""What is wanted, each with the call by which a model last answered about its span, if any did."""
+"""What is wanted, each with the call by which a model last described its span, if any did; an
+answer to `find` says whether one thing is seen, and describes nothing."""
 
 
 class Ledger(RunWriter, AbstractContextManager["Ledger"]):

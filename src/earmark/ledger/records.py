@@ -17,7 +17,7 @@ from earmark.gate.forecast_error import ForecastError, ForecastRange
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.media import Recording, Source
-from earmark.media.source import is_remote
+from earmark.media.source import is_remote, name_of
 from earmark.selection.pick import Pick
 from earmark.timeline import FloatArray, Span, Track
 
@@ -68,7 +68,7 @@ class RecordingRow:
     @property
     def title(self) -> str:
         """Its name in the manifest, or its file name, with folders where names are the same."""
-        return self.name or "/".join(filter(None, (self.folder, parts_of(self.path)[-1])))
+        return self.name or title_of(self.path, self.folder)
 
     @property
     def files(self) -> tuple[tuple[str, float], ...]:
@@ -93,6 +93,16 @@ def spare_recordings(recordings: Iterable[RecordingRow], targets: Iterable[Path]
 def parts_of(path: str) -> list[str]:
     """The folders of a path or an address, and its file."""
     return path.replace("\\", "/").rstrip("/").split("/")
+
+
+def title_of(path: str, folder: str = "") -> str:
+    """The file name of a path, or of an address without its query, behind a `folder` if given.
+
+    >>> title_of("https://host/mon/a.mp4?***", "mon")
+    'mon/a.mp4'
+    """
+    name = name_of(path) if is_remote(path) else parts_of(path)[-1]
+    return f"{folder}/{name}" if folder else name
 
 
 def folders_apart(paths: Iterable[str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ question ──▶ sounds that it means ──▶ chances ───▶ exact rul
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -19,7 +19,7 @@ import numpy as np
 from earmark.captioning.captioner import TagsCaptioner
 from earmark.captioning.prompt import Prompt
 from earmark.captioning.question import Question
-from earmark.captioning.request import Answer, Request
+from earmark.captioning.request import TAGS_MODEL, Answer, Request
 from earmark.captioning.wrapped_captioner import WrappedCaptioner
 from earmark.errors import EarmarkError, MediaError
 from earmark.evidence.sound_query import SoundMatch
@@ -40,9 +40,9 @@ from earmark.pipeline.listen import keep_sounds, listen_and_store
 from earmark.pipeline.resume import resume
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
 from earmark.redaction import redact
-from earmark.reporting.export_formats import distinct_names
+from earmark.reporting.export_formats import file_stems
 from earmark.reporting.progress import Progress
-from earmark.reporting.run_overview import SOUNDS_MEANT, seen_moments
+from earmark.reporting.run_overview import SOUNDS_MEANT, is_seen, seen_moments
 from earmark.reporting.text_format import counted
 from earmark.search.meaning_index import MeaningIndex
 from earmark.search.sound_relevance import SoundFinder, sound_finders
@@ -212,15 +212,19 @@ def as_question(question: str, before: Question) -> Question:
 
 @dataclass(frozen=True, slots=True)
 class YesOrNo(WrappedCaptioner):
-    """A captioner that writes its answers as text, such as `Yes. A hand turns a drill`."""
+    """A captioner that writes its answers as text: `No.`, or `Yes. A hand turns a drill`."""
 
     def __call__(self, request: Request, *, timeout: float) -> Answer:
-        """The answer to `request` with such a text; unchanged if it is no JSON object."""
+        """The answer to `request` with such a text; unchanged if it is no JSON object.
+
+        What a no says ("there is no drill") is not part of the text: a search for drills finds it.
+        """
         answer = self.captioner(request, timeout=timeout)
         if not isinstance(answer.data, dict):
             return answer
-        what = str(answer.data.get("what") or "").strip()
-        return replace(answer, text=f"{'Yes' if answer.data.get('seen') else 'No'}. {what}".strip())
+        if not answer.data.get("seen"):
+            return replace(answer, text="No.")
+        return replace(answer, text=f"Yes. {str(answer.data.get('what') or '').strip()}".strip())
 
 
 class _Search:
@@ -306,10 +310,11 @@ class _Search:
         """Read the answers that the ledger holds."""
         with Run(self.ledger.folder) as run:
             for one in self.many:
+                answers = ((row.span, is_seen(row.answer)) for row in run.picks(one.key))
                 one.asked = {
-                    one.windows.window_at(row.span.start): bool(row.kept.answer.data.get("seen"))
-                    for row in run.picks(one.key)
-                    if row.kept is not None and isinstance(row.kept.answer.data, dict)
+                    one.windows.window_at(span.start): seen
+                    for span, seen in answers
+                    if seen is not None
                 }
 
     def lose(self, lost: set[tuple[str, Span]]) -> None:
@@ -329,12 +334,15 @@ class _Search:
         return tasks
 
     def _keep(self, run: Run, one: TargetWindows, new: list[int], tasks: Tasks) -> None:
-        every = sorted({*one.asked, *one.lost, *new})
+        looked = {*one.asked, *one.lost, *new}
+        captioned = self._captioned(run, one) - looked
+        every = sorted(looked | captioned)
         chances = one.chances
         rated = replace(one.windows, scores=chances, rates=chances)
 
         def reason(window: int, _: float) -> str:
-            return f"{chances[window]:.0%} likely before looking"
+            likely = f"{chances[window]:.0%} likely before looking"
+            return "captioned before" if window in captioned else likely
 
         picks = explain(rated, np.array(every, dtype=np.intp), reason)
         names = {
@@ -350,18 +358,27 @@ class _Search:
         sounds = sounds_in(spans, level=heard.level if heard else None, names=names)
         tags = {span: each.tags for span, each in sounds.items()}
         self.ledger.choose(one.key, picks, tags=tags, rule="find")
-        made = (
-            Request.about(one.key, pick, tasks.question, sounds[pick.span], tasks.model)
-            for pick in picks
-            if one.windows.window_at(pick.start) in new
-        )
-        tasks.open[one.key] = len(self.ledger.unanswered(made))
+
+        def requests(windows: Collection[int], model: str) -> Iterator[Request]:
+            for pick in picks:
+                if one.windows.window_at(pick.start) in windows:
+                    yield Request.about(one.key, pick, tasks.question, sounds[pick.span], model)
+
+        self.ledger.unanswered(requests(captioned, TAGS_MODEL))  # each keeps its caption
+        tasks.open[one.key] = len(self.ledger.unanswered(requests(new, tasks.model)))
+
+    def _captioned(self, run: Run, one: TargetWindows) -> set[int]:
+        """The windows with a caption of an earlier command, which the page goes on to show."""
+        every = (span for span, kept in run.captions(one.key) if is_seen(kept.answer) is None)
+        places = ((span, one.windows.window_at(span.start)) for span in every)
+        return {place for span, place in places if one.windows.span(place) == span}
 
     def found(self, folder: Path | None) -> tuple[tuple[FoundMoments, ...], list[str]]:
         """The moments by recording, with clips in `folder` if given, and why some have no clip."""
         every, uncut = [], []
-        stems = (Path(self.recordings[one.key].source.name).stem for one in self.many)
-        for one, stem in zip(self.many, distinct_names(stems), strict=True):
+        sources = [self.recordings[one.key].source for one in self.many]
+        stems = file_stems((source.path, source.id) for source in sources)
+        for one, stem in zip(self.many, stems, strict=True):
             with Run(self.ledger.folder) as run:
                 spans = seen_moments(run, one.key)
             if not spans:

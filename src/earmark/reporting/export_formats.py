@@ -11,6 +11,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, fields
 from heapq import merge
@@ -19,7 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from earmark.errors import MediaError, MissingExtra
-from earmark.ledger.records import RecordingRow, spare_recordings
+from earmark.ledger.records import folders_apart, spare_recordings, title_of
 from earmark.ledger.run_reader import Run
 from earmark.media.atomic_file import replacing
 from earmark.models.registry import Registry
@@ -30,6 +31,9 @@ from earmark.timeline import format_clock
 
 BATCH = 10_000
 """Rows in memory at a time, and in one row group of a Parquet file."""
+
+LONGEST_NAME = 200
+"""Bytes of a file name that has folders in it; file systems take 255, and suffixes are added."""
 
 MOST_TOLD = 20
 """Highest number of recordings for which an error gives the reason they were not written."""
@@ -191,7 +195,7 @@ def export(run: Run, path: Path, *, format: str) -> list[Path]:  # noqa: A002 - 
     files = {path: run.recordings()}
     is_folder = path.is_dir() or not path.suffix
     if write.is_per_recording and (len(run.recordings()) != 1 or is_folder):
-        names = distinct_names(map(_stem, run.recordings()))
+        names = file_stems((each.path, each.name) for each in run.recordings())
         files = {
             path / f"{name}.{write.suffix or format}": [recording]
             for name, recording in zip(names, run.recordings(), strict=True)
@@ -218,8 +222,36 @@ def export(run: Run, path: Path, *, format: str) -> list[Path]:  # noqa: A002 - 
     return written
 
 
-def distinct_names(names: Iterable[str]) -> Iterator[str]:
-    """The names, repeated ones with a number added: two cameras may both have `0001.mp4`."""
+def file_stems(recordings: Iterable[tuple[str, str]]) -> list[str]:
+    """Names without suffix for files made of recordings, each given by path and own name.
+
+    A recording has its own name, if any, else that of its file. Where two files have the same name,
+    the folders that tell them apart are put before it, or else their suffixes after it.
+
+    >>> file_stems([("/mon/1.mp4", ""), ("/tue/1.mp4", ""), ("/tue/2.mp4", ""), ("/tue/2.mov", "")])
+    ['mon-1', 'tue-1', '2.mp4', '2.mov']
+    """
+    every = list(recordings)
+    folders = folders_apart(path for path, _ in every)
+    names = [_file_name(path, folders[path]) for path, _ in every]
+    alike = Counter(name.stem for name in names)
+    stems = (name.stem if alike[name.stem] == 1 else name.name for name in names)
+    pairs = zip(stems, every, strict=True)
+    return list(_numbered(_safe(own) if own else stem or "recording" for stem, (_, own) in pairs))
+
+
+def _file_name(path: str, folder: str) -> PurePosixPath:
+    """The file name of `path` behind its `folder`, or alone if that would be too long."""
+    name = title_of(path, folder).replace("/", "-")
+    return PurePosixPath(name if len(name.encode()) <= LONGEST_NAME else title_of(path))
+
+
+def _safe(name: str) -> str:
+    return re.sub(r"[^\w.+-]+", "_", name).strip(".") or "recording"
+
+
+def _numbered(names: Iterable[str]) -> Iterator[str]:
+    """The names, repeated ones with a number added."""
     taken: set[str] = set()
     for name in names:
         number, free = 1, name
@@ -228,10 +260,3 @@ def distinct_names(names: Iterable[str]) -> Iterator[str]:
             free = f"{name}-{number}"
         taken.add(free)
         yield free
-
-
-def _stem(recording: RecordingRow) -> str:
-    """File name for a recording, without suffix: its name in the manifest, else its file's."""
-    if recording.name:
-        return re.sub(r"[^\w.+-]+", "_", recording.name).strip(".") or "recording"
-    return PurePosixPath(recording.path.replace("\\", "/")).stem or "recording"

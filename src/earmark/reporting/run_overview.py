@@ -11,6 +11,7 @@ from itertools import groupby
 
 import numpy as np
 
+from earmark.captioning.request import Answer
 from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
 from earmark.evidence.sound_ontology import family_of, narrower
 from earmark.evidence.word_stems import stems
@@ -321,9 +322,9 @@ def overview_of(run: Run, recording: RecordingRow) -> RecordingOverview:
     )
 
 
-def _is_seen(row: PickRow) -> bool | None:
-    """The answer to a question of `find`; None if it did not ask about this pick."""
-    data = row.answer.data if row.answer else None
+def is_seen(answer: Answer | None) -> bool | None:
+    """Whether `find` was answered yes; None for an answer to another question, or for none."""
+    data = answer.data if answer else None
     return bool(data["seen"]) if isinstance(data, dict) and "seen" in data else None
 
 
@@ -339,7 +340,7 @@ def _find_result(
     run: Run, picks: Sequence[PickRow], tracked: Sequence[EvidenceEntry]
 ) -> SoughtThing | None:
     question = str(run.plan().get("find") or "")
-    answers = [(row.span, seen) for row in picks if (seen := _is_seen(row)) is not None]
+    answers = [(row.span, seen) for row in picks if (seen := is_seen(row.answer)) is not None]
     if not question or not answers:
         return None
     meant = json.loads(run.note(f"{SOUNDS_MEANT}{question}") or "[]")
@@ -381,12 +382,14 @@ def _expected_activity(run: Run, heard: HeardRow) -> Track | None:
 
 
 def _sounding(level: Track | None, duration: float) -> Span | None:
-    """The part with sound, if it is shorter than `MOSTLY` of `duration`; else None."""
+    """The part with sound, if much of `duration` is silent; else None."""
     heard = np.flatnonzero(level.values > SILENT_DB) if level else np.empty(0)
     if not level or not len(heard):
         return None
     sounding = Span(float(heard[0] * level.hop), float((heard[-1] + 1) * level.hop))
-    return sounding if sounding.duration < MOSTLY * duration else None
+    # Of two seconds before and after it, one side has the whole second that is listed.
+    least = max((1 - MOSTLY) * duration, 2.0)
+    return sounding if duration - sounding.duration > least else None
 
 
 def _louder_windows(heard: HeardRow, spans: Iterable[Span]) -> int:
@@ -452,7 +455,7 @@ def _busiest(going: Track, window: float, duration: float) -> list[Span]:
 
 def _activities(picks: Sequence[PickRow]) -> Iterator[Activity]:
     """The captions by time, consecutive repeats joined; without answers to `find`."""
-    captions = [(row.span, row.caption or "") for row in picks if _is_seen(row) is None]
+    captions = [(row.span, row.caption or "") for row in picks if is_seen(row.answer) is None]
     leaders = fold_repeats([text for _, text in captions])
     for leader, places in groupby(range(len(captions)), key=leaders.__getitem__):
         *_, last = same = list(places)
