@@ -4,6 +4,7 @@ import base64
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,13 @@ def test_search_shows_times_captions_and_pictures(folder: Path, tmp_path: Path):
     assert (hit["start"], base64.b64decode(hit["thumbnail"])) == (4.0, b"\xff\xd8jpeg")
     assert "heard: water" in earmark("search", folder, "water")
     assert earmark("search", folder, "zebra") == ""
+
+
+def test_a_found_recording_is_named_in_one_line(tmp_path: Path):
+    with open_run(tmp_path) as ledger:
+        fill(ledger, {1: "a red hammer"})
+        ledger.add(replace(row("a"), path="/cams/a\nb.mp4"))
+    assert earmark("search", tmp_path, "hammer").splitlines()[0].startswith("'/cams/a\\nb.mp4'  0:")
 
 
 def test_runs_lists_what_there_is(folder: Path, tmp_path: Path):

@@ -25,6 +25,7 @@ from earmark.errors import LedgerError
 from earmark.ledger.records import Totals
 from earmark.ledger.run_merge import merge as merge_runs
 from earmark.ledger.run_reader import Run, find_runs
+from earmark.media.source import place_of
 from earmark.models.user_folders import model_store
 from earmark.pipeline.batch import export_batch, import_batch
 from earmark.pipeline.clips import bundle as write_bundle
@@ -212,7 +213,7 @@ def summary(folder: RunFolder, as_json: AsJson = False) -> None:
         emit_json([asdict(each) for each in overviews])
         return
     for number, each in enumerate(overviews):
-        out.print(f"{'' if number == 0 else chr(10)}{each.name}", style="bold")
+        out.print(f"{'' if number == 0 else chr(10)}{place_of(each.name)}", style="bold")
         for heading, lines in each.lines():
             out.print(f"  {heading:<11}{lines[0]}")
             for line in lines[1:]:

@@ -17,8 +17,10 @@ from typing import Any
 from earmark.errors import UnreadableAnswer
 from earmark.evidence.evidence_entry import SOUND_TRACK
 from earmark.evidence.word_stems import stems
+from earmark.ledger.records import title_of
 from earmark.ledger.run_reader import Run
 from earmark.ledger.text_index import SearchHit
+from earmark.media.source import place_of
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.search.meaning_index import MeaningIndex
 from earmark.timeline import Span, format_clock
@@ -94,8 +96,7 @@ class CitableEntry:
     @property
     def place(self) -> str:
         """File name, start and end, for a person."""
-        file = self.path.replace("\\", "/").rsplit("/", 1)[-1]
-        name = f"{self.folder}/{file}" if self.folder else file
+        name = place_of(title_of(self.path, self.folder))
         return f"{name} {format_clock(self.span.start)} - {format_clock(self.span.end)}"
 
 

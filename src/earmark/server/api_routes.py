@@ -18,7 +18,7 @@ from starlette.concurrency import run_in_threadpool
 
 from earmark.errors import LedgerError
 from earmark.ledger.corrections import Agreement, Correction, correct, read_corrections, withdraw
-from earmark.ledger.records import Totals, parts_of
+from earmark.ledger.records import Totals, title_of
 from earmark.ledger.run_lock import is_at_work
 from earmark.ledger.run_reader import Run
 from earmark.media import Source
@@ -279,7 +279,7 @@ def search(
     return [
         HitView(
             recording=one.hit.recording,
-            name="/".join(filter(None, (folders.get(one.hit.path), parts_of(one.hit.path)[-1]))),
+            name=title_of(one.hit.path, folders.get(one.hit.path, "")),
             start=one.span.start,
             end=one.span.end,
             caption=one.hit.caption or one.hit.text,
