@@ -42,7 +42,7 @@ def ask(url, *, model="scripted", timeout=60.0, form="auto", **options):
         ("empty", UnreadableAnswer, "the model answered nothing"),
         ("warm", CallRejected, r"'temperature' does not support 0.*--temperature server"),
         ("400", CallRejected, r"rejects the request \(400\): scripted"),
-        ("401", CallRejected, r"refuses the key \(401\)"),
+        ("401", CallRejected, r"wants a key \(401\).*OPENAI_API_KEY"),
         ("422", CallRejected, r"rejects the request \(422\)"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from pathlib import Path
@@ -34,6 +35,19 @@ def test_what_was_there_stays_where_writing_fails(tmp_path: Path):
     with replacing(path) as scratch:
         scratch.write_text("after")
     assert path.read_text() == "after"
+
+
+def test_an_error_names_the_file_that_was_to_be_written(tmp_path: Path):
+    path = tmp_path / "a.json"
+    with pytest.raises(OSError, match="No space") as full, replacing(path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert full.value.filename == str(path)
+    with pytest.raises(FileNotFoundError) as gone, replacing(path) as scratch:
+        scratch.unlink()
+    assert gone.value.filename == str(path)
+    with pytest.raises(FileNotFoundError) as other, replacing(path):
+        (tmp_path / "input").read_text()
+    assert other.value.filename == str(tmp_path / "input"), "what is read keeps its name"
 
 
 def test_what_killed_processes_left_is_removed_and_nothing_else(tmp_path: Path):

@@ -19,6 +19,7 @@ import pytest
 from earmark.captioning.captioner import TagsCaptioner
 from earmark.captioning.limits import Limits
 from earmark.captioning.openai_captioner import OpenAICaptioner
+from earmark.cli.caption import show
 from earmark.errors import LedgerError
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import PickRow
@@ -31,6 +32,7 @@ from earmark.pipeline.caption import caption
 from earmark.pipeline.listen import listen_and_store
 from earmark.pipeline.preview import preview
 from earmark.pipeline.run_plan import Plan, make_plan
+from earmark.reporting.console import Format
 from earmark.reporting.exporter import Export
 from earmark.reporting.progress import Progress
 from earmark.reporting.run_result import CaptionResult
@@ -197,13 +199,15 @@ def test_an_answer_that_cannot_be_used_is_counted_and_paid_for(video, tmp_path):
     assert done.totals.spend == pytest.approx(done.tally.spend)
 
 
-def test_an_answer_cut_at_the_longest_allowed_is_kept_and_said_to_be_cut(video, tmp_path):
+def test_an_answer_cut_at_the_longest_allowed_is_kept_and_said_to_be_cut(video, tmp_path, capsys):
     with fault_server(then="length") as server:
         done = caption([video], plan=plan(server.url, budget="1"), run=tmp_path)
     (row,) = picks(done)
     assert row.kept is not None
     assert (row.status, row.kept.answer.finish) == ("answered", "length")
     assert '"cut":true' in done.page.read_text(encoding="utf-8")
+    show(done, Format.table)
+    assert "1 answer cut off at the longest allowed; --answer-tokens" in capsys.readouterr().err
 
 
 def test_windows_that_cannot_be_decoded_are_rows_and_no_calls(video, tmp_path):

@@ -168,7 +168,10 @@ def test_several_recordings_become_several_subtitles(tmp_path: Path):
         (["/a/x/1.mp4", "/b/x/1.mp4"], ["a-x-1", "b-x-1"]),
         (["/a/b/1.mp4", "/a-b/1.mp4", "/c/a-b-1.mp4"], ["b-1", "a-b-1.mp4", "a-b-1.mp4-2"]),
         (["https://host/1.mp4?***", "https://host/2?***"], ["1", "2"]),
-        ([f"/a/{'x' * 199}.mp4", f"/b/{'x' * 199}.mp4"], [f"{'x' * 199}.mp4", f"{'x' * 199}.mp4-2"]),
+        (
+            [f"/a/{'x' * 199}.mp4", f"/b/{'x' * 199}.mp4"],
+            [f"{'x' * 199}.mp4", f"{'x' * 199}.mp4-2"],
+        ),
     ],
 )
 def test_a_file_is_named_so_that_one_knows_its_recording(paths: list[str], stems: list[str]):

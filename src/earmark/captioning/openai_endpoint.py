@@ -199,7 +199,9 @@ class Endpoint:
         if status in RETRY_STATUSES or status >= 500:
             return self._explain_fault(response, words)
         if status in (401, 403):
-            return CallRejected(f"{self.address} refuses the key ({status}): {words}")
+            what = "wants a key" if self._api_key == NO_KEY else "refuses the key"
+            cure = "it is read from OPENAI_API_KEY"
+            return CallRejected(f"{self.address} {what} ({status}): {words}; {cure}")
         if status == 404:
             return _NoSuchPage(f"{self.address} answered 404: {words}")
         cure = (

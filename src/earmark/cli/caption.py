@@ -233,6 +233,9 @@ def tell_trouble(done: CaptionResult) -> None:
         tell_notes(done.folder)
     if tally.failed:
         warn(f"{counted(tally.failed, 'call')} failed, the last: {tally.last_reason}")
+    if done.totals.cut:
+        cut = counted(done.totals.cut, "answer")
+        warn(f"{cut} cut off at the longest allowed; --answer-tokens allows longer ones")
     if tally.stopped:
         # Caps include what earlier commands of the run have spent, so only a higher cap helps.
         again = " with a higher cap" if tally.stopped.startswith("the cap o") else ""

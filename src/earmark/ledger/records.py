@@ -285,6 +285,8 @@ class Totals:
     picks: int = 0
     answered: int = 0
     """Picks with an answer."""
+    cut: int = 0
+    """Picks whose answer was cut off at the longest allowed."""
     failed: int = 0
     """Picks whose last attempt failed."""
     asked: int = 0

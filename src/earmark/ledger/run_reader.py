@@ -81,6 +81,7 @@ SELECT * FROM (
         LEFT JOIN choices ON plan = ?1 AND choices.recording = heard.recording
 ), (
     SELECT count(*) AS picks, coalesce(sum(kind = 'caption'), 0) AS answered,
+        coalesce(sum(kind = 'caption' AND finish = 'length'), 0) AS cut,
         coalesce(sum(state = 'failed'), 0) AS failed,
         total(iif(forecast IS NULL, 0, expected)) AS touched
     FROM picks JOIN present ON number = picks.recording

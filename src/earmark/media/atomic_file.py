@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""Errors of writing that name no file."""
 
 STALE = 3600.0
 """Seconds without a write after which a scratch file is taken to be abandoned."""
@@ -31,14 +35,20 @@ def replacing(path: Path) -> Iterator[Path]:
     """A scratch file beside `path` that becomes `path` at the end of the block.
 
     Whatever happens, `path` is either unchanged or complete. The scratch file has the same suffix
-    and is removed afterwards.
+    and is removed afterwards. An `OSError` because it cannot be written names `path`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     # Not derived from the name of `path`, which may be as long as a file system allows.
     scratch = path.with_name(f".{uuid.uuid4().hex}.scratch{path.suffix}")
-    scratch.touch(exist_ok=False)
     try:
-        yield scratch
-        scratch.replace(path)
-    finally:
-        scratch.unlink(missing_ok=True)
+        scratch.touch(exist_ok=False)
+        try:
+            yield scratch
+            scratch.replace(path)
+        finally:
+            scratch.unlink(missing_ok=True)
+    except OSError as error:
+        is_unnamed = error.filename is None and error.errno in _NO_ROOM
+        if is_unnamed or error.filename in (scratch, str(scratch)):
+            error.filename = str(path)
+        raise
