@@ -148,3 +148,12 @@ def test_what_is_wrong_with_a_file_is_told_beside_its_sounds(tmp_path):
     late = make_video(tmp_path / "late.mp4", duration=6.0, audio=AudioPlan(start=3.0))
     (one,) = earmark.sounds([late], cache=tmp_path / "cache").recordings
     assert one.notes == ("sound starts 3.0 s late; silence until then",)
+
+
+def test_times_of_chapter_files_are_said_to_count_from_the_first(tmp_path):
+    require_yamnet()
+    for name in ("GX010042.MP4", "GX020042.MP4"):
+        made = make_video(tmp_path / "made.mp4", duration=4.0, clicks=[1.0])
+        made.rename(tmp_path / name)
+    (one,) = earmark.sounds([tmp_path], cache=tmp_path / "cache").recordings
+    assert one.notes == ("2 files: times count from the start of the first",)

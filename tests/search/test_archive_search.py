@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from earmark.ledger.ledger import Ledger
 from earmark.search.archive_search import Archive, search
 from earmark.search.meaning_index import FILE
 from earmark.timeline import Span
-from ledger_runs import fill, open_run
+from ledger_runs import PLAN, fill, open_run, row
 from quiet_shift import require_minilm
 
 EVIDENCE = (
@@ -55,6 +56,21 @@ def test_words_find_captions_and_every_kind_of_evidence(run):
     )
     (split,) = search(run, "board hiss")  # one word in each
     assert (split.kinds, split.hit.told) == (("caption",), "A hand drills a board.")
+
+
+def test_a_moment_of_a_later_file_is_told_in_the_time_of_that_file(run):
+    chapters = (("/cams/GX010042.MP4", 0.0), ("/cams/GX020042.MP4", 9.5))
+    with Ledger(run, PLAN) as ledger:
+        ledger.add(replace(row("a"), path=chapters[0][0], chapters=chapters))
+    (found,) = search(run, "voltage")
+    plain = found.to_json()
+    assert (plain["path"], plain["start"]) == ("/cams/GX010042.MP4", 20.0)
+    assert (plain["file"], plain["file_start"]) == ("/cams/GX020042.MP4", 10.5)
+    lines = CliRunner().invoke(app, ["search", str(run), "voltage"]).stdout.splitlines()
+    assert lines[:2] == [
+        "/cams/GX010042.MP4  0:20.0 - 0:22.0",
+        "  in GX020042.MP4: 0:10.5 - 0:12.5",
+    ]
 
 
 def test_all_words_must_stand_in_one_place_and_none_find_nothing(run):

@@ -20,7 +20,7 @@ from earmark.cli.options import (
     takes_plan,
 )
 from earmark.ledger.text_index import SearchHit
-from earmark.media.source import place_of
+from earmark.media.source import name_of, place_of
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.models.user_folders import model_store
 from earmark.pipeline.answer import RunAnswer
@@ -98,6 +98,10 @@ def show(found: FoundMoment) -> None:
     """Print the recording and time of a moment, and the matching texts by kind of evidence."""
     span = f"{format_clock(found.span.start)} - {format_clock(found.span.end)}"
     out.print(f"{place_of(found.hit.path)}  {span}", style="bold")
+    if found.chapters:
+        clip = found.clip
+        times = f"{format_clock(clip.start)} - {format_clock(clip.end)}"
+        out.print(f"  in {place_of(name_of(clip.path))}: {times}")
     for kind in found.kinds:
         texts = list(dict.fromkeys(_text(hit) for hit in found.telling if hit.kind == kind))
         more = [f"… and {len(texts) - MOST_SAID} more"] if len(texts) > MOST_SAID else []

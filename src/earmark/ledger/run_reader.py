@@ -166,6 +166,11 @@ class Run(AbstractContextManager["Run"]):
         row = next(map(read_recording, self.rows(query, recording)), None)
         return row and replace(row, folder=self.folders(row.path)[row.path])
 
+    def chapters(self, recording: str) -> tuple[tuple[str, float], ...]:
+        """Files of a recording, and the second each begins at; empty if it is one file."""
+        rows = self.rows("SELECT chapters FROM recordings WHERE id = ?", recording)
+        return _read_chapters(next(rows, ["[]"])[0])
+
     def folders(self, path: str = "") -> dict[str, str]:
         """The folders that tell recordings with the same file name apart, by path.
 
@@ -373,9 +378,13 @@ def _read_error(kept: str) -> ForecastError | None:
     return ForecastError.from_json(json.loads(kept)) if kept else None
 
 
+def _read_chapters(stored: str) -> tuple[tuple[str, float], ...]:
+    return tuple((path, start) for path, start in json.loads(stored))
+
+
 def read_recording(row: Sequence[Any]) -> RecordingRow:
     """The recording whose columns `row` begins with, in the order of its fields."""
-    parts = tuple((path, start) for path, start in json.loads(row[7]))
+    parts = _read_chapters(row[7])
     return RecordingRow(*(*row[:7], parts, row[8], tuple(json.loads(row[9]))))
 
 

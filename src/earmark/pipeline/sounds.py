@@ -144,4 +144,6 @@ def _hear(
         notes = audible.notes()
         if audible.recording.audio_track != track:
             heard = listener(audible.recording, on_seconds=on_seconds)
+    if len(source.uris) > 1:
+        notes = (f"{len(source.uris)} files: times count from the start of the first", *notes)
     return RecordingSounds(source.path, recording.duration, tuple(heard.events()), notes)

@@ -15,6 +15,7 @@ from earmark.ledger.run_reader import Run, find_runs
 from earmark.ledger.schema import FILE, require_run
 from earmark.ledger.text_index import SearchHit
 from earmark.models.sentence_encoder import SentenceEncoder
+from earmark.reporting.edit_list import Clip, in_chapter
 from earmark.search.meaning_index import MeaningIndex, Told
 from earmark.timeline import Span
 
@@ -37,6 +38,8 @@ class FoundMoment:
     run: Path
     hits: tuple[SearchHit, ...]
     """They overlap or follow each other; the best match first, tags last."""
+    chapters: tuple[tuple[str, float], ...] = ()
+    """Files of the recording and the second each begins at; empty if it is one file."""
 
     @property
     def hit(self) -> SearchHit:
@@ -61,6 +64,11 @@ class FoundMoment:
         return tuple(kind for kind in ORDER if any(hit.kind == kind for hit in self.telling))
 
     @property
+    def clip(self) -> Clip:
+        """It in the file that it begins in: the path, and the start and end in that file."""
+        return in_chapter(Clip(self.hit.path, self.span.start, self.span.end), self.chapters)
+
+    @property
     def rank(self) -> float:
         """Rank of the best match; lower is better."""
         return min(hit.rank for hit in self.hits)
@@ -80,6 +88,8 @@ class FoundMoment:
             "window": windows[0].window if windows else None,
             "start": self.span.start,
             "end": self.span.end,
+            "file": self.clip.path,
+            "file_start": round(self.clip.start, 3),
             "kinds": list(self.kinds),
             "kind": hit.kind,
             "text": hit.told,
@@ -159,7 +169,7 @@ class Archive:
                 self._indexes[run.folder] = MeaningIndex.of(run, encoder, told=told)
             hits = self._indexes[run.folder].search(run, words, most=GATHERED * most)
             found += as_moments(run.folder, hits)
-        return _best_ranked(found, most)
+        return _best_ranked(self.runs, found, most)
 
 
 def search(
@@ -194,12 +204,13 @@ def search(
 
 def search_words(runs: Iterable[Run], words: str, *, most: int) -> list[FoundMoment]:
     """Moments of `runs` with an entry that contains all of `words`, best match first."""
+    every = list(runs)
     found = (
         moment
-        for run in runs
+        for run in every
         for moment in as_moments(run.folder, run.search(words, most=GATHERED * most))
     )
-    return _best_ranked(found, most)
+    return _best_ranked(every, found, most)
 
 
 def as_moments(run: Path, hits: Iterable[SearchHit]) -> list[FoundMoment]:
@@ -233,8 +244,11 @@ def _is_repeated(hit: SearchHit, tracks: set[tuple[str, str]]) -> bool:
     return is_window and (hit.recording, hit.text) in tracks
 
 
-def _best_ranked(found: Iterable[FoundMoment], most: int) -> list[FoundMoment]:
-    return sorted(found, key=lambda each: each.rank)[:most]
+def _best_ranked(runs: Iterable[Run], found: Iterable[FoundMoment], most: int) -> list[FoundMoment]:
+    """The best of the moments in `runs`, with the files of their recordings."""
+    by_folder = {run.folder: run for run in runs}
+    best = sorted(found, key=lambda each: each.rank)[:most]
+    return [replace(one, chapters=by_folder[one.run].chapters(one.hit.recording)) for one in best]
 
 
 def _blurred(found: FoundMoment, blur: FaceBlur) -> FoundMoment:

@@ -116,7 +116,8 @@ class AgentTools:
             found += ((served, hit) for hit in hits)
         found.sort(key=lambda each: each[1].rank)
         moments = [
-            one.to_json() | {"run": served.key, "path": name_of(one.hit.path)}
+            one.to_json()
+            | {"run": served.key, "path": name_of(one.hit.path), "file": name_of(one.clip.path)}
             for served, one in found[:most]
         ]
         return {"notice": NOTICE, "moments": moments, "skipped": skipped}
