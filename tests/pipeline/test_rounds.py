@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.ledger.records import PickRow
 from earmark.ledger.run_merge import merge
 from earmark.ledger.run_reader import Run
+from earmark.ledger.schema import FILE
 from earmark.media import Source
 from earmark.media.shard import Shard
 from earmark.pipeline.batch import import_batch
@@ -347,3 +350,55 @@ def test_a_run_that_is_over_is_not_planned_again_by_its_last_answers(video, tmp_
         again = caption([video], plan=priced, run=tmp_path)
         assert server.count() == asked + 1, "the one that failed"
     assert again.totals.picks == done.totals.picks
+
+
+def table_sizes(folder: Path) -> dict[str, tuple[int, int]]:
+    """Rows and bytes of each table of a closed run; its index of words is left out."""
+    found = {}
+    with closing(sqlite3.connect(f"file:{folder / FILE}?immutable=1", uri=True)) as database:
+        tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE '%words%'"
+        for (table,) in database.execute(tables).fetchall():
+            names = [f'"{row[1]}"' for row in database.execute(f"PRAGMA table_info({table})")]
+            size = " + ".join(f"coalesce(length(CAST({name} AS BLOB)), 0)" for name in names)
+            count = f"SELECT count(*), coalesce(sum({size}), 0) FROM {table}"
+            found[table] = database.execute(count).fetchone()
+    return found
+
+
+def on_disk(folder: Path) -> int:
+    """Bytes of a closed run: one file, with nothing left in a journal."""
+    assert [path.name for path in folder.glob(f"{FILE}*")] == [FILE]
+    return (folder / FILE).stat().st_size
+
+
+@pytest.mark.parametrize("rounds", ["2", "9", "auto"])
+@pytest.mark.parametrize("calls", [12, 36])
+def test_the_ledger_grows_by_no_more_than_the_answers(video, tmp_path, rounds, calls):
+    """Beside one round of as many calls: answers have fields, reasons are longer, a note is new."""
+    script = [says(f"task {chr(97 + n % 26)}{chr(97 + n // 9)}") for n in range(calls)]
+    for name, count in (("one", "1"), ("rounds", rounds)):
+        with fault_server(*script) as server:
+            made = plan(server.url, budget=str(calls), rounds=count)
+            caption([video], plan=made, run=tmp_path / name)
+            assert server.count() == calls
+    one, several = table_sizes(tmp_path / "one"), table_sizes(tmp_path / "rounds")
+    counts = {table: count for table, (count, _) in several.items()}
+    assert counts == {table: count + (table == "notes") for table, (count, _) in one.items()}
+    assert counts["picks"] == counts["calls"] == counts["answers"] == calls
+    more = 100 * calls + 1000  # bytes; the fields that are asked for are part of the plan
+    whole, before = (sum(size for _, size in tables.values()) for tables in (several, one))
+    assert whole <= before + more
+    assert on_disk(tmp_path / "rounds") <= on_disk(tmp_path / "one") + 2 * more
+
+
+@pytest.mark.parametrize(("budget", "rounds"), [("12", "3"), ("12", "auto"), ("price=0.4", "auto")])
+def test_a_run_that_is_over_grows_no_more(video, tmp_path, budget, rounds):
+    with fault_server(then=says("chop onion")) as server:
+        chosen = plan(server.url, budget=budget, rounds=rounds)
+        caption([video], plan=chosen, run=tmp_path)
+        asked, rows_before, bytes_before = server.count(), table_sizes(tmp_path), on_disk(tmp_path)
+        for _ in range(4):
+            caption([video], plan=chosen, run=tmp_path)
+        assert server.count() == asked
+    assert table_sizes(tmp_path) == rows_before
+    assert on_disk(tmp_path) == bytes_before
