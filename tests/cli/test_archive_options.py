@@ -244,6 +244,23 @@ def test_rounds_without_a_model_say_that_there_are_none(tmp_path):
     assert "nobody was asked" not in " ".join(Said(*asked).err.split())
 
 
+def test_rounds_say_what_rests_on_the_sound_and_where_there_is_none(tmp_path):
+    for name, clicks in (("a", [3.0, 9.0, 15.5]), ("mute", [])):
+        make_video(tmp_path / f"{name}.mp4", duration=20.0, clicks=clicks)
+    words = ("--budget", "2", "--rounds", "auto", "--model", "scripted")
+    told = {}
+    with fault_server() as server:
+        for some in (("a",), ("mute",), ("a", "mute")):
+            paths, run = [tmp_path / f"{name}.mp4" for name in some], "-".join(some)
+            said = Said("caption", *paths, "--run", tmp_path / run, *words, "--vlm", server.url)
+            told[run] = " ".join(said.out.split())
+    assert "expected coverage by the sound alone" in told["a"]
+    assert "probably missed: about" in told["a"] and "is not known" not in told["a"]
+    assert "probably missed" not in told["mute"]
+    assert "missed in 1 recording in which nothing was heard is not known" in told["mute"]
+    assert "probably missed: about" in told["a-mute"] and "in 1 recording" in told["a-mute"]
+
+
 @pytest.mark.parametrize("shape", ["table", "json"])
 def test_what_is_odd_about_a_recording_is_said_though_it_has_picks(tmp_path, shape):
     whole = make_video(tmp_path / "a.mp4", duration=24.0, clicks=[3.0, 17.0], layout="first")

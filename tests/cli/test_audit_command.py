@@ -33,8 +33,8 @@ def test_an_audit_is_foretold_asked_and_told(tmp_path):
     rows = [line.split()[0] for line in foretold.output.splitlines() if "±" in line]
     assert rows == ["6"]  # no more calls than there are windows that nobody looked at
     assert "if as much is active as the sound lets expect" in foretold.output
-    assert "0 of 3 windows drawn are active" in told.output
-    assert "about 0 activities not seen" in told.output
+    assert "0 of 3 windows drawn active: of the 6 that no answered pick touches" in told.output
+    assert "activities not seen: about 0" in told.output
     found = json.loads(plain.stdout)
     assert (found["windows"], found["answered"], found["share"]["low"]) == (6, 3, 0.0)
 

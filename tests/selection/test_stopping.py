@@ -61,6 +61,7 @@ def test_sightings_add_up():
     assert both.seen == 3
     assert both.missed == pytest.approx(2 * sightings("a...b...").missed)
     assert both.expected == pytest.approx(2 * sightings("-...-...").expected)
+    assert (both + Sightings(seen=1, unheard=1) + Sightings(unheard=1)).unheard == 2
 
 
 def test_missed_is_what_the_sound_expects_times_how_busy_it_is():

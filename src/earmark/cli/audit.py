@@ -99,11 +99,11 @@ def show_audit(done: AuditResult, as_json: bool) -> None:
         return
     share = done.share
     out.print(
-        f"{done.active} of {done.answered} windows drawn are active: of the {done.windows} windows "
-        f"nobody looked at {as_share(share.share)}, with {100 * share.confidence:g} % confidence "
-        f"{as_share(share.low)} to {as_share(share.high)}"
+        f"{done.active} of {counted(done.answered, 'window')} drawn active: of the {done.windows} "
+        f"that no answered pick touches {as_share(share.share)}, with {100 * share.confidence:g} % "
+        f"confidence {as_share(share.low)} to {as_share(share.high)}"
     )
     out.print(
-        f"about {about:.0f} activities not seen ({least:.0f} to {most:.0f}), if they last as long "
+        f"activities not seen: about {about:.0f} ({least:.0f} to {most:.0f}), if they last as long "
         f"as the run's gate expects ({done.windows_an_action:.2g} windows each) and do not overlap"
     )

@@ -144,7 +144,7 @@ def show(done: CaptionResult, format: Format, *, command: str = "the same comman
         tell_totals(done)
     elif not done.missed:
         warn("there is no recording to work on")
-    if done.sightings and done.sightings.expected:
+    if done.sightings and totals.answered:
         tell_sightings(done.sightings)
     tell_trouble(done)
     if totals.recordings:
@@ -192,7 +192,9 @@ def tell_totals(done: CaptionResult) -> None:
         is_asked = totals.answered or totals.failed or done.tally.stopped or done.tally.written
         waits = is_asked and totals.answered < totals.picks
         once = f" once all {totals.picks} are answered" if waits else ""
-        out.print(f"expected coverage{once} {as_range(*done.coverage)}; {as_count(*done.actions)}")
+        by = " by the sound alone" if done.sightings else ""
+        expected = as_range(*done.coverage)
+        out.print(f"expected coverage{once}{by} {expected}; {as_count(*done.actions)}")
     if totals.prompt_tokens:
         spent = as_spend(totals.spend)
         out.print(f"{totals.prompt_tokens:,} tokens in, {totals.completion_tokens:,} out{spent}")
@@ -213,12 +215,23 @@ def tell_batch(done: CaptionResult, batch: Path, model: str) -> None:
 
 
 def tell_sightings(seen: Sightings) -> None:
-    """Print the number of activities seen so far, and of those probably missed."""
+    """Print the number of activities seen so far, and of those probably missed.
+
+    Nothing is printed where no answer says what is done.
+    """
+    if not (seen.expected or seen.unheard):
+        return
     low, about, high = seen.missed_range()
-    out.print(
-        f"new activities seen so far: {seen.seen}; probably missed: about {about:.0f}, "
-        f"8 times of 10 between {low:.0f} and {high:.0f}, if the sound is right about where"
-    )
+    found = f"new activities seen so far: {seen.seen}"
+    if seen.expected:
+        found += (
+            f"; probably missed: about {about:.0f}, 8 times of 10 between {low:.0f} and "
+            f"{high:.0f}, if the sound is right about where"
+        )
+    if seen.unheard:
+        silent = counted(seen.unheard, "recording")
+        found += f"; how many are missed in {silent} in which nothing was heard is not known"
+    out.print(found)
 
 
 def tell_trouble(done: CaptionResult) -> None:

@@ -75,13 +75,15 @@ def _ending(job: RunJob) -> str:
 
 
 def _count_sightings(job: RunJob) -> Sightings:
-    """New activities that the answers saw, and those probably unseen by the sound, in total."""
-    windows, paid = read_answers(job)
+    """New activities that the answers saw, and those probably missed by the sound, in total."""
+    every, paid = read_answers(job)
     agree = _compare(job.plan, paid)
-    return sum(
-        (count_new_activities(*pair, agree) for pair in zip(windows, paid, strict=True)),
-        Sightings(),
-    )
+    total = Sightings()
+    for windows, answers in zip(every, paid, strict=True):
+        found = count_new_activities(windows, answers, agree)
+        is_heard = len(windows) == 1 or windows.has_evidence
+        total += found if is_heard else Sightings(seen=found.seen, unheard=1)
+    return total
 
 
 def _compare(plan: Plan, paid: Sequence[Sequence[ObservedActivity]]) -> Callable[[str, str], bool]:

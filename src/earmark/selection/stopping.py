@@ -12,7 +12,7 @@ expected to bring less than the price, given the answers.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 
@@ -39,11 +39,12 @@ class Sightings:
     seen: int = 0
     missed: float = 0.0
     """Activities expected from the sound that no answered call touches."""
+    unheard: int = 0
+    """Recordings in which nothing was heard; what is missed in them is not known."""
 
     def __add__(self, other: Sightings) -> Sightings:
-        return Sightings(
-            self.expected + other.expected, self.seen + other.seen, self.missed + other.missed
-        )
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return Sightings(*(one + more for one, more in pairs))
 
     @property
     def busyness(self) -> float:
