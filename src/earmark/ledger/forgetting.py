@@ -157,17 +157,15 @@ SELECT EXISTS (SELECT 1 FROM answers WHERE instr(text, ?1))
 
 _OF_CALLS = "call IN (SELECT id FROM calls WHERE recording IN (SELECT number FROM gone))"
 
+_REFERRING = "corrections", "picks", "choices", "calls", "tags", "frames", "heard", "evidence"
+
 _DELETE = (
-    "DELETE FROM corrections WHERE recording IN (SELECT number FROM gone)",
-    "DELETE FROM picks WHERE recording IN (SELECT number FROM gone)",
-    "DELETE FROM choices WHERE recording IN (SELECT number FROM gone)",
     f"DELETE FROM failures WHERE {_OF_CALLS}",  # noqa: S608 - of our own
     f"DELETE FROM answers WHERE {_OF_CALLS}",  # noqa: S608
-    "DELETE FROM calls WHERE recording IN (SELECT number FROM gone)",
-    "DELETE FROM tags WHERE recording IN (SELECT number FROM gone)",
-    "DELETE FROM frames WHERE recording IN (SELECT number FROM gone)",
-    "DELETE FROM heard WHERE recording IN (SELECT number FROM gone)",
-    "DELETE FROM evidence WHERE recording IN (SELECT number FROM gone)",
+    *(
+        f"DELETE FROM {table} WHERE recording IN (SELECT number FROM gone)"  # noqa: S608
+        for table in _REFERRING
+    ),
     # Lists of clips, and the windows that an audit has drawn.
     "DELETE FROM notes WHERE EXISTS (SELECT 1 FROM gone WHERE instr(name || value, gone.id))",
     "DELETE FROM recordings WHERE number IN (SELECT number FROM gone)",

@@ -9,6 +9,7 @@ import os
 import platform
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -17,7 +18,7 @@ import numpy as np
 
 from earmark.captioning.request import Answer
 from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.ledger.records import Call
+from earmark.ledger.records import Call, RecordingRow
 from earmark.media.source import storable_text
 from earmark.redaction import map_texts, redact
 from earmark.timeline import FloatArray, Span
@@ -84,16 +85,20 @@ FROM (
 """Calls ever sent, tokens, money, and how many calls were counted at the most they can take; those
 about recordings that were forgotten since, too."""
 
-ADD_RECORDING = """
-INSERT INTO recordings (
-    id, path, duration, size_bytes, frame_rate, frame_count, name, chapters, began, marks)
-VALUES (
-    :id, :path, :duration, :size_bytes, :frame_rate, :frame_count, :name, :chapters, :began, :marks)
-ON CONFLICT (id) DO UPDATE SET path = excluded.path, duration = excluded.duration,
-    size_bytes = excluded.size_bytes, frame_rate = excluded.frame_rate,
-    frame_count = excluded.frame_count, name = excluded.name, chapters = excluded.chapters,
-    began = excluded.began, marks = excluded.marks, failure = NULL, is_replaced = 0
-"""
+RECORDING_COLUMNS = tuple(each.name for each in fields(RecordingRow) if each.name != "folder")
+"""The columns of a recording that was opened, in the order of its fields."""
+
+
+def update_columns(columns: Iterable[str]) -> str:
+    """What an upsert sets where the row is there: `columns` without the id, to the new values."""
+    return ", ".join(f"{column} = excluded.{column}" for column in columns if column != "id")
+
+
+ADD_RECORDING = f"""
+INSERT INTO recordings ({", ".join(RECORDING_COLUMNS)})
+VALUES ({", ".join(f":{column}" for column in RECORDING_COLUMNS)})
+ON CONFLICT (id) DO UPDATE SET {update_columns(RECORDING_COLUMNS)}, failure = NULL, is_replaced = 0
+"""  # noqa: S608 - columns of our own
 """Takes the columns of a recording by name."""
 
 FAIL_RECORDING = """

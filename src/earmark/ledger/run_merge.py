@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from earmark.errors import LedgerError
-from earmark.ledger.row_values import differences, remember_plan
+from earmark.ledger.row_values import RECORDING_COLUMNS, differences, remember_plan, update_columns
 from earmark.ledger.run_lock import lock_run
 from earmark.ledger.run_reader import Run
 from earmark.ledger.schema import connect, explain_errors, has_tables, present_file, transaction
 
-_TAKE = """
+_COLUMNS = (*RECORDING_COLUMNS, "failure", "is_replaced", "transcribed_by")
+
+_TAKE = f"""
 UPDATE main.frames SET thumbnail = x'' WHERE (SELECT count(*) FROM main.notes WHERE name = 'blur')
     < (SELECT count(*) FROM other.notes WHERE name = 'blur');
 INSERT OR IGNORE INTO main.notes
@@ -27,18 +29,9 @@ INSERT OR REPLACE INTO main.notes SELECT 'audit', json_group_array(json(part)) F
         json_each(iif(json_type(kept.value) = 'array', kept.value, json_array(json(kept.value))))
             AS each
     ORDER BY part) HAVING count(*);
-INSERT INTO main.recordings
-    (id, path, duration, size_bytes, frame_rate, frame_count, name, chapters, failure, is_replaced,
-    began, marks, transcribed_by)
-    SELECT id, path, duration, size_bytes, frame_rate, frame_count, name, chapters, failure,
-        is_replaced, began, marks, transcribed_by
-    FROM other.recordings WHERE true
-    ON CONFLICT (id) DO UPDATE SET path = excluded.path, duration = excluded.duration,
-        size_bytes = excluded.size_bytes, frame_rate = excluded.frame_rate,
-        frame_count = excluded.frame_count, name = excluded.name,
-        chapters = excluded.chapters, failure = excluded.failure,
-        is_replaced = excluded.is_replaced, began = excluded.began,
-        marks = excluded.marks, transcribed_by = excluded.transcribed_by
+INSERT INTO main.recordings ({", ".join(_COLUMNS)})
+    SELECT {", ".join(_COLUMNS)} FROM other.recordings WHERE true
+    ON CONFLICT (id) DO UPDATE SET {update_columns(_COLUMNS)}
     WHERE recordings.failure IS NOT NULL OR recordings.is_replaced;
 UPDATE main.recordings AS lost SET is_replaced = 1 WHERE failure IS NOT NULL AND EXISTS (
     SELECT 1 FROM main.recordings found WHERE found.path = lost.path
@@ -140,7 +133,7 @@ DROP TABLE recording_of;
 DROP TABLE call_of;
 DROP TABLE tagged;
 DROP TABLE plan_of;
-"""
+"""  # noqa: S608 - columns of our own
 """Takes the run attached as `other`; `plan_of` says what its plan is called here and there.
 
 Numbers differ from run to run, so everything is joined by id and identity. Taking a run twice

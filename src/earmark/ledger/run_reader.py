@@ -29,7 +29,7 @@ from earmark.ledger.records import (
     folders_apart,
     parts_of,
 )
-from earmark.ledger.row_values import COARSE, split_tags, unpack
+from earmark.ledger.row_values import COARSE, FAILED_PATHS, RECORDING_COLUMNS, split_tags, unpack
 from earmark.ledger.schema import FILE, connect, explain_errors
 from earmark.selection.pick import Pick
 from earmark.timeline import Span, Track
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 BLURRED, FORECAST_ERROR = "blur", "forecast error"
 """The notes in which a run says what is blurred in it, and how far its forecasts may be off."""
 
-_RECORDING = "id, path, duration, size_bytes, frame_rate, frame_count, name, chapters, began, marks"
+_RECORDING = ", ".join(RECORDING_COLUMNS)
 _ANSWER = (
     "a.text, a.model, a.kind, a.data, a.prompt_tokens, a.completion_tokens, a.latency, a.form,"
     " a.finish, a.note, a.spend, a.at"
@@ -205,9 +205,8 @@ class Run(AbstractContextManager["Run"]):
     def failed_paths(self) -> set[str]:
         """The paths of recordings that could not be worked on, or that have calls that failed."""
         return self._set(
-            "SELECT path FROM recordings WHERE failure IS NOT NULL AND NOT is_replaced"
-            " UNION SELECT path FROM present JOIN calls ON recording = number"
-            " WHERE state = 'failed'"
+            f"{FAILED_PATHS} UNION SELECT path FROM present"  # noqa: S608 - of our own
+            " JOIN calls ON recording = number WHERE state = 'failed'"
         )
 
     def answered_calls(self) -> set[str]:

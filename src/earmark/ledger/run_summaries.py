@@ -9,13 +9,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from earmark.ledger.records import RecordingRow, Totals
-from earmark.ledger.row_values import unpack
+from earmark.ledger.row_values import RECORDING_COLUMNS, unpack
 from earmark.ledger.run_reader import Run, read_recording
 from earmark.timeline import FloatArray
 
-_SUMMARIES = """
-SELECT r.id, r.path, r.duration, r.size_bytes, r.frame_rate, r.frame_count, r.name, r.chapters,
-    r.began, r.marks,
+_SUMMARIES = f"""
+SELECT {", ".join(f"r.{column}" for column in RECORDING_COLUMNS)},
     coalesce(h.windows, 0) AS windows,
     iif(o.plan IS NOT NULL AND o.forecast IS NULL, 0.0, coalesce(h.expected, 0.0)) AS expected,
     count(p.plan) AS picks, coalesce(sum(a.kind = 'caption'), 0) AS answered,
@@ -40,7 +39,7 @@ FROM present r LEFT JOIN heard h ON h.recording = r.number
     LEFT JOIN picks p ON p.plan = ?1 AND p.recording = r.number
     LEFT JOIN calls c ON c.id = p.call LEFT JOIN answers a ON a.call = p.call
 GROUP BY r.number ORDER BY r.path, r.id
-"""
+"""  # noqa: S608 - columns of our own
 
 _MARKS = """
 SELECT w.key, p."start", p."end",
