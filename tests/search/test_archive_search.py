@@ -138,6 +138,17 @@ def test_an_archive_is_every_run_below_a_folder(tmp_path):
     assert {each.run.name for each in found} == {"one", "two"}
     with pytest.raises(LedgerError, match="no run in"):
         search(tmp_path / "nowhere", "board")
+    said = CliRunner().invoke(app, ["search", str(tmp_path / "archive"), "board"])
+    assert said.stdout.count("board is drilled") == 2
+    assert "broken" in said.stderr
+
+
+def test_a_run_that_cannot_be_read_is_no_run_without_matches(tmp_path):
+    (tmp_path / "run.db").write_bytes(b"not a database")
+    said = CliRunner().invoke(app, ["search", str(tmp_path), "board"])
+    assert said.exit_code == 1
+    assert "run.db" in str(said.exception)
+    assert "matches" not in said.stderr
 
 
 def test_no_more_than_asked_for_and_the_best_first(run):

@@ -28,8 +28,7 @@ from earmark.pipeline.answer import ask as ask_run
 from earmark.pipeline.run_plan import Plan
 from earmark.reporting.console import emit_json, err, out, progress_bar, warn
 from earmark.reporting.text_format import counted
-from earmark.search.archive_search import FoundMoment
-from earmark.search.archive_search import search as find_moments
+from earmark.search.archive_search import Archive, FoundMoment
 from earmark.timeline import format_clock
 
 MORE_CALLS = 20
@@ -74,14 +73,16 @@ def search(
         encoder.check()
     with progress_bar("texts") as bar:
         task = bar.add_task("reading", total=None)
-        found = find_moments(
-            folder,
-            words,
-            most=most,
-            meaning=encoder,
-            blur=face_blur(blur),
-            told=lambda done, total: bar.update(task, completed=done, total=total),
-        )
+        with Archive(folder) as archive:
+            found = archive.search(
+                words,
+                most=most,
+                meaning=encoder,
+                blur=face_blur(blur),
+                told=lambda done, total: bar.update(task, completed=done, total=total),
+            )
+    for line in archive.skipped:
+        warn(line)
     pictures = _write_pictures(found, thumbnails) if thumbnails else {}
     if as_json:
         emit_json([_plain(each) for each in found])

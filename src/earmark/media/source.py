@@ -9,6 +9,9 @@ from urllib.parse import unquote, urlsplit
 
 from earmark.redaction import redact_url
 
+LONGEST_FOLDER = 200
+"""Most bytes of the name of a run's folder: file systems take 255, and numbers are added to it."""
+
 _REMOTE = re.compile(r"^[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 
 
@@ -91,10 +94,13 @@ def name_of(uri: str) -> str:
 def folder_name(words: str) -> str:
     """A name for a folder of a run, made of the letters and digits of `words`.
 
+    Cut to `LONGEST_FOLDER` bytes.
+
     >>> folder_name("find: a drill?"), folder_name("...")
     ('find_a_drill', 'run')
     """
-    return re.sub(r"[^\w.+-]+", "_", words).strip("._-") or "run"
+    name = re.sub(r"[^\w.+-]+", "_", words).encode("utf-8", "ignore")
+    return name[:LONGEST_FOLDER].decode("utf-8", "ignore").strip("._-") or "run"
 
 
 def suffix_of(uri: str) -> str:

@@ -119,7 +119,7 @@ class Archive:
         """Open the run in `folder`, or every run below it.
 
         Raises:
-            LedgerError: There is no run.
+            LedgerError: There is no run, or none that can be opened.
         """
         self._open = ExitStack()
         places = [folder] if (folder / FILE).is_file() else find_runs(folder)
@@ -128,6 +128,8 @@ class Archive:
         self.skipped: list[str] = []
         """Why runs could not be opened, one line each."""
         self.runs = list(self._open_runs(places))
+        if not self.runs:
+            raise LedgerError("; ".join(self.skipped))
         self._indexes: dict[Path, MeaningIndex] = {}
 
     def _open_runs(self, places: Iterable[Path]) -> Iterator[Run]:
@@ -146,6 +148,22 @@ class Archive:
     def close(self) -> None:
         """Close the runs."""
         self._open.close()
+
+    def search(
+        self,
+        words: str,
+        *,
+        most: int = 50,
+        meaning: SentenceEncoder | None = None,
+        told: Told | None = None,
+        blur: FaceBlur | None = None,
+    ) -> list[FoundMoment]:
+        """Moments by words, or by meaning with an encoder; see the function `search`."""
+        if meaning is None:
+            found = self.by_words(words, most=most)
+        else:
+            found = self.by_meaning(words, meaning, most=most, told=told)
+        return found if blur is None else [_blurred(one, blur) for one in found]
 
     def by_words(self, words: str, *, most: int = 50) -> list[FoundMoment]:
         """Moments that contain all of `words`, best match first: as found on the page of a run."""
@@ -192,14 +210,10 @@ def search(
         blur: Blurs faces in the pictures, for runs that did not do so.
 
     Raises:
-        LedgerError: There is no run.
+        LedgerError: There is no run, or none that can be opened.
     """
     with Archive(Path(folder)) as archive:
-        if meaning is None:
-            found = archive.by_words(words, most=most)
-        else:
-            found = archive.by_meaning(words, meaning, most=most, told=told)
-    return found if blur is None else [_blurred(one, blur) for one in found]
+        return archive.search(words, most=most, meaning=meaning, told=told, blur=blur)
 
 
 def search_words(runs: Iterable[Run], words: str, *, most: int) -> list[FoundMoment]:

@@ -64,7 +64,7 @@ class AgentTools:
         for served in self.library.runs():
             row: dict[str, Any] = {"id": served.key, "name": served.name}
             try:
-                opened, totals = served.cached("entry", lambda run: (run.opened(), run.totals()))
+                opened, totals = served.cached("opened", lambda run: (run.opened(), run.totals()))
                 row |= {"opened": opened, "totals": asdict(totals)}
             except LedgerError as error:
                 row["failure"] = redact(str(error))

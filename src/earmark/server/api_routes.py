@@ -403,7 +403,7 @@ def _chosen_sources(service: Service, body: NewRun) -> list[Source]:
 def _run_listing(served: ServedRun) -> RunListing:
     try:
         opened, totals, told = served.cached(
-            "entry", lambda run: (run.opened(), run.totals(), summarise_run(run))
+            "listing", lambda run: (run.opened(), run.totals(), summarise_run(run))
         )
     except LedgerError as error:
         return RunListing(served.key, served.name, "", False, Totals(), redact(str(error)))

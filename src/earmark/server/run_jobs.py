@@ -197,7 +197,7 @@ def restore_plan(served: ServedRun, plan: Plan) -> Plan:
 
 def run_folder(root: Path, name: str, sources: Sequence[Source]) -> Path:
     """The folder of a new run: `runs/NAME` below `root`, with a number if that exists."""
-    stem = folder_name(name or Path(name_of(sources[0].uris[0])).stem)[:80]
+    stem = folder_name(name or Path(name_of(sources[0].uris[0])).stem)
     folder, number = root / "runs" / stem, 1
     while folder.exists():
         number += 1
