@@ -105,9 +105,12 @@ def test_what_is_said_and_read_is_kept_told_to_the_model_and_shown(talk, tmp_pat
     before = told(run, "said", "read")
     caption([talk], run=run, captioner=asked, speech=True, **CHOICES)
     assert len(asked.texts) == 3 and told(run, "said", "read") == before
-    # And where voices are not wanted, no transcript stays.
+    # And where voices are not wanted, no transcript stays, nor a word of it in any file.
+    (run / "meaning.npy").write_bytes(b"meanings of what was said")
     caption([talk], run=run, captioner=asked, voices=False, pictures=False, **CHOICES)
     assert told(run, "said") == []
+    assert not (run / "meaning.npy").exists()
+    assert not [path for path in run.iterdir() if b"hammer" in path.read_bytes()]
 
 
 @needs_espeak
@@ -175,7 +178,7 @@ def test_where_nobody_speaks_is_not_heard_again(tmp_path):
         ledger.add(row)
         keep_speech(recordings, listener, ledger, here)
         keep_speech(recordings, listener, ledger, here)
-        forget_speech(recordings, ledger)
+        forget_speech(ledger)
         keep_speech(recordings, listener, ledger, here)
     assert listener.heard == ["a.mp4"] * 2  # once more after what was heard had to go
 

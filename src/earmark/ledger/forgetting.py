@@ -108,6 +108,25 @@ def delete_recordings(folder: Path, ids: Collection[str]) -> None:
         _empty_journal(database, folder)
 
 
+def delete_speech(folder: Path) -> bool:
+    """Delete every transcript of the run in `folder`; returns whether there was one.
+
+    The caller holds the lock of the run. No word of it stays in the database or its journal; a
+    `LedgerError` says that somebody is reading the run just now.
+    """
+    with closing(connect(folder, to_write=True)) as database, explain_errors(folder):
+        if not database.execute(_HAS_SPEECH).fetchone()[0]:
+            return False
+        _empty_journal(database, folder, again="run the command again")
+        with transaction(database):
+            database.execute("DELETE FROM evidence WHERE kind = 'said'")
+            database.execute("UPDATE recordings SET transcribed_by = ''")
+            database.execute(_REBUILD)
+        database.execute("VACUUM")
+        _empty_journal(database, folder, again="run the command again")
+    return True
+
+
 def _mark(database: sqlite3.Connection, ids: Collection[str]) -> None:
     """The recordings meant, as the temporary table `gone`."""
     database.execute("PRAGMA temp_store = MEMORY")
@@ -117,12 +136,14 @@ def _mark(database: sqlite3.Connection, ids: Collection[str]) -> None:
     )
 
 
-def _empty_journal(database: sqlite3.Connection, folder: Path) -> None:
+def _empty_journal(
+    database: sqlite3.Connection, folder: Path, *, again: str = "forget the recording again"
+) -> None:
     (is_busy, *_) = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     if is_busy:
         raise LedgerError(
             f"the run in {folder} is being read by another process: stop `earmark serve` and "
-            "whatever else reads it, then forget the recording again"
+            f"whatever else reads it, then {again}"
         )
 
 
@@ -159,6 +180,13 @@ _OF_CALLS = "call IN (SELECT id FROM calls WHERE recording IN (SELECT number FRO
 
 _REFERRING = "corrections", "picks", "choices", "calls", "tags", "frames", "heard", "evidence"
 
+_HAS_SPEECH = """
+SELECT EXISTS (SELECT 1 FROM recordings WHERE transcribed_by <> '')
+    OR EXISTS (SELECT 1 FROM evidence WHERE kind = 'said')
+"""
+
+_REBUILD = "INSERT INTO evidence_words (evidence_words) VALUES ('rebuild')"
+
 _DELETE = (
     f"DELETE FROM failures WHERE {_OF_CALLS}",  # noqa: S608 - of our own
     f"DELETE FROM answers WHERE {_OF_CALLS}",  # noqa: S608
@@ -170,7 +198,7 @@ _DELETE = (
     "DELETE FROM notes WHERE EXISTS (SELECT 1 FROM gone WHERE instr(name || value, gone.id))",
     "DELETE FROM recordings WHERE number IN (SELECT number FROM gone)",
     # An index of words keeps those of deleted rows until it is merged: both are made anew.
-    "INSERT INTO evidence_words (evidence_words) VALUES ('rebuild')",
+    _REBUILD,
     "INSERT INTO words (words) VALUES ('delete-all')",
     """
     INSERT INTO words (rowid, caption, tags)

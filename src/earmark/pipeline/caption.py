@@ -78,7 +78,7 @@ def caption(
         if listener:
             keep_speech(recordings.values(), listener, ledger, backend)
         elif not speech.voices:
-            forget_speech(recordings.values(), ledger)
+            forget_speech(ledger)
         job = RunJob(plan, captioner.model, recordings, ledger, backend)
         log = CallRecorder(plan.limits, ledger, ledger.spent(), count_calls=progress.count_calls)
         if plan.rounds == 1:

@@ -36,7 +36,7 @@ from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.pipeline.backend import Backend, open_backend
 from earmark.pipeline.caption import publish
 from earmark.pipeline.clips import speech_to_mute
-from earmark.pipeline.listen import keep_sounds, listen_and_store
+from earmark.pipeline.listen import forget_speech, keep_sounds, listen_and_store
 from earmark.pipeline.resume import resume
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
 from earmark.redaction import redact
@@ -170,6 +170,8 @@ def find(
         recordings, _ = listen_and_store(sources, plan.listening, ledger, backend, progress)
         if plan.listening.beside:
             keep_sounds(recordings.values(), plan.listening.beside, ledger, backend)
+        if not plan.speech_plan.voices:
+            forget_speech(ledger)
         search = _Search(question, plan, recordings, ledger, backend)
         log = CallRecorder(plan.limits, ledger, ledger.spent(), calls, progress.count_calls)
         search.read_answers()

@@ -211,7 +211,10 @@ def keep_speech(
         ledger.keep_speech(recording.key, found, by=origin)
 
 
-def forget_speech(recordings: Iterable[Recording], ledger: Ledger) -> None:
-    """Delete the transcripts that an earlier run stored."""
-    for recording in recordings:
-        ledger.keep_speech(recording.key, [], by="")
+def forget_speech(ledger: Ledger) -> None:
+    """Delete the transcripts that earlier commands stored, and the meanings computed from them."""
+    from earmark.ledger.forgetting import delete_speech
+    from earmark.search.meaning_index import FILE
+
+    if delete_speech(ledger.folder):
+        (ledger.folder / FILE).unlink(missing_ok=True)
