@@ -108,6 +108,38 @@ def test_what_a_no_says_is_found_by_no_search(tmp_path):
         assert run.search("drill") == []
 
 
+@pytest.mark.parametrize(
+    ("reply", "shown"),
+    [
+        ("Yes, a drill turns.", "Yes. a drill turns."),
+        ("**No**. There is a cup.", "No."),
+        ('{"seen": "no", "what": "a cup"}', "No."),
+        ('{"seen": "Yes", "what": "a drill"}', "Yes. a drill"),
+        ('{"seen": true}', "Yes."),
+    ],
+)
+def test_yes_and_no_are_read_where_a_server_keeps_to_no_schema(reply, shown, tmp_path):
+    path = make_video(tmp_path / "a.mp4", duration=4.0, clicks=[1.0])
+    with annotation_server(reply=reply) as server:
+        whom = {"server": server.url, "model": MODEL, "run": tmp_path / "run", "calls": 1}
+        found = earmark.find(QUESTION, [path], **whom)
+    assert (found.calls, len(found.recordings)) == (1, int(shown.startswith("Yes")))
+    with Run(tmp_path / "run") as run:
+        assert [row.caption for row in run.picks(run.recordings()[0].id)] == [shown]
+
+
+@pytest.mark.parametrize("reply", ["A cup.", '{"seen": null}', '{"seen": "maybe"}'])
+def test_what_is_neither_yes_nor_no_is_a_failed_call(reply, tmp_path):
+    path = make_video(tmp_path / "a.mp4", duration=4.0, clicks=[1.0])
+    with annotation_server(reply=reply) as server:
+        whom = {"server": server.url, "model": MODEL, "run": tmp_path / "run", "calls": 1}
+        found = earmark.find(QUESTION, [path], **whom)
+    assert (found.calls, found.failed, found.recordings) == (0, 1, ())
+    with Run(tmp_path / "run") as run:
+        totals = run.totals()
+    assert (totals.prompt_tokens, totals.completion_tokens) == (10, 5), "it is paid for"
+
+
 def test_captions_stay_in_a_run_that_is_searched(tmp_path):
     """On its page, in its summary, and after a command that asks no model."""
     path = make_video(tmp_path / "a.mp4", duration=16.0, clicks=[5.0, 9.0])

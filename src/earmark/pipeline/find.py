@@ -21,7 +21,8 @@ from earmark.captioning.prompt import Prompt
 from earmark.captioning.question import Question
 from earmark.captioning.request import TAGS_MODEL, Answer, Request
 from earmark.captioning.wrapped_captioner import WrappedCaptioner
-from earmark.errors import EarmarkError, MediaError
+from earmark.captioning.yes_or_no import SCHEMA, read_yes_or_no
+from earmark.errors import EarmarkError, MediaError, UnreadableAnswer
 from earmark.evidence.sound_query import SoundMatch
 from earmark.evidence.window_sounds import sounds_in
 from earmark.grid import Grid
@@ -63,16 +64,6 @@ TEMPLATE = """These pictures are from $start to $end of a body-worn recording.
 Heard: $tags.
 Does this show the following? {question}
 Say yes only if it can be seen or plainly follows from what is seen."""
-
-SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "seen": {"type": "boolean"},
-        "when": {"type": "string", "description": "when in the window, in words"},
-        "what": {"type": "string", "description": "what is seen, in a sentence"},
-    },
-    "required": ["seen"],
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,9 +215,16 @@ class YesOrNo(WrappedCaptioner):
         answer = self.captioner(request, timeout=timeout)
         if not isinstance(answer.data, dict):
             return answer
-        if not answer.data.get("seen"):
-            return replace(answer, text="No.")
-        return replace(answer, text=f"Yes. {str(answer.data.get('what') or '').strip()}".strip())
+        told = read_yes_or_no(answer.data.get("seen"))
+        if told is None:
+            raise UnreadableAnswer(
+                f"the answer is neither yes nor no: {answer.text[:60]!r}",
+                prompt_tokens=answer.prompt_tokens,
+                completion_tokens=answer.completion_tokens,
+            )
+        is_yes, _ = told
+        text = f"Yes. {answer.data.get('what') or ''}".strip() if is_yes else "No."
+        return replace(answer, text=text, data=answer.data | {"seen": is_yes})
 
 
 class _Search:
