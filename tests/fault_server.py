@@ -31,6 +31,7 @@ every request is answered like `then`.
 | `usage:JSON`  | an answer whose usage is JSON                                        |
 | `to:URL`      | status 307, to URL                                                   |
 | `newer`       | status 400 to `max_tokens`, an answer to `max_completion_tokens`     |
+| `free:TEXT`   | status 400 to a `response_format`, an answer that says TEXT without  |
 """
 
 from __future__ import annotations
@@ -51,6 +52,20 @@ from pathlib import Path
 from typing import Any
 
 MODEL = "scripted"
+
+
+REFUSED_FIELDS = {
+    "newer": (
+        "max_tokens",
+        "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.",
+    ),
+    "warm": (
+        "temperature",
+        "Unsupported value: 'temperature' does not support 0 with this model.",
+    ),
+    "free": ("response_format", "This response_format type is unavailable now"),
+}
+"""By behaviour: the field of a request that is refused with status 400, and the message."""
 
 
 @dataclass
@@ -210,10 +225,9 @@ class Handler(BaseHTTPRequestHandler):
             return 404, f"The model `{body.get('model')}` does not exist."
         if script.refusal != 200 and (refused := self.refused(body)):
             return script.refusal, f"{' and '.join(refused)} input is not supported"
-        if name == "newer" and "max_tokens" in body:
-            return 400, "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
-        if name == "warm" and "temperature" in body:
-            return 400, "Unsupported value: 'temperature' does not support 0 with this model."
+        field, message = REFUSED_FIELDS.get(name, ("", ""))
+        if field in body:
+            return 400, message
         misshapen = "The model produced output that does not match the expected native format"
         return (500, misshapen) if name == "misshapen" else None
 
@@ -224,7 +238,13 @@ class Handler(BaseHTTPRequestHandler):
         if name == "json":
             sent = self.headers.get("Authorization", "").removeprefix("Bearer ")
             return detail.replace("$KEY", sent)
-        text = "" if name == "empty" else detail if name == "ok" and detail else "A hand stirs."
+        text = (
+            ""
+            if name == "empty"
+            else detail
+            if name in ("ok", "free") and detail
+            else "A hand stirs."
+        )
         looked = "video" in shown(body) and not self.refused(body)
         finish = "length" if name == "length" else "stop"
         said = completion(text, usage=name != "nousage", looked=looked, finish=finish)

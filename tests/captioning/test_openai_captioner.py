@@ -12,7 +12,7 @@ import pytest
 
 from earmark.captioning.chat_protocol import chat_body
 from earmark.captioning.openai_captioner import OpenAICaptioner
-from earmark.captioning.openai_endpoint import Endpoint, retry_after
+from earmark.captioning.openai_endpoint import NO_SCHEMAS, Endpoint, retry_after
 from earmark.errors import CallRejected, CallTimeout, UnreadableAnswer
 from earmark.timeline import Span
 from fault_server import completion, fault_server
@@ -151,6 +151,29 @@ def test_a_server_with_another_name_for_the_longest_answer_is_obeyed():
         for _ in range(3):
             assert captioner(ask_about(model="scripted"), timeout=60.0).text
         assert server.count() == 1 + 3
+
+
+def test_a_server_that_takes_no_schema_is_asked_without_and_that_is_noted():
+    with fault_server(then='free:{"action": "cuts"}') as server:
+        captioner = OpenAICaptioner(server.url, "scripted")
+        asked = ask_about(model="scripted", schema=SCHEMA)
+        answers = [captioner(asked, timeout=60.0) for _ in range(3)]
+        assert server.count() == 1 + 3
+    assert [answer.data for answer in answers] == [{"action": "cuts"}] * 3
+    assert {answer.note for answer in answers} == {"sent without a schema: the server refuses one"}
+
+
+@pytest.mark.parametrize(
+    ("words", "is_refused"),
+    [
+        ("'response_format' is not supported with this model", True),
+        ("response_format.type: unknown value 'json_schema'", True),
+        ("Invalid schema for response_format 'answer': 'required' is missing", False),
+        ("the prompt is too long", False),
+    ],
+)
+def test_a_schema_that_is_not_valid_is_an_error_all_the_same(words: str, is_refused: bool):
+    assert bool(NO_SCHEMAS.match(words)) == is_refused
 
 
 def test_calls_side_by_side_each_learn_the_other_name():

@@ -73,6 +73,8 @@ class OpenAICaptioner:
         started = time.monotonic()
         reply = self.endpoint.chat(body, timeout=timeout, identity=request.identity)
         latency = time.monotonic() - started
+        if request.schema is not None and not self.endpoint.takes_schemas:
+            note = "; ".join(filter(None, (note, "sent without a schema: the server refuses one")))
         return read_reply(reply, request, form=form, latency=latency, note=note)
 
     def _form_for(self, request: Request, *, timeout: float) -> tuple[Form, str]:

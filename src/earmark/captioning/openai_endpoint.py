@@ -37,6 +37,11 @@ UNPARSED_ANSWER = "produced output that does not match the expected"
 """In llama.cpp's message, with status 500, for an answer that was cut off or that it cannot parse:
 a retry would give the same answer."""
 
+NO_SCHEMAS = re.compile(
+    r"(?!.*invalid[^.]{0,20}schema).*(response_format|json_schema|structured output)", re.IGNORECASE
+)
+"""If it matches, the error message refuses any schema, and not only one that is not valid."""
+
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 """Host names of this machine."""
 
@@ -63,6 +68,8 @@ class Endpoint:
         self._api_key = api_key or NO_KEY
         self._filter = SecretFilter(url, api_key or "")
         self._uses_newer_limit = False
+        self.takes_schemas = True
+        """False once the server has refused a schema: the prompt alone asks for JSON then."""
 
     @cached_property
     def _client(self) -> HttpClient:
@@ -98,8 +105,11 @@ class Endpoint:
         `identity` is sent as `X-Request-Id`, to match the server's log with the ledger.
         """
         headers = {"X-Request-Id": identity} if identity else {}
-        names = {"max_tokens": NEWER_LENGTH_LIMIT} if self._uses_newer_limit else {}
-        named = {names.get(name, name): value for name, value in body.items()}
+        named = dict(body)
+        if self._uses_newer_limit and "max_tokens" in named:
+            named[NEWER_LENGTH_LIMIT] = named.pop("max_tokens")
+        if not self.takes_schemas:
+            named.pop("response_format", None)
         try:
             return self._ask(
                 "POST", "/chat/completions", timeout=timeout, headers=headers, json=named
@@ -107,10 +117,19 @@ class Endpoint:
         except _NoSuchPage as error:
             raise self._explain_missing(str(body["model"]), error) from error
         except CallRejected as error:  # parallel calls each get this error once
-            if NEWER_LENGTH_LIMIT not in str(error) or "max_tokens" not in named:
+            if not self._adapt(named, str(error)):
                 raise
-        self._uses_newer_limit = True
         return self.chat(body, timeout=timeout, identity=identity)
+
+    def _adapt(self, body: Mapping[str, Any], words: str) -> bool:
+        """Whether the refusal of `body` names a field that can be sent otherwise, or left out."""
+        if NEWER_LENGTH_LIMIT in words and "max_tokens" in body:
+            self._uses_newer_limit = True
+            return True
+        if "response_format" in body and NO_SCHEMAS.match(words):
+            self.takes_schemas = False
+            return True
+        return False
 
     def transcribe(
         self, wav: bytes, fields: Mapping[str, Any], *, timeout: float
