@@ -12,6 +12,7 @@ import earmark
 from annotation_server import MODEL, annotation_server
 from earmark.cli.app import app
 from earmark.ledger.run_reader import Run
+from earmark.pipeline.clips import highlights
 from earmark.reporting.run_overview import overview
 from earmark.timeline import Span
 from fault_server import fault_server
@@ -95,6 +96,16 @@ def test_nothing_is_found_where_there_is_none(tmp_path, cache):
     assert "0 moments found with 3 calls of 15 windows" in said.stdout
     told = CliRunner().invoke(app, ["summary", str(tmp_path / "run")]).stdout
     assert f"“{QUESTION}” in none of 3 windows asked about" in told
+
+
+def test_highlights_of_a_search_are_what_was_seen(tmp_path):
+    path = make_video(tmp_path / "a.mp4", duration=20.0, clicks=[5.0])
+    with annotation_server([Span(5.0, 7.0)]) as server:
+        whom = {"server": server.url, "model": MODEL, "run": tmp_path / "run", "calls": 5}
+        found = earmark.find(QUESTION, [path], **whom)
+    assert (found.calls, [len(one.spans) for one in found.recordings]) == (5, [1])
+    made = highlights(tmp_path / "run", tmp_path / "day.mp4")
+    assert made.picks == 1
 
 
 def test_what_a_no_says_is_found_by_no_search(tmp_path):

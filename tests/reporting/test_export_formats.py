@@ -120,6 +120,23 @@ def test_tags_in_subtitles_are_called_what_they_are(tmp_path: Path):
     assert "[heard: hammering, metal]" in path.read_text(encoding="utf-8")
 
 
+def test_windows_that_find_saw_nothing_in_are_in_tables_and_in_no_film(tmp_path: Path):
+    with open_run(tmp_path / "run") as ledger, Run(ledger.folder) as run:
+        for window, seen in ((1, False), (3, True)):
+            ledger.begin(call(window))
+            text = "Yes. a drill" if seen else "No."
+            ledger.keep(call(window), answer(text, data={"seen": seen}))
+        every = {
+            kind: export(run, tmp_path / f"out.{kind}", format=kind)[0].read_text()
+            for kind in ("jsonl", "srt", "edl", "chapters", "resolve")
+        }
+        table = parquet.read_table(export(run, tmp_path / "out.parquet", format="parquet")[0])
+    assert [json.loads(line)["seen"] for line in every["jsonl"].splitlines()] == [False, True]
+    assert table.column("seen").to_pylist() == [False, True]
+    for kind in ("srt", "edl", "chapters", "resolve"):
+        assert "Yes. a drill" in every[kind] and "No." not in every[kind], kind
+
+
 def test_edl_counts_frames_of_the_recording(run: Run, tmp_path: Path):
     (path,) = export(run, tmp_path / "a.edl", format="edl")
     lines = path.read_text(encoding="utf-8").split("\n")

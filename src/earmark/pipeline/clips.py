@@ -28,6 +28,7 @@ from earmark.models import ModelStore
 from earmark.pipeline.run_plan import Plan, make_plan
 from earmark.reporting.export_formats import export
 from earmark.reporting.report_page import write_page
+from earmark.reporting.run_overview import is_seen
 from earmark.timeline import Span, format_clock
 
 FORMATS = {"csv": "captions.csv", "jsonl": "captions.jsonl", "srt": "subtitles"}
@@ -134,7 +135,8 @@ def highlights(
 ) -> HighlightsResult:
     """Write the picks of the run in the folder `run` to the video `to`, in order of time.
 
-    Picks that touch become one clip. Each clip begins at the key frame before it.
+    Windows in which `find` did not see what it looked for are left out. Picks that touch become one
+    clip. Each clip begins at the key frame before it.
 
     `to` is an MP4 file; for `voices`, `blur` and `store` see `bundle`.
 
@@ -156,7 +158,7 @@ def highlights(
             except EarmarkError as error:
                 left_out.append(f"{name_of(row.path)} is left out: {error}")
         if not clips:
-            reason = f": {left_out[0]}" if left_out else "; it has no picks"
+            reason = f": {left_out[0]}" if left_out else "; it has no picks, or saw nothing in them"
             raise MediaError(f"there is nothing to show of the run in {run}{reason}")
         is_copied = join_clips(clips, to) and plan.question.blur is None
     picks = sum(len(clip.cues) for clip in clips)
@@ -169,7 +171,8 @@ def _clips(run: Run, row: RecordingRow, folder: Path, plan: Plan) -> list[Captio
         raise MediaError("it has no pictures")
     muted = speech_to_mute(recording, plan)
     clips = []
-    for number, group in enumerate(_stretches(run.picks(row.id))):
+    picks = (pick for pick in run.picks(row.id) if is_seen(pick.answer) is not False)
+    for number, group in enumerate(_stretches(picks)):
         span = Span(group[0].span.start, group[-1].span.end)
         path = folder / f"{number:05d}.mp4"
         start = cut_clip(recording, span, path, muted=muted, blur=plan.question.blur)

@@ -39,7 +39,7 @@ class EditList(TextExporter):
                 Clip(row.path, row.start, row.end, row.caption or row.reason, row.id),
                 chapters[row.recording],
             )
-            for row in export.rows
+            for row in export.shown
         )
         text = edit_list(export.title, clips, frame_rate=_rate_of(export.recordings))
         yield _INVALID_XML.sub("\ufffd", text)
@@ -110,7 +110,7 @@ class OpenTimeline(TextExporter):
         timeline = otio.schema.Timeline(export.title)
         track = otio.schema.Track("picks", kind=otio.schema.TrackKind.Video)
         timeline.tracks.append(track)
-        for row in export.rows:
+        for row in export.shown:
             recording = recordings[row.recording]
             track.append(_clip(otio, row, recording, self._countable(_rate_of([recording]))))
         yield otio.adapters.write_to_string(timeline, adapter_name=self.adapter)
@@ -151,7 +151,7 @@ class PremiereMarkers(Exporter):
         """Write `export` to `path`."""
         rate = _rate_of(export.recordings)
         text = "Marker Name\tDescription\tIn\tOut\tDuration\tMarker Type\r\n"
-        for row in export.rows:
+        for row in export.shown:
             times = (row.start, row.end, row.end - row.start)
             codes = "\t".join(time_code(time, rate) for time in times)
             text += f"{row.status}\t{as_cell(_text_line(row.said))}\t{codes}\tComment\r\n"
@@ -170,7 +170,7 @@ class ResolveMarkers(TextExporter):
     def _pieces(self, export: Export) -> Iterable[str]:
         rate = _rate_of(export.recordings)
         yield f"TITLE: {_text_line(export.title)}\nFCM: NON-DROP FRAME\n\n"
-        for number, row in enumerate(export.rows, start=1):
+        for number, row in enumerate(export.shown, start=1):
             frames = max(1, round((row.end - row.start) * rate))
             begin, end = time_code(row.start, rate), time_code(row.start + 1 / rate, rate)
             note = _text_line(row.said).replace("|", "/")
@@ -195,7 +195,7 @@ class LabelStudio(TextExporter):
             for row in export.recordings
         }
         rates = {row.id: row.frame_rate or FRAME_RATE for row in export.recordings}
-        for number, row in enumerate(export.rows):
+        for number, row in enumerate(export.shown):
             (prediction,) = tasks[row.recording]["predictions"]
             prediction["result"].append(_region(row, rates[row.recording], number))
         yield json.dumps(list(tasks.values()), ensure_ascii=False, indent=1) + "\n"
@@ -219,7 +219,7 @@ def _rate_of(recordings: Iterable[RecordingRow]) -> float:
 def _chapters(export: Export) -> Iterator[Chapter]:
     last = round(1000 * max((one.duration for one in export.recordings), default=0.0))
     place = 0
-    for row in export.rows:
+    for row in export.shown:
         start, end = max(place, round(1000 * row.start)), round(1000 * row.end)
         if end <= start:
             continue

@@ -83,6 +83,7 @@ class Parquet(Exporter):
             "str": pyarrow.string(),
             "int": pyarrow.int64(),
             "float": pyarrow.float64(),
+            "bool": pyarrow.bool_(),
             "tuple[str, ...]": pyarrow.list_(pyarrow.string()),
         }
         types = {one.name: str(one.type).removesuffix(" | None") for one in fields(ExportRow)}
@@ -133,7 +134,7 @@ def _cues(export: Export) -> Iterator[Cue]:
     arrows. Without a caption, the tags are shown as `[heard: …]`.
     """
     speech = (Cue(one.span.start, one.span.end, f"“{one.text}”") for one in export.said)
-    return merge(_pick_cues(export.rows), speech, key=lambda cue: cue.start)
+    return merge(_pick_cues(export.shown), speech, key=lambda cue: cue.start)
 
 
 def _pick_cues(rows: Iterable[ExportRow]) -> Iterator[Cue]:

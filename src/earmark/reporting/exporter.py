@@ -13,6 +13,7 @@ from earmark.ledger.corrections import read_corrections, settle
 from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_reader import Run
 from earmark.media.source import name_of
+from earmark.reporting.run_overview import is_seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,8 @@ class ExportRow:
     failure: str | None
     evidence: str = ""
     """What is known without a vision-language model, in one line: heard, said, read, seen."""
+    seen: bool | None = None
+    """Whether `find` saw what it looked for; None if it did not ask about this window."""
 
     @property
     def said(self) -> str:
@@ -89,6 +92,14 @@ class Export:
     """Every transcribed sentence, by recording and time; read lazily, once."""
     is_blurred: bool = False
     """Whether faces are blurred, so that no frame of a recording may be exported unchanged."""
+
+    @property
+    def shown(self) -> Iterator[ExportRow]:
+        """The rows for subtitles, edit lists and marks: without windows that `find` saw nothing in.
+
+        They take the place of `rows`, which are read once.
+        """
+        return (row for row in self.rows if row.seen is not False)
 
     @classmethod
     def of(cls, run: Run, recordings: Sequence[RecordingRow]) -> Export:
@@ -150,6 +161,7 @@ def _rows(run: Run, recordings: Iterable[RecordingRow]) -> Iterator[ExportRow]:
                 spend=row.kept.spend if row.kept else None,
                 failure=row.failure,
                 evidence=describe_evidence(known[row.span]),
+                seen=is_seen(row.answer),
             )
 
 
