@@ -23,8 +23,16 @@ from earmark.training.answer_regression import (
     hear_again,
 )
 from earmark.training.answered_windows import AnsweredRecording, AnsweredWindow, TeachingMaterial
+from earmark.training.objectives import SpanObjective, Targets, pool_spans
 from earmark.training.site_adaptation import learn
-from earmark.training.site_head import bags, fit_context, with_head
+from earmark.training.site_head import (
+    POOLINGS,
+    bags,
+    fit_context,
+    pool_as_paper,
+    pool_by_mean,
+    with_head,
+)
 from making import make_video
 
 WINDOWS = 60
@@ -57,28 +65,47 @@ def heard() -> list[Reheard]:
     return [made(seed) for seed in range(3)]
 
 
-def test_a_bag_holds_the_mean_of_the_seconds_of_its_window():
+def test_a_bag_holds_the_seconds_of_its_window():
     part = replace(made(0).part, answers=(AnsweredWindow(1, True, "work"),))
     seconds = torch.arange(WINDOWS * 4.0)[None]
-    assert bags(seconds, part).tolist() == [[5.5]]
+    assert bags(seconds, part).tolist() == [[[4.0], [5.0], [6.0], [7.0]]]
     last = replace(part, answers=(AnsweredWindow(WINDOWS - 1, False, ""),))
-    assert bags(seconds[:, :-2], last).tolist() == [[237.0 - 0.25]]  # the cut one lasts as it ends
+    (cut,) = bags(seconds[:, :-2], last).tolist()
+    assert cut == [[236.0], [237.0], [237.0], [237.0]]  # a cut one lasts as it ends
 
 
-def test_what_people_say_counts_as_so_many_answers(heard):
+def test_the_papers_pooling_is_the_one_that_a_gate_is_trained_with():
+    """Two bags, as two actions of four steps each."""
+    logits = torch.tensor([[0.3, -1.0, 2.0, 0.1], [0.4, -0.3, 1.0, -1.0]])
+    everywhere = torch.ones(1, 8, dtype=torch.bool)
+    places = torch.arange(8)
+    actions = Targets(everywhere, everywhere, places, places // 4, torch.tensor([0, 4]))
+    wanted = pool_spans(logits.reshape(1, 8), actions, SpanObjective().tau)
+    assert pool_as_paper(logits).tolist() == pytest.approx(wanted.tolist())
+
+
+def test_one_second_makes_a_window_active_by_the_papers_pooling_and_not_by_the_mean():
+    one = torch.tensor([[4.0, -4.0, -4.0, -4.0]])
+    assert float(pool_as_paper(one)) == pytest.approx(4.0, abs=1e-3)
+    assert float(pool_by_mean(one)) == -2.0
+
+
+@pytest.mark.parametrize("pooling", POOLINGS.values())
+def test_what_people_say_counts_as_so_many_answers(heard, pooling):
     def chance(weight: float) -> float:
         one = heard[0]
         answers = tuple(
             replace(a, weight=weight) if not a.is_active else a for a in one.part.answers
         )
-        head = fit_context([replace(one, part=replace(one.part, answers=answers))], 8)
+        head = fit_context([replace(one, part=replace(one.part, answers=answers))], 8, pooling)
         return float(head(replace(made(9), scores=np.ones(WINDOWS * 100))).mean())
 
     assert chance(4.0) < chance(1.0) - 0.05
 
 
-def test_a_head_hears_what_answers_were_about_in_a_recording_it_has_not_met(heard):
-    head, other = fit_context(heard, 8), made(9)
+@pytest.mark.parametrize("pooling", POOLINGS.values())
+def test_a_head_hears_what_answers_were_about_in_a_recording_it_has_not_met(heard, pooling):
+    head, other = fit_context(heard, 8, pooling), made(9)
     means = head(other).reshape(WINDOWS, -1).mean(axis=1)
     active = bouts(9)
     assert means[active].min() > means[~active].mean()
@@ -86,7 +113,7 @@ def test_a_head_hears_what_answers_were_about_in_a_recording_it_has_not_met(hear
 
 
 def test_the_exported_head_is_the_fitted_one_and_may_be_extended_again(heard):
-    head, gate, other = fit_context(heard[:1], 8), default_gate(), made(9)
+    head, gate, other = fit_context(heard[:1], 8, pool_as_paper), default_gate(), made(9)
     site = with_head(with_head(gate, head), head)
     rows = [Track(other.features.astype(np.float32))]
     first, last = (
@@ -158,12 +185,14 @@ def test_what_is_judged_was_met_by_nothing(heard):
 def test_many_answers_teach_a_head_and_the_card_says_so(heard, tmp_path):
     material = TeachingMaterial(tuple(one.part for one in heard))
     found = learn(material, default_gate(), heard=heard)
-    assert found.learnt == "head and rates fitted anew"
+    assert found.learnt in {
+        f"head (windows pooled by {name}) and rates fitted anew" for name in POOLINGS
+    }
     assert found.gain.low > 0
     assert found.gate is not None
     found.gate.save(tmp_path / "site.gate")
     site = Gate.load(tmp_path / "site.gate")
-    assert "head and rates fitted anew by 90 answers and 0 corrections in 3" in site.card.data
+    assert f"{found.learnt} by 90 answers and 0 corrections in 3" in site.card.data
     assert site.card.settings["adapted"][0]["learnt"] == found.learnt
     assert site.episodes(recall=0.9).on <= site.episodes(recall=0.87).on
     other = made(9)

@@ -260,11 +260,12 @@ def adapt(
     No annotation is needed: every window that was asked about counts once, and
     every correction made in `earmark serve` counts four times. With few answers
     only the scale of the gate's rates is fitted. With 20 active and 20 idle
-    windows in three recordings, all weights of the rates and a new head are
-    fitted too (the head needs `pip install 'earmark[train]'`), and the
-    recordings are listened to again. The new gate is tested on recordings kept
-    aside, or on parts of a single one. It is written only if it beats the old
-    gate there.
+    windows in three recordings, these are listened to again, and all weights of
+    the rates and a new head are fitted too (the head needs `pip install
+    'earmark[train]'`). It is fitted twice: the seconds of a window are pooled by
+    their mean, and by the paper's log-sum-exp. All are tested on recordings kept
+    aside, or on parts of a single one. The best is written, only if it beats the
+    old gate there, and the command says which it is.
 
     For example:
 

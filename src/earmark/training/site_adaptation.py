@@ -10,16 +10,16 @@ by a Poisson regression that only observes whether there was any action (Cox's c
 link): a window is active with the chance `1 - exp(-expected)`, where `expected` is the number of
 actions that start in it or still last. The base gate's predictions enter as additional answers, so
 that few real ones change little. With many answers, and where the recordings can be listened to
-again, two more candidates are fitted: all weights of the rates, and these with a new head beside
-the old one. The best is taken.
+again, three more candidates are fitted: all weights of the rates, and these with a new head beside
+the old one, once for each way to pool a window. The best is taken.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cache
+from functools import partial
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
@@ -116,7 +116,7 @@ class Adaptation:
     """The same share as predicted by the base gate."""
     gain: Gain
     learnt: str
-    """What is new: rates scaled, rates fitted anew, or head and rates."""
+    """What is new: rates scaled, rates fitted anew, or head and rates, with the head's pooling."""
     median_before: float
     """Median length of actions in seconds, by the base gate."""
     median: float
@@ -186,7 +186,7 @@ def learn(
     if reheard:
         found.append(_refitted(reheard, base, watch))
         if has_torch():
-            found.append(_with_new_head(reheard, base, watch))
+            found += _with_new_heads(reheard, base, watch)
     if not found:
         raise LedgerError(
             f"the gate expects the most it can ({MOST:g} starts a second) of {capped:.0%} of these "
@@ -245,31 +245,31 @@ def _refitted(heard: Sequence[Reheard], base: Gate, watch: Watch) -> Candidate:
     )
 
 
-def _with_new_head(heard: Sequence[Reheard], base: Gate, watch: Watch) -> Candidate:
-    """A context fitted to the answers beside the old head, and all weights of the rates."""
-    from earmark.training.site_head import SiteHead, fit_context, with_head  # needs PyTorch
+def _with_new_heads(heard: Sequence[Reheard], base: Gate, watch: Watch) -> Iterator[Candidate]:
+    """All rate weights, and a context beside the old head fitted to the answers by each pooling."""
+    from earmark.training.site_head import POOLINGS, SiteHead, fit_context, with_head  # PyTorch
 
     channels = int(base.card.settings.get("context_channels") or base.card.channels)
     folds = min(HEAD_FOLDS, len(heard))
-    done, total = 0, folds * (folds + 1) // 2 + 1
+    done, total = 0, len(POOLINGS) * (folds * (folds + 1) // 2 + 1)
 
-    @cache
-    def fitting(training: tuple[Reheard, ...]) -> SiteHead:
+    def fitting(training: Sequence[Reheard], pooling: str) -> SiteHead:
         nonlocal done
         watch("fitting a head", done, total)
         done += 1
-        return fit_context(training, channels)
+        return fit_context(training, channels, POOLINGS[pooling])
 
-    taught, gain = _cross_fit(heard, base, lambda training: fitting(tuple(training)))
-
-    def make() -> Gate:
+    def make(taught: Taught) -> Gate:
         assert isinstance(taught.scoring, SiteHead)
         points, misses = operating_points(taught.crossed, OperatingPoints.of(base.points))
         made = with_head(base, taught.scoring)
         made = replace(made, points=asdict(points), misses=asdict(misses))
         return replace(made, rates=taught.rates)
 
-    return Candidate("head and rates fitted anew", gain, taught.survival, make)
+    for pooling in POOLINGS:
+        taught, gain = _cross_fit(heard, base, partial(fitting, pooling=pooling))
+        learnt = f"head (windows pooled by {pooling}) and rates fitted anew"
+        yield Candidate(learnt, gain, taught.survival, partial(make, taught))
 
 
 def _cross_fit(heard: Sequence[Reheard], base: Gate, fitting: Fitting) -> tuple[Taught, Gain]:

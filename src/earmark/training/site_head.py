@@ -1,20 +1,21 @@
 """A head fitted to the answers of a site: the probability of activity in each second.
 
 A window answered as active is a positive bag of seconds, one answered as idle a negative one. The
-head is linear and the logit of a bag is the mean of those of its seconds, so the fit is convex. The
-base gate's score is multiplied by the head's probability.
+head is linear, and the logits of a bag's seconds are pooled to one by any of `POOLINGS`. The base
+gate's score is multiplied by the head's probability.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional
 
 from earmark.gate.gate import Gate, OnnxScorer
@@ -23,12 +24,33 @@ from earmark.training.answer_regression import Reheard
 from earmark.training.answered_windows import AnsweredRecording
 from earmark.training.head import Context, Tower, chance_of_work, in_seconds
 from earmark.training.head_export import extend, prove
+from earmark.training.objectives import SpanObjective
 
 RIDGE = 30.0
 """Penalty on a squared weight of the head, in answers; its inputs are scaled to unit spread."""
 
 STEPS = 200
 """Most steps of the fit; every step reads all answers."""
+
+Pooling = Callable[[Tensor], Tensor]
+"""From the logits of the seconds of each bag, `(bags, seconds)`, to one logit each, `(bags,)`."""
+
+
+def pool_by_mean(logits: Tensor) -> Tensor:
+    """The mean of the seconds: all of a window is active, or none of it. The fit is convex."""
+    return logits.mean(1)
+
+
+def pool_as_paper(logits: Tensor) -> Tensor:
+    """The paper's unnormalised log-sum-exp: a window is active if one of its seconds is."""
+    tau = SpanObjective().tau
+    return torch.logsumexp(tau * logits, 1) / tau
+
+
+POOLINGS: Mapping[str, Pooling] = MappingProxyType(
+    {"the mean": pool_by_mean, "the paper's log-sum-exp": pool_as_paper}
+)
+"""By the names that a card gives them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +68,7 @@ class SiteHead:
         return scores
 
 
-def fit_context(heard: Sequence[Reheard], channels: int) -> SiteHead:
+def fit_context(heard: Sequence[Reheard], channels: int, pooling: Pooling) -> SiteHead:
     """A linear head fitted to the answers of `heard`; the same answers give the same head.
 
     It reads the first `channels` of the features.
@@ -58,28 +80,28 @@ def fit_context(heard: Sequence[Reheard], channels: int) -> SiteHead:
     context = Context(channels, width=2, dropout=0.0)
     context.settle([each[0] for each in seconds])
     with _one_thread():
-        weights = _fit_weights(heard, [context.read(each)[0] for each in seconds])
+        weights = _fit_weights(heard, [context.read(each)[0] for each in seconds], pooling)
     context.tower = _linear(weights)
     return SiteHead(context.eval())
 
 
-def _fit_weights(heard: Sequence[Reheard], read: Sequence[torch.Tensor]) -> torch.Tensor:
+def _fit_weights(heard: Sequence[Reheard], read: Sequence[Tensor], pooling: Pooling) -> Tensor:
     """The intercept and one weight for each input row, of least penalised cross-entropy.
 
     `read` holds the inputs of each recording, `(rows, seconds)`.
     """
     pairs = list(zip(heard, read, strict=True))
-    rows = torch.cat([bags(each, one.part) for one, each in pairs])  # (answers, rows)
+    rows = torch.cat([bags(each, one.part) for one, each in pairs])  # (answers, seconds, rows)
     active, weight = (
         torch.from_numpy(np.concatenate(each)).float()
         for each in zip(*((one.part.active, one.part.weight) for one in heard), strict=True)
     )
-    weights = torch.zeros(rows.shape[1] + 1, requires_grad=True)
+    weights = torch.zeros(rows.shape[2] + 1, requires_grad=True)
     optimizer = torch.optim.LBFGS([weights], max_iter=STEPS, line_search_fn="strong_wolfe")
 
-    def cost() -> torch.Tensor:
+    def cost() -> Tensor:
         optimizer.zero_grad()
-        logits = weights[0] + rows @ weights[1:]
+        logits = pooling(weights[0] + rows @ weights[1:])
         each = functional.binary_cross_entropy_with_logits(logits, active, weight, reduction="sum")
         loss = each + RIDGE * weights[1:] @ weights[1:] / 2
         loss.backward()  # type: ignore[no-untyped-call]
@@ -89,15 +111,15 @@ def _fit_weights(heard: Sequence[Reheard], read: Sequence[torch.Tensor]) -> torc
     return weights.detach()
 
 
-def bags(read: torch.Tensor, part: AnsweredRecording) -> torch.Tensor:
-    """Means of `read`, `(rows, seconds)`, over each answered window: `(answers, rows)`."""
+def bags(read: Tensor, part: AnsweredRecording) -> Tensor:
+    """The seconds of `read`, `(rows, seconds)`, in each window: `(answers, seconds, rows)`."""
     length = part.windows.length
     first = np.floor(part.places * length).astype(np.intp)
     inside = first[:, None] + np.arange(max(1, math.ceil(length)))
-    return read[:, torch.from_numpy(np.minimum(inside, read.shape[1] - 1))].mean(2).T
+    return read[:, torch.from_numpy(np.minimum(inside, read.shape[1] - 1))].permute(1, 2, 0)
 
 
-def _linear(weights: torch.Tensor) -> Tower:
+def _linear(weights: Tensor) -> Tower:
     """A tower that gives `weights[0] + weights[1:] @ rows`, as positive minus negative part."""
     enter, leave = nn.Conv1d(len(weights) - 1, 2, 1), nn.Conv1d(2, 1, 1)
     assert enter.bias is not None and leave.bias is not None
@@ -140,7 +162,7 @@ def _prove(old: OnnxScorer, new: OnnxScorer, head: SiteHead) -> None:
     """Compare the exported head with the fitted one on random features; see `prove`."""
     rows = np.random.default_rng(0).normal(size=(2510, new.channels)).astype(np.float32)
 
-    def wanted(features: torch.Tensor) -> torch.Tensor:
+    def wanted(features: Tensor) -> Tensor:
         scores = torch.from_numpy(old.score_whole(features[0].numpy()))
         return scores[None] * chance_of_work([head.context], features)
 
