@@ -118,6 +118,16 @@ def test_the_card_says_what_was_learnt_from_and_no_path(rare_run, tmp_path):
     assert card.licence == default_gate().card.licence
 
 
+def test_forecasts_of_a_new_gate_say_that_they_were_not_measured(rare_run, tmp_path):
+    video, site = tmp_path / "shift.mp4", tmp_path / "site.gate"
+    adapt([rare_run], out=site)
+    make_video(video, duration=60.0, clicks=[9.0, 25.0, 41.3], fps=5, group=20)
+    words = ["select", str(video), "-f", str(site), "-b", "20%", "--no-cache"]
+    told = " ".join(CliRunner().invoke(app, words).output.split())
+    assert told.count("how sure that is was not measured") == 2, "coverage, and actions"
+    assert "too few recordings" not in told
+
+
 def test_where_the_gate_is_right_nothing_is_written(usual_run, tmp_path):
     made = adapt([usual_run], out=tmp_path / "site.gate")
     assert made.gate is None

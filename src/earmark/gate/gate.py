@@ -322,7 +322,7 @@ class Gate:
             scorer=self.scorer,
             rates=self.rates,
             survival=self.survival,
-            error=self.error,
+            error=self.error if self.error.misses else None,
             separation=self.separation,
             shows_loudest=bool(self.card.settings.get("context_channels")),
         )
