@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -58,6 +59,17 @@ def made(seed: int, *, every: int = 2) -> Reheard:
     )
     part = AnsweredRecording(f"r{seed}", windows, answers)
     return Reheard(part, features.astype(np.float16), scores)
+
+
+def made_brief(seed: int) -> Reheard:
+    """A recording whose active windows hum for a second, and idle ones a quarter as loud in all."""
+    one, rng = made(seed, every=1), np.random.default_rng(seed + 50)
+    hum = np.full((WINDOWS, 4), 0.25)
+    hum[bouts(seed)] = 0.0
+    hum[np.arange(WINDOWS), rng.integers(0, 4, WINDOWS)] += bouts(seed)
+    features = rng.normal(size=(WINDOWS * 100, 16))
+    features[:, :2] += np.repeat(hum.ravel(), 25)[:, None]
+    return replace(one, features=features.astype(np.float16))
 
 
 @pytest.fixture(scope="module")
@@ -202,6 +214,17 @@ def test_many_answers_teach_a_head_and_the_card_says_so(heard, tmp_path):
     windows = Grid().score(Track(scores), WINDOWS * 4.0, rates=site.rates, survival=site.survival)
     active = bouts(9)
     assert windows.rates[active].sum() > 2 * windows.rates[~active].sum()
+
+
+@pytest.mark.parametrize(
+    ("make", "pooling"),
+    [(partial(made, every=1), "the mean"), (made_brief, "the paper's log-sum-exp")],
+)
+def test_the_pooling_that_makes_answers_kept_aside_likelier_is_taken(make, pooling):
+    """Work that fills its windows, or a second of each."""
+    some = [make(seed) for seed in range(4)]
+    found = learn(TeachingMaterial(tuple(one.part for one in some)), default_gate(), heard=some)
+    assert found.learnt == f"head (windows pooled by {pooling}) and rates fitted anew"
 
 
 def test_recordings_are_heard_again_where_they_are_still_what_they_were(tmp_path):
