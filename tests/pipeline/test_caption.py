@@ -266,6 +266,15 @@ def test_a_bad_recording_is_a_row_and_the_others_are_done(video, tmp_path):
     assert "broken.mp4" in missed.reason
 
 
+def test_a_recording_that_is_named_in_two_ways_is_missed_once(video, tmp_path, monkeypatch):
+    gone = tmp_path / "gone.mp4"
+    monkeypatch.chdir(tmp_path)
+    for name in ("gone.mp4", gone):
+        caption([video, name], plan=plan(), run=tmp_path / "run")
+    with Run(tmp_path / "run") as run:
+        assert [missed.path for missed in run.failed_recordings()] == [str(gone)]
+
+
 def test_a_recording_mended_later_is_no_longer_missed(video, tmp_path):
     path = tmp_path / "a.mp4"
     path.write_bytes(b"")

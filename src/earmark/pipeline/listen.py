@@ -18,6 +18,7 @@ from earmark.gate.score_cache import listen_cached
 from earmark.grid import ScoredRecording
 from earmark.media import Recording, Source, open_recording
 from earmark.media.recording_description import content_key
+from earmark.media.source import stored_path
 from earmark.pipeline.backend import Backend
 from earmark.pipeline.run_plan import ListenPlan
 from earmark.reporting.progress import Progress
@@ -152,7 +153,7 @@ def listen_and_store(
         if isinstance(recording, EarmarkError) or recording.video is None:
             is_sound = isinstance(recording, Recording)
             reason = f"{source.name} {SOUND_ALONE}" if is_sound else str(recording)
-            ledger.fail_recording(source.path, source.path, reason, name=source.id)
+            ledger.fail_recording(stored_path(source.path), source.path, reason, name=source.id)
             continue
         found[source] = recording
         ledger.add(RecordingRow.of(recording))
