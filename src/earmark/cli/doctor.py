@@ -53,4 +53,5 @@ def advice(findings: Sequence[Discovery]) -> str:
             return f"ask it with --vlm {finding.address} --model {finding.model}"
     is_here = any(found.name == "local" and found.state == "installed" for found in findings)
     cure = "" if is_here else ": pip install 'earmark[local]'"
-    return f"no server takes pictures here; the shortest way to a model is a GGUF file, with --gguf{cure}"
+    way = "the shortest way to a model is a GGUF file, with --gguf"
+    return f"no server takes pictures here; {way}{cure}"

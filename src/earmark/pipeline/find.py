@@ -364,7 +364,8 @@ class _Search:
                 if one.windows.window_at(pick.start) in windows:
                     yield Request.about(one.key, pick, tasks.question, sounds[pick.span], model)
 
-        self.ledger.unanswered(requests(captioned, TAGS_MODEL))  # each keeps its caption
+        if captioned:
+            self.ledger.unanswered(requests(captioned, TAGS_MODEL))  # each keeps its caption
         tasks.open[one.key] = len(self.ledger.unanswered(requests(new, tasks.model)))
 
     def _captioned(self, run: Run, one: TargetWindows) -> set[int]:
