@@ -119,6 +119,12 @@ def test_the_estimate_falls_as_answers_come_in_and_holds_its_range():
     assert estimate_missed([]).high == 0
 
 
+def test_a_moment_may_be_missed_while_a_window_is_left():
+    one_left = {f"w{place}": False for place in range(5)}
+    assert estimate_missed([target("......", **one_left)]).high == 1
+    assert estimate_missed([target("......", **one_left, w5=False)]).high == 0
+
+
 @pytest.mark.parametrize("shape", [0.1, 0.3, 1.0, 7.5, 200.0])
 @pytest.mark.parametrize("chance", [0.001, 0.05, 0.5, 0.95])
 def test_how_many_were_missed_follows_the_distribution_of_scipy(shape, chance):

@@ -243,7 +243,8 @@ def estimate_missed(many: Sequence[TargetWindows]) -> MissedEstimate:
     Windows with and without a matching sound are treated separately. The factor between the true
     number of moments and the probabilities is gamma distributed: `SHAPES` and `RATES` are its prior
     and the answers update it. The number of moments in the other windows is then negative binomial,
-    and the two numbers are added.
+    and the two numbers are added. The prior is of rare things: while a window is left, one moment
+    may always be missed.
     """
     if not many:
         return MissedEstimate(0.0, 0.0, 0.0)
@@ -261,7 +262,7 @@ def estimate_missed(many: Sequence[TargetWindows]) -> MissedEstimate:
         expected += shape / rate * left
         sums = np.convolve(sums, _negative_binomial(shape, rate / (rate + left)))
     low, high = np.searchsorted(np.cumsum(sums) / sums.sum(), [0.05, 0.95])
-    return MissedEstimate(round(expected, 2), float(low), float(high))
+    return MissedEstimate(round(expected, 2), float(low), max(float(high), float(expected > 0)))
 
 
 def _negative_binomial(shape: float, chance: float) -> FloatArray:
