@@ -30,6 +30,9 @@ from earmark.training.settings import Settings
 TAUGHT = 5
 """Sparse recordings that are answered."""
 
+NOISES = ("noisy", "noisy:seed=1", "noisy:seed=2")
+"""Models that err, each in its own way."""
+
 
 def main() -> None:
     """Train what is missing; then every turn, by perfect and by noisy answers."""
@@ -37,7 +40,7 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("runs", type=Path)
     parser.add_argument("--turns", nargs="*", type=int, default=list(range(9)))
-    parser.add_argument("--answers", nargs="*", default=["perfect", "noisy"])
+    parser.add_argument("--answers", nargs="*", default=["perfect", *NOISES])
     options = parser.parse_args()
     material = gather_all(options.data, options.runs)
     gates = {kind: trained(kind, material, options.runs) for kind in ("dense", "both")}

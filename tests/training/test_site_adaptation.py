@@ -253,6 +253,8 @@ def test_the_command_writes_a_gate_that_expects_fewer_actions(rare_run, tmp_path
     assert told.exit_code == 0, told.output
     assert "180 answers and 0 corrections in 6 recordings" in told.output
     assert "better by" in told.output
+    needs = "no head was tried: that takes 20 active and 20 idle windows in 3 recordings that are"
+    assert needs in " ".join(told.output.split()), "these recordings are made up"
     lines = told.stderr.splitlines()
     assert lines == ["reading answers", "listening again: 0 of 6"], "where no bar is drawn, too"
     card = Gate.load(site).card

@@ -200,7 +200,7 @@ def test_many_answers_teach_a_head_and_the_card_says_so(heard, tmp_path):
     assert found.learnt in {
         f"head (windows pooled by {name}) and rates fitted anew" for name in POOLINGS
     }
-    assert found.gain.low > 0
+    assert (found.gain.low > 0, found.headless) == (True, "")
     assert found.gate is not None
     found.gate.save(tmp_path / "site.gate")
     site = Gate.load(tmp_path / "site.gate")
@@ -225,6 +225,13 @@ def test_the_pooling_that_makes_answers_kept_aside_likelier_is_taken(make, pooli
     some = [make(seed) for seed in range(4)]
     found = learn(TeachingMaterial(tuple(one.part for one in some)), default_gate(), heard=some)
     assert found.learnt == f"head (windows pooled by {pooling}) and rates fitted anew"
+
+
+def test_without_pytorch_rates_are_fitted_and_what_is_missing_is_said(heard, monkeypatch):
+    monkeypatch.setattr("earmark.training.site_adaptation.find_spec", lambda *_: None)
+    found = learn(TeachingMaterial(tuple(one.part for one in heard)), default_gate(), heard=heard)
+    assert found.headless == "`pip install 'earmark[train]'`"
+    assert "head" not in found.learnt
 
 
 def test_recordings_are_heard_again_where_they_are_still_what_they_were(tmp_path):

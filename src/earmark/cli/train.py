@@ -295,6 +295,7 @@ def show_adaptation(made: Adaptation, out_file: Path, as_json: bool) -> None:
                 "active": made.active,
                 "expected": made.expected,
                 "learnt": made.learnt,
+                "head_needs": made.headless or None,
                 "log_likelihood": {"old": gain.old, "new": gain.new, "gain_at_least": gain.low},
                 "action_length": {"old": made.median_before, "new": made.median},
             }
@@ -306,6 +307,8 @@ def show_adaptation(made: Adaptation, out_file: Path, as_json: bool) -> None:
         f"{as_share(made.active)} of these windows are active, the gate expected "
         f"{as_share(made.expected)}"
     )
+    if made.headless:
+        out.print(f"no head was tried: that takes {made.headless}")
     judged = f"log-likelihood of an answer kept aside {gain.old:.3f} before, {gain.new:.3f} after"
     if made.gate is None:
         out.print(

@@ -117,6 +117,8 @@ class Adaptation:
     gain: Gain
     learnt: str
     """What is new: rates scaled, rates fitted anew, or head and rates, with the head's pooling."""
+    headless: str
+    """What is missing to fit a head, as text; empty if one was tried."""
     median_before: float
     """Median length of actions in seconds, by the base gate."""
     median: float
@@ -183,10 +185,11 @@ def learn(
     found = []
     if (capped := _capped(everything)) <= MOST_CAPPED:
         found.append(_scaled(everything, base))
+    headless = ENOUGH if not reheard else "" if has_torch() else "`pip install 'earmark[train]'`"
     if reheard:
         found.append(_refitted(reheard, base, watch))
-        if has_torch():
-            found += _with_new_heads(reheard, base, watch)
+    if not headless:
+        found += _with_new_heads(reheard, base, watch)
     if not found:
         raise LedgerError(
             f"the gate expects the most it can ({MOST:g} starts a second) of {capped:.0%} of these "
@@ -195,7 +198,7 @@ def learn(
         )
     better = [each for each in found if each.gain.is_one]
     best = max(better or found, key=lambda each: each.gain.mean)
-    return _summarised(material, base, best)
+    return _summarised(material, base, best, headless)
 
 
 def has_torch() -> bool:
@@ -375,7 +378,9 @@ def _capped(parts: Part) -> float:
     return float(np.mean(np.concatenate(found)))
 
 
-def _summarised(material: TeachingMaterial, base: Gate, best: Candidate) -> Adaptation:
+def _summarised(
+    material: TeachingMaterial, base: Gate, best: Candidate, headless: str
+) -> Adaptation:
     parts = list(material.recordings)
     active, weight = _facts(parts)
     corrected = sum(answer.is_corrected for one in parts for answer in one.answers)
@@ -389,6 +394,7 @@ def _summarised(material: TeachingMaterial, base: Gate, best: Candidate) -> Adap
         expected=float(before @ weight / weight.sum()),
         gain=best.gain,
         learnt=best.learnt,
+        headless=headless,
         median_before=base.survival.median,
         median=best.survival.median,
         gate=None,
