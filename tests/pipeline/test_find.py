@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 import earmark
 from annotation_server import MODEL, annotation_server
 from earmark.cli.app import app
+from earmark.evidence.evidence_entry import EvidenceEntry
+from earmark.ledger.ledger import Ledger
 from earmark.ledger.run_reader import Run
 from earmark.pipeline.clips import highlights
 from earmark.reporting.run_overview import overview
@@ -149,6 +151,20 @@ def test_what_is_neither_yes_nor_no_is_a_failed_call(reply, tmp_path):
     with Run(tmp_path / "run") as run:
         totals = run.totals()
     assert (totals.prompt_tokens, totals.completion_tokens) == (10, 5), "it is paid for"
+
+
+def test_a_transcript_is_deleted_by_a_search_without_voices(tmp_path):
+    path, folder = make_video(tmp_path / "a.mp4", duration=8.0, clicks=[5.0]), tmp_path / "run"
+    earmark.caption([path], run=folder, budget="1")
+    with Ledger(folder, {"another": "plan"}) as ledger, Run(folder) as run:
+        said = EvidenceEntry(Span(1.0, 2.0), "said", "Hand me the spanner.", 0.9, "whisper")
+        ledger.keep_evidence(run.recordings()[0].id, [said], kinds=["said"])
+    with annotation_server(reply=json.dumps({"seen": False})) as server:
+        whom = {"server": server.url, "model": MODEL, "run": folder, "calls": 1}
+        earmark.find(QUESTION, [path], voices=False, **whom)
+    with Run(folder) as run:
+        assert run.search("spanner") == []
+    assert not [file for file in folder.iterdir() if b"spanner" in file.read_bytes()]
 
 
 def test_captions_stay_in_a_run_that_is_searched(tmp_path):
