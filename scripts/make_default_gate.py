@@ -6,6 +6,7 @@ DATA is the folder that holds `resound/`, `shift/` and `epic/`; RUNS is where th
 stopped run goes on). The participants are divided into three parts. The gate that is put into the
 package is trained on the second and third and calibrated on the first; `--splits 0 1 2` also trains
 those that are calibrated on the others, for `gate_table.py` to judge the recipe on everybody.
+What talk is, is learnt from recorded voices: see `voices.py` for the packages that hold them.
 """
 
 from __future__ import annotations
@@ -13,19 +14,31 @@ from __future__ import annotations
 import argparse
 import shutil
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 import composites
 import torch
+import voices as spoken
 
 import earmark
 from earmark.training.dataset import Material, fold, gather
 from earmark.training.lone_actions import gather_lone
+from earmark.training.overheard import Voices
 from earmark.training.recipe import Provenance, Step, train
 from earmark.training.settings import Settings
 
 SHIPPED = 0
 """The split whose gate comes with earmark."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sources:
+    """What a gate is trained on."""
+
+    material: Material
+    lone: Material
+    voices: Voices
 
 
 def main() -> None:
@@ -37,18 +50,22 @@ def main() -> None:
     parser.add_argument("runs", type=Path)
     parser.add_argument("--splits", nargs="*", type=int, choices=range(3), default=[SHIPPED])
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--voices", type=Path, default=Path("/usr/share"))
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
+    voices = spoken.read_voices(options.voices)
     material = gather_all(options.data, options.runs)
     lone = gather_lone(
         composites.annotations(options.data),
         composites.media(options.data),
         Settings(),
         cache=options.runs / "features",
+        voices=voices,
     )
+    sources = Sources(material, lone, voices)
     for split in options.splits:
-        make(material, lone, options.runs, split=split, seeds=options.seeds)
+        make(sources, options.runs, split=split, seeds=options.seeds)
 
 
 def gather_all(data: Path, runs: Path) -> Material:
@@ -68,15 +85,16 @@ def held_out(names: list[str]) -> list[list[str]]:
     return [first, *fold([name for name in names if name not in first], folds=2)]
 
 
-def make(material: Material, lone: Material, runs: Path, *, split: int, seeds: int) -> None:
+def make(sources: Sources, runs: Path, *, split: int, seeds: int) -> None:
     """Train the gate of one split and say how it did."""
     trained = train(
-        material,
+        sources.material,
         Settings(seeds=seeds),
         folder=runs / f"split-{split}",
-        origin=Provenance(composites.DATA, composites.LICENCE, commit()),
-        held_out=held_out(sorted(material))[split],
-        lone=lone,
+        origin=Provenance(composites.DATA, f"{composites.LICENCE}; {spoken.LICENCE}", commit()),
+        held_out=held_out(sorted(sources.material))[split],
+        lone=sources.lone,
+        voices=sources.voices,
         watch=show,
     )
     for name, row in trained.coverage.items():

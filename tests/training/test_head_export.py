@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from earmark.training.head import HELD, Context, Head, in_seconds
 from earmark.training.head_export import Panel, export, prove
 from earmark.training.objectives import OBJECTIVES
 from earmark.training.optimisation import score
+from earmark.training.talk_detector import SHARPER, TalkDetector
 
 
 def heads(count: int, bands: int) -> list[Head]:
@@ -27,6 +29,13 @@ def contexts(count: int) -> list[Context]:
     made = [Context(8, width=8, dropout=0.5).eval() for _ in range(count)]
     for context in made:
         context.settle([torch.linspace(-1, 3, 20 * HELD * 8).reshape(20, -1)])
+    return made
+
+
+def detector() -> TalkDetector:
+    torch.manual_seed(7)
+    made = TalkDetector(16, width=8, dropout=0.5).eval()
+    made.settle([torch.linspace(-1, 2, 20 * 16).reshape(20, -1)])
     return made
 
 
@@ -44,10 +53,19 @@ def scorer(panel: Panel) -> OnnxScorer:
 @pytest.mark.parametrize("count", [1, 3])
 def test_torch_and_onnx_agree(bands: int, objective: str, count: int) -> None:
     loudness = 0.3 if count > 1 else 0.0
-    wide = contexts(count)
-    panel = Panel(heads(count, bands), wide, OBJECTIVES[objective], loudness=loudness)
+    wide, detects = contexts(count), detector() if count > 1 else None
+    panel = Panel(heads(count, bands), wide, OBJECTIVES[objective], loudness, detects)
     lengths = (1, 2, 30, 138, 1700, 9001)
     assert prove(panel, scorer(panel), [features(steps) for steps in lengths]) <= 1e-4
+
+
+def test_a_detector_takes_talk_from_the_score() -> None:
+    detects, rows = detector(), torch.from_numpy(features(2000))[None]
+    plain = Panel(heads(1, 4), contexts(1), OBJECTIVES["where"])
+    with torch.no_grad():
+        left = replace(plain, detector=detects)(rows) / plain(rows)
+        assert torch.allclose(left, torch.sigmoid(-SHARPER * detects(rows)), atol=1e-5)
+    assert left.std() > 0.01
 
 
 @pytest.mark.parametrize("bands", [0, 4])

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from earmark.errors import AnnotationError, ModelMismatch
 from earmark.evaluation.annotations.actions import Action, Annotations, list_few
@@ -29,6 +30,16 @@ Watch = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Overheard:
+    """Synthetic sound with talk over it, to train the detector of talk."""
+
+    features: FloatArray
+    """`(steps, channels)`, float16."""
+    labels: NDArray[np.int8]
+    """`(steps,)`, int8; see `earmark.training.talk_detector`."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class TrainingRecording:
     """Features and actions of one recording."""
 
@@ -38,6 +49,8 @@ class TrainingRecording:
     """Features `(steps, channels)`, float16 to halve the memory. The first take is the recording
     itself, the others are altered versions of it."""
     actions: tuple[Action, ...]
+    overheard: Overheard | None = None
+    """Something made of the same sounds, with talk over them."""
 
     @property
     def features(self) -> FloatArray:

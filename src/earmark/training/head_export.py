@@ -29,6 +29,7 @@ from earmark.training.head import (
     in_whole_seconds,
 )
 from earmark.training.objectives import Objective
+from earmark.training.talk_detector import SHARPER, TalkDetector
 
 TOLERANCE = 1e-4
 """Largest difference allowed between a score of PyTorch and one of ONNX Runtime."""
@@ -42,7 +43,8 @@ OPSET, IR_VERSION = 18, 9
 class Panel:
     """Heads of one shape whose scores are averaged, times the probability of work by `contexts`.
 
-    Without contexts the score is the mean score of the heads.
+    Without contexts the score is the mean score of the heads. With a detector the score falls to
+    near 0 where there is talk alone.
 
     With `loudness` the mean score is averaged over a second and grows with the level above the
     floor, so that it is highest in the middle of a sound and not at its edge.
@@ -56,11 +58,14 @@ class Panel:
     loudness: float = 0.0
     """Increase of the log score per natural-log unit of level; 0 leaves the score unchanged.
     Without contexts it is not used."""
+    detector: TalkDetector | None = None
+    """Without contexts it is not used."""
 
     @property
     def context(self) -> int:
         """Steps on each side that a score depends on, in whole seconds."""
         longest = max(self.heads[0].context + AROUND, *(each.context for each in self.contexts), 0)
+        longest = max(longest, self.detector.context if self.detector else 0)
         return math.ceil(longest / CLOCK_RATE) * CLOCK_RATE
 
     def __call__(self, features: Tensor) -> Tensor:
@@ -77,6 +82,8 @@ class Panel:
         if self.loudness:
             level = features[:, :, : self.contexts[0].channels].mean(2)
             local = _mean_around(local) * torch.exp(self.loudness * _mean_around(level))
+        if self.detector:
+            local = local * self.detector.without_talk(features)
         return (local * chance_of_work(self.contexts, features))[:, :steps]
 
 
@@ -138,6 +145,8 @@ def export(panel: Panel) -> bytes:
         return graph.serialise(heads[0].channels)
     if panel.loudness:
         scores = _write_loudness(graph, scores, panel.loudness, panel.contexts[0].channels)
+    if panel.detector:
+        scores = graph.add("Mul", scores, _write_detector(graph, panel.detector))
     scores = graph.add("Squeeze", scores, graph.constant([1]))
     graph.add("Mul", scores, _write_chance(graph, panel.contexts), output="scores")
     return graph.serialise(heads[0].channels)
@@ -167,6 +176,16 @@ def _write_chance(graph: _Graph, contexts: Sequence[Context]) -> str:
     chance = graph.add("Unsqueeze", chance, graph.constant([2]))
     chance = graph.add("Tile", chance, graph.constant([1, 1, CLOCK_RATE]))
     return graph.add("Reshape", chance, graph.constant([0, -1]))
+
+
+def _write_detector(graph: _Graph, detector: TalkDetector) -> str:
+    """The nodes of `TalkDetector.without_talk`, `(1, 1, steps)`."""
+    usual, scale = (graph.constant(each.numpy()) for each in (detector.usual, detector.spread))
+    read = graph.add("Div", graph.add("Sub", "features", usual), scale)
+    limits = (graph.constant(value) for value in (-FARTHEST, FARTHEST))
+    read = graph.add("Transpose", graph.add("Clip", read, *limits), perm=[0, 2, 1])
+    logits = graph.add("Mul", _write_towers(graph, read, detector.tower), graph.constant(-SHARPER))
+    return _write_activation(graph, logits, "logistic")
 
 
 def _write_loudness(graph: _Graph, scores: str, loudness: float, channels: int) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,9 +27,10 @@ from earmark.media import Recording, open_recording
 from earmark.media.atomic_file import replacing
 from earmark.timeline import FloatArray
 from earmark.training.augmentation import level, log_uniform
-from earmark.training.dataset import Material, TrainingRecording, group
+from earmark.training.dataset import Material, Overheard, TrainingRecording, group
 from earmark.training.made_recordings import TALKS, as_recording, coloured, faded
 from earmark.training.made_talk import SAMPLE_RATE
+from earmark.training.overheard import Voices, overhear
 from earmark.training.settings import Settings
 
 LENGTH = 240
@@ -53,6 +55,9 @@ PEOPLE = 32
 ACTIONS = (2.0, 6.4)
 """Fewest and most actions in a recording, drawn evenly on a logarithmic scale and rounded."""
 
+IN_TALK = (8.0, 24.0)
+"""The same for a recording with talk."""
+
 APART = 8.0
 """Least number of seconds between two of them."""
 
@@ -65,11 +70,13 @@ def gather_lone(
     cache: Path,
     length: int = LENGTH,
     talks: int = TALKS,
+    voices: Voices | None = None,
 ) -> Material:
     """One recording for each person, made of annotated actions of theirs and stored in `cache`.
 
     People without audible actions are left out. Empty if `settings` have no context or no synthetic
-    recordings, or if the encoder does not read sound.
+    recordings, or if the encoder does not read sound. With `voices` each has an `overheard` of more
+    actions instead of `talks` takes with synthetic talk.
     """
     encoder = encoder_named(settings.encoder)
     if not (settings.made and settings.context_channels and isinstance(encoder, SoundEncoder)):
@@ -79,7 +86,9 @@ def gather_lone(
     material = {}
     for person, names in list(group(annotations.recordings).items())[:PEOPLE]:
         heard = [(open_recording(sources[name]), annotations.recordings[name]) for name in names]
-        made = _cached(person, heard, encoder, cache, length=length, talks=talks)
+        made = _cached(person, heard, encoder, cache, length=length, talks=0 if voices else talks)
+        if made.actions and voices:
+            made = replace(made, overheard=_cached_talk(person, heard, encoder, cache, voices))
         if made.actions:
             material[made.name] = made
     return material
@@ -104,12 +113,40 @@ def _cached(
             actions = tuple(Action(*row) for row in kept["actions"].tolist())
             return TrainingRecording(name, float(length), tuple(kept["takes"]), actions)
     except (FileNotFoundError, ValueError, EOFError):
-        rng = np.random.default_rng(int(hashlib.sha256(person.encode()).hexdigest()[:8], 16))
+        rng = _rng(person)
         clips = list(cut_actions(heard, rng))
         made = make_lone(name, clips, encoder, rng=rng, length=length, talks=talks)
         spans = np.array([(each.start, each.end) for each in made.actions]).reshape(-1, 2)
         with replacing(path) as scratch:
             np.savez(scratch, takes=np.stack(made.takes), actions=spans)
+        return made
+
+
+def _rng(person: str) -> np.random.Generator:
+    """A random generator that depends on the person's name alone."""
+    return np.random.default_rng(int(hashlib.sha256(person.encode()).hexdigest()[:8], 16))
+
+
+def _cached_talk(
+    person: str,
+    heard: Sequence[tuple[Recording, Sequence[Action]]],
+    encoder: SoundEncoder,
+    cache: Path,
+    voices: Voices,
+) -> Overheard:
+    """Actions of one person with talk over them, from `cache` likewise."""
+    parts = [(one.key, [(each.start, each.end) for each in actions]) for one, actions in heard]
+    digest = hashlib.sha256(repr((parts, encoder, IN_TALK, voices.digest)).encode()).hexdigest()
+    path = cache / f"talk-{digest[:32]}.npz"
+    try:
+        with np.load(path, allow_pickle=False) as kept:
+            return Overheard(kept["features"], kept["labels"])
+    except (FileNotFoundError, ValueError, EOFError):
+        rng = _rng(person)
+        samples, actions = lay_apart(list(cut_actions(heard, rng)), IN_TALK, rng=rng)
+        made = overhear(samples, actions, encoder, voices, rng)
+        with replacing(path) as scratch:
+            np.savez(scratch, features=made.features, labels=made.labels)
         return made
 
 
@@ -157,10 +194,25 @@ def make_lone(
     talks: int = TALKS,
 ) -> TrainingRecording:
     """A recording of some of `clips`, far apart, over a room's noise; no actions without clips."""
+    samples, actions = lay_apart(clips, ACTIONS, rng=rng, length=length)
+    return as_recording(name, samples, actions, encoder, rng, talks=talks)
+
+
+def lay_apart(
+    clips: Sequence[FloatArray],
+    few: tuple[float, float],
+    *,
+    rng: np.random.Generator,
+    length: int = LENGTH,
+) -> tuple[FloatArray, tuple[Action, ...]]:
+    """Samples of some of `clips` apart from each other over a room's noise, and where they are.
+
+    Their number lies within `few`; there are no actions without clips.
+    """
     room = 10 ** (rng.uniform(-68, -45) / 20)
     samples = room * level(coloured(length * SAMPLE_RATE, rng))
     actions: list[Action] = []
-    count = round(log_uniform(rng, ACTIONS)) if clips else 0
+    count = round(log_uniform(rng, few)) if clips else 0
     free = 0.0
     for drawn in np.sort(rng.uniform(5, length - 30, count)).tolist():
         clip = clips[int(rng.integers(len(clips)))].astype(float)
@@ -171,4 +223,4 @@ def make_lone(
         samples[first : first + len(clip)] += gain * faded(clip, 0.05)
         actions.append(Action(start, start + len(clip) / SAMPLE_RATE))
         free = actions[-1].end + APART
-    return as_recording(name, samples, actions, encoder, rng, talks=talks)
+    return samples, tuple(actions)

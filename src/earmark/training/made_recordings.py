@@ -11,6 +11,7 @@ the difference between the two is how long they last.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -18,11 +19,11 @@ from scipy.signal import lfilter
 
 from earmark.evaluation.annotations.actions import Action
 from earmark.features.encoder import SoundEncoder
-from earmark.media import Sound
 from earmark.timeline import FloatArray
 from earmark.training.augmentation import level, log_uniform, pass_band
-from earmark.training.dataset import TrainingRecording
+from earmark.training.dataset import Overheard, TrainingRecording
 from earmark.training.made_talk import SAMPLE_RATE, talk_over
+from earmark.training.overheard import Voices, encoded, overhear
 
 LENGTH = 600
 """Seconds of one recording."""
@@ -42,14 +43,20 @@ WORK = 0.65
 TALKS = 2
 """Takes of a recording with talk over it, besides the one without."""
 
+ROOM = 300
+"""Seconds of a room with talk."""
+
 Draw = Callable[[int, np.random.Generator], FloatArray]
 """Draws a sound of a given number of samples, at any level."""
 
 
 @cache
-def make_recording(encoder: SoundEncoder, seed: int) -> TrainingRecording:
+def make_recording(
+    encoder: SoundEncoder, seed: int, voices: Voices | None = None
+) -> TrainingRecording:
     """Ten minutes of sustained sounds over a room's noise; its actions are those that are work.
 
+    Without `voices` it is also heard with synthetic talk, with them it has an `overheard`.
     Cached in the process: making one takes seconds, and every training uses the same.
     """
     rng = np.random.default_rng(seed)
@@ -68,7 +75,12 @@ def make_recording(encoder: SoundEncoder, seed: int) -> TrainingRecording:
         samples[place] += gain * faded(level(sound), ramp)
         actions += [Action(time, end)] if is_work else []
         time = end + log_uniform(rng, BETWEEN)
-    return as_recording(f"made-{seed}", samples, actions, encoder, rng)
+    made = as_recording(
+        f"made-{seed}", samples, actions, encoder, rng, talks=0 if voices else TALKS
+    )
+    if voices:
+        made = replace(made, overheard=overhear(samples, actions, encoder, voices, rng))
+    return made
 
 
 def as_recording(
@@ -82,16 +94,38 @@ def as_recording(
 ) -> TrainingRecording:
     """A training recording of synthetic samples: one take as it is, `talks` with talk over it."""
     with_talk = [talk_over(samples, rng) for _ in range(talks)]
-    takes = tuple(_encoded(each, encoder) for each in (samples, *with_talk))
+    takes = tuple(encoded(each, encoder) for each in (samples, *with_talk))
     return TrainingRecording(name, len(samples) / SAMPLE_RATE, takes, tuple(actions))
 
 
-def _encoded(samples: FloatArray, encoder: SoundEncoder) -> FloatArray:
-    """Features of `samples`, `(steps, channels)`, float16."""
-    sound = Sound(samples.clip(-1, 1).astype(np.float32), 0.0, SAMPLE_RATE)
-    rows = np.concatenate([track.values for track in encoder.encode([sound])])
-    features: FloatArray = (rows if rows.ndim == 2 else rows[:, None]).astype(np.float16)
-    return features
+@cache
+def make_room(encoder: SoundEncoder, seed: int, voices: Voices) -> Overheard:
+    """Five minutes of a quiet room with talk and, in two of three, blows at random times."""
+    rng = np.random.default_rng((seed, 1))
+    room = 10 ** (rng.uniform(-70, -40) / 20)
+    samples = room * level(coloured(ROOM * SAMPLE_RATE, rng))
+    actions, time = [], rng.uniform(2, 30)
+    while seed % 3 and time < ROOM - 30:
+        gain, gap = room * 10 ** (rng.uniform(22, 52) / 20), log_uniform(rng, (0.15, 1.5))
+        begin, struck = time, blow(rng)
+        for _ in range(rng.integers(1, 9)):
+            first = round(time * SAMPLE_RATE)
+            samples[first : first + len(struck)] += min(gain * rng.uniform(0.5, 1.2), 0.5) * struck
+            time += gap * rng.uniform(0.7, 1.4)
+        actions.append(Action(begin, time))
+        time += log_uniform(rng, (4, 40))
+    return overhear(samples, actions, encoder, voices, rng)
+
+
+def blow(rng: np.random.Generator) -> FloatArray:
+    """The sound of a blow: noise and a few tones that fade within 4 to 120 ms."""
+    fades = log_uniform(rng, (0.004, 0.12))
+    times = np.arange(round(min(0.5, 6 * fades) * SAMPLE_RATE)) / SAMPLE_RATE
+    noise = banded(len(times), rng) if rng.random() < 0.5 else rng.standard_normal(len(times))
+    pitches = np.array([[log_uniform(rng, (150, 6000))] for _ in range(4)])
+    tones = (rng.uniform(0.3, 1, (4, 1)) * np.sin(2 * np.pi * pitches * times)).sum(axis=0)
+    struck: FloatArray = level(noise) + rng.uniform(0, 1.5) * level(tones)
+    return struck * np.exp(-times / fades)
 
 
 def coloured(count: int, rng: np.random.Generator) -> FloatArray:

@@ -32,6 +32,7 @@ from earmark.training.calibration import (
 )
 from earmark.training.dataset import (
     Material,
+    Overheard,
     TrainingRecording,
     check_actions,
     fingerprint,
@@ -40,10 +41,12 @@ from earmark.training.dataset import (
 )
 from earmark.training.head import Context, Head, in_seconds
 from earmark.training.head_export import Panel, export, prove
-from earmark.training.made_recordings import make_recording
+from earmark.training.made_recordings import make_recording, make_room
 from earmark.training.objectives import NEAR
 from earmark.training.optimisation import Check, fit, make_context, make_head, score
+from earmark.training.overheard import Voices
 from earmark.training.settings import Settings
+from earmark.training.talk_detector import TalkDetector, fit_detector
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,19 +100,23 @@ RUN_FIELDS = ("data", "data_hash", "licence", "commit", "recordings", "actions",
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ensemble:
-    """Trained networks by seed, in order: a head and, if the settings have one, a context each."""
+    """Trained networks by seed, in order: a head and, if the settings have one, a context each.
+
+    With voices there is also a detector of talk.
+    """
 
     heads: dict[int, Head]
     contexts: dict[int, Context]
     """Empty without a context."""
     curves: dict[str, list[Check]]
     """Checks made while training each head: `seed 0`, ..."""
+    detector: TalkDetector | None = None
 
     def panel(self, seeds: Sequence[int], settings: Settings) -> Panel:
         """The heads and contexts of `seeds`, to be averaged."""
         heads = [self.heads[seed] for seed in seeds]
         contexts = [self.contexts[seed] for seed in seeds if seed in self.contexts]
-        return Panel(heads, contexts, settings.loss, settings.loudness)
+        return Panel(heads, contexts, settings.loss, settings.loudness, self.detector)
 
 
 def train(
@@ -120,6 +127,7 @@ def train(
     origin: Provenance,
     held_out: Sequence[str] | None = None,
     lone: Mapping[str, TrainingRecording] = MappingProxyType({}),
+    voices: Voices | None = None,
     watch: Watch = lambda _: None,
 ) -> Trained:
     """Train a gate on `material` and save it in `folder`; continues from checkpoints found there.
@@ -128,11 +136,14 @@ def train(
     exported gate is then calibrated on it. So rates, thresholds and promises are measured with the
     gate as it ships, on recordings that no part of it was trained on. `held_out` names recordings
     to calibrate on instead of the first fold. The context is also trained on `lone`, which
-    `earmark.training.lone_actions` makes, without the participants held out.
+    `earmark.training.lone_actions` makes, without the participants held out. With `voices` there is
+    a detector of talk; otherwise the context learns from synthetic talk.
     """
     held_out = held_out or fold(sorted(material), folds=settings.folds)[0]
     run = describe_run(material, settings, held_out, origin)
-    ensemble = fit_heads(material, settings, held_out, folder=folder, lone=lone, watch=watch)
+    ensemble = fit_heads(
+        material, settings, held_out, folder=folder, lone=lone, voices=voices, watch=watch
+    )
     gates, coverage = finish_seeds(material, settings, ensemble, folder=folder, run=run)
     if settings.seeds > 1:
         gate, coverage["all"] = finish(
@@ -205,9 +216,12 @@ def fit_heads(
     *,
     folder: Path,
     lone: Mapping[str, TrainingRecording] = MappingProxyType({}),
+    voices: Voices | None = None,
     watch: Watch,
 ) -> Ensemble:
-    """A head for each seed, and a context if the settings have one, trained without `held_out`.
+    """A head for each seed, and contexts and a detector of talk if the settings have them.
+
+    All are trained without `held_out`.
 
     Recordings in `lone` of participants in `held_out` are left out too.
     """
@@ -216,15 +230,20 @@ def fit_heads(
     channels = settings.context_channels
     excluded = {participant(name) for name in held_out}
     lone_training = [heard for name, heard in lone.items() if participant(name) not in excluded]
-    for_context = [*training, *make_recordings(settings), *lone_training] if channels else []
-    bouts = [in_bouts(heard, channels) for heard in for_context]
-    ensemble, steps = Ensemble({}, {}, {}), settings.seeds * settings.steps
+    synthetic = [*make_recordings(settings, voices), *lone_training]
+    bouts = [in_bouts(heard, channels) for heard in (*training, *synthetic)] if channels else []
+    kept = folder / "checkpoints"
+    detector = None
+    if voices and synthetic:
+        rooms = make_rooms(settings, voices)
+        talked = [*rooms, *(heard.overheard for heard in synthetic if heard.overheard)]
+        detector = fit_detector(talked, training, settings, checkpoint=kept / "talk.pt")
+    ensemble, steps = Ensemble({}, {}, {}, detector), settings.seeds * settings.steps
     for number, seed in enumerate(settings.all_seeds):
 
         def report(check: Check, seed: int = seed, done: int = number * settings.steps) -> None:
             watch(Step(seed, check, done + check.step, steps))
 
-        kept = folder / "checkpoints"
         if bouts:
             context = ensemble.contexts[seed] = make_context(settings, seed=seed)
             path = kept / f"seed-{seed}-context.pt"
@@ -242,14 +261,23 @@ def fit_heads(
     return ensemble
 
 
-def make_recordings(settings: Settings) -> Iterator[TrainingRecording]:
+def make_recordings(
+    settings: Settings, voices: Voices | None = None
+) -> Iterator[TrainingRecording]:
     """Synthetic recordings of sustained sounds to train the context on.
 
     None without a context, or with an encoder that does not read sound.
     """
     encoder = encoder_named(settings.encoder)
     if settings.context_channels and isinstance(encoder, SoundEncoder):
-        yield from (make_recording(encoder, seed) for seed in range(settings.made))
+        yield from (make_recording(encoder, seed, voices) for seed in range(settings.made))
+
+
+def make_rooms(settings: Settings, voices: Voices) -> list[Overheard]:
+    """Quiet rooms with talk, twice as many as there are synthetic recordings."""
+    encoder = encoder_named(settings.encoder)
+    assert isinstance(encoder, SoundEncoder), "there are synthetic recordings"
+    return [make_room(encoder, seed, voices) for seed in range(2 * settings.made)]
 
 
 def in_bouts(heard: TrainingRecording, channels: int) -> TrainingRecording:

@@ -48,7 +48,7 @@ class Settings:
     made: int = 16
     """Synthetic recordings of sustained sounds, ten minutes each, that the context is also trained
     on; see `earmark.training.made_recordings`. With 0 there are no recordings of lone actions
-    either; see `earmark.training.lone_actions`."""
+    either, see `earmark.training.lone_actions`, and no detector of talk."""
     check_every: int = 200
     """Steps between two checks on the dev recordings, and between two checkpoints."""
 
@@ -92,6 +92,13 @@ class Settings:
         return replace(
             self, objective="frame", learning_rate=2e-3, weight_decay=1e-3, crop=10 * self.crop,
             batch=8, steps=5 * self.steps // 3,
+        )  # fmt: skip
+
+    def of_detector(self) -> Settings:
+        """The settings for the detector of talk: it is trained for longer."""
+        return replace(
+            self, objective="frame", learning_rate=2e-3, weight_decay=1e-3, dropout=0.1,
+            batch=8, steps=20 * self.steps // 3,
         )  # fmt: skip
 
     @property
