@@ -70,10 +70,17 @@ screenshots: $(VENV)/.dev browser ## Make the pictures of docs/ anew, in Chromiu
 
 # DATA holds resound/, shift/ and epic/; what was listened to and trained is kept in RUNS.
 RUNS ?= runs
-gate: $(VENV)/.dev ## Make the default gate from raw sound in DATA, and its tables and energy's anew
-	$(BIN)/python scripts/make_default_gate.py $(DATA) $(RUNS) --splits 0 1 2
+gate: $(VENV)/.dev $(RUNS)/voices ## Make the default gate from raw sound in DATA, and its tables and energy's anew
+	$(BIN)/python scripts/make_default_gate.py $(DATA) $(RUNS) --voices $(RUNS)/voices/usr/share --splits 0 1 2
 	$(BIN)/python scripts/gate_table.py $(DATA) $(RUNS)
 	$(BIN)/python scripts/energy_table.py $(DATA) $(RUNS)
+
+# Recorded voices of Debian packages, unpacked and not installed: needs apt-get, but no rights.
+VOICES := $(foreach language,en es fr ru,asterisk-core-sounds-$(language)-g722) tuxpaint-stamps-default
+$(RUNS)/voices:
+	mkdir -p $@.part
+	cd $@.part && apt-get download $(VOICES) && for package in *.deb; do dpkg -x $$package . || exit 1; done
+	mv $@.part $@
 
 hooks: $(VENV)/.dev ## Run `make check` before every commit from now on
 	$(BIN)/pre-commit install
