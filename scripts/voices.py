@@ -1,8 +1,8 @@
 """Recorded voices of Debian packages, of which the default gate's detector learns what talk is.
 
 The packages are `asterisk-core-sounds-en-g722`, `-es-g722`, `-fr-g722`, `-ru-g722` (announcements,
-CC BY-SA 3.0, CC BY 3.0) and `tuxpaint-stamps-default` (names of things in several languages, GPL 2). They are
-read where they are installed, or below the folder where `dpkg -x` unpacked them.
+CC BY-SA 3.0 and CC BY 3.0) and `tuxpaint-stamps-default` (names of things in several languages,
+GPL 2). They are read where they are installed, or below the folder where `dpkg -x` unpacked them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from earmark.timeline import FloatArray
 from earmark.training.made_talk import SAMPLE_RATE
 from earmark.training.overheard import Voices
 
-LICENCE = "voices of Debian's asterisk-core-sounds (CC BY-SA 3.0, CC BY 3.0) and tuxpaint-stamps-default (GPL 2)"
+LICENCE = (
+    "voices of Debian's asterisk-core-sounds (CC BY-SA 3.0, CC BY 3.0) and tuxpaint-stamps-default "
+    "(GPL 2)"
+)
 SPEAKERS = (
     "asterisk/sounds/en_US_f_Allison/**/*.g722",
     "asterisk/sounds/es_MX_f_Allison/**/*.g722",
