@@ -24,9 +24,9 @@ import voices as spoken
 import earmark
 from earmark.training.dataset import Material, fold, gather
 from earmark.training.lone_actions import gather_lone
-from earmark.training.overheard import Voices
 from earmark.training.recipe import Provenance, Step, train
 from earmark.training.settings import Settings
+from earmark.training.talk_mixture import Voices
 
 SHIPPED = 0
 """The split whose gate comes with earmark."""

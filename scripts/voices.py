@@ -14,7 +14,7 @@ import numpy as np
 
 from earmark.timeline import FloatArray
 from earmark.training.made_talk import SAMPLE_RATE
-from earmark.training.overheard import Voices
+from earmark.training.talk_mixture import Voices
 
 LICENCE = (
     "voices of Debian's asterisk-core-sounds (CC BY-SA 3.0, CC BY 3.0) and tuxpaint-stamps-default "

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from earmark.errors import ModelMismatch
-from earmark.training.dataset import Overheard, TrainingRecording
-from earmark.training.overheard import ALONE, OTHER, UNKNOWN, WORK
+from earmark.training.dataset import TalkMixture, TrainingRecording
 from earmark.training.settings import Settings
 from earmark.training.talk_detector import fit_detector
+from earmark.training.talk_mixture import ALONE, OTHER, UNKNOWN, WORK
 
 SETTINGS = Settings(steps=40, width=8, crop=20.0)
 
@@ -22,7 +22,7 @@ def noise(seed: int) -> np.ndarray:
     return np.random.default_rng(seed).normal(0, 0.3, (4000, 16)).astype(np.float16)
 
 
-def talked(seed: int) -> Overheard:
+def talked(seed: int) -> TalkMixture:
     """The first channel is loud where there is talk, the second where there is work."""
     rows, labels = noise(seed), np.full(4000, OTHER, np.int8)
     rows[1000:3000, 0] += 3
@@ -30,7 +30,7 @@ def talked(seed: int) -> Overheard:
     rows[1800:2200, 1] += 3
     labels[1800:2200] = WORK
     labels[2180:2220] = UNKNOWN
-    return Overheard(rows, labels)
+    return TalkMixture(rows, labels)
 
 
 def at_work(seed: int) -> TrainingRecording:

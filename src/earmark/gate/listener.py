@@ -113,7 +113,7 @@ def listen(
     began, meter, powers = time.perf_counter(), Meter(), list[FloatArray]()
     if isinstance(frontline.encoder, SoundEncoder):
         sample_rate = frontline.encoder.sample_rate
-        sound = _overhear(recording.sound(sample_rate=sample_rate, meter=meter), powers)
+        sound = _measure_power(recording.sound(sample_rate=sample_rate, meter=meter), powers)
         if beside is not None and sample_rate == SAMPLE_RATE:
             sound = beside(recording, sound)
         scored = frontline.scorer(frontline.encoder.encode(sound))
@@ -220,7 +220,7 @@ def _warnings(recording: Recording, meter: Meter, *, has_listened: bool) -> Iter
         )
 
 
-def _overhear(sound: Iterable[Sound], powers: list[FloatArray]) -> Iterator[Sound]:
+def _measure_power(sound: Iterable[Sound], powers: list[FloatArray]) -> Iterator[Sound]:
     """Yield `sound` unchanged; append its mean square in each `LEVEL_HOP` to `powers`."""
     rest, cell = np.zeros(0, dtype=np.float32), 1
     for block in sound:

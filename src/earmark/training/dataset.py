@@ -30,7 +30,7 @@ Watch = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Overheard:
+class TalkMixture:
     """Synthetic sound with talk over it, to train the detector of talk."""
 
     features: FloatArray
@@ -49,7 +49,7 @@ class TrainingRecording:
     """Features `(steps, channels)`, float16 to halve the memory. The first take is the recording
     itself, the others are altered versions of it."""
     actions: tuple[Action, ...]
-    overheard: Overheard | None = None
+    with_talk: TalkMixture | None = None
     """Something made of the same sounds, with talk over them."""
 
     @property

@@ -27,11 +27,11 @@ from earmark.media import Recording, open_recording
 from earmark.media.atomic_file import replacing
 from earmark.timeline import FloatArray
 from earmark.training.augmentation import level, log_uniform
-from earmark.training.dataset import Material, Overheard, TrainingRecording, group
+from earmark.training.dataset import Material, TalkMixture, TrainingRecording, group
 from earmark.training.made_recordings import TALKS, as_recording, coloured, faded
 from earmark.training.made_talk import SAMPLE_RATE
-from earmark.training.overheard import Voices, overhear
 from earmark.training.settings import Settings
+from earmark.training.talk_mixture import Voices, mix_talk
 
 LENGTH = 240
 """Seconds of one recording."""
@@ -75,7 +75,7 @@ def gather_lone(
     """One recording for each person, made of annotated actions of theirs and stored in `cache`.
 
     People without audible actions are left out. Empty if `settings` have no context or no synthetic
-    recordings, or if the encoder does not read sound. With `voices` each has an `overheard` of more
+    recordings, or if the encoder does not read sound. With `voices` each has a `with_talk` of more
     actions instead of `talks` takes with synthetic talk.
     """
     encoder = encoder_named(settings.encoder)
@@ -88,7 +88,7 @@ def gather_lone(
         heard = [(open_recording(sources[name]), annotations.recordings[name]) for name in names]
         made = _cached(person, heard, encoder, cache, length=length, talks=0 if voices else talks)
         if made.actions and voices:
-            made = replace(made, overheard=_cached_talk(person, heard, encoder, cache, voices))
+            made = replace(made, with_talk=_cached_talk(person, heard, encoder, cache, voices))
         if made.actions:
             material[made.name] = made
     return material
@@ -133,18 +133,18 @@ def _cached_talk(
     encoder: SoundEncoder,
     cache: Path,
     voices: Voices,
-) -> Overheard:
+) -> TalkMixture:
     """Actions of one person with talk over them, from `cache` likewise."""
     parts = [(one.key, [(each.start, each.end) for each in actions]) for one, actions in heard]
     digest = hashlib.sha256(repr((parts, encoder, IN_TALK, voices.digest)).encode()).hexdigest()
     path = cache / f"talk-{digest[:32]}.npz"
     try:
         with np.load(path, allow_pickle=False) as kept:
-            return Overheard(kept["features"], kept["labels"])
+            return TalkMixture(kept["features"], kept["labels"])
     except (FileNotFoundError, ValueError, EOFError):
         rng = _rng(person)
         samples, actions = lay_apart(list(cut_actions(heard, rng)), IN_TALK, rng=rng)
-        made = overhear(samples, actions, encoder, voices, rng)
+        made = mix_talk(samples, actions, encoder, voices, rng)
         with replacing(path) as scratch:
             np.savez(scratch, features=made.features, labels=made.labels)
         return made

@@ -21,9 +21,9 @@ from earmark.evaluation.annotations.actions import Action
 from earmark.features.encoder import SoundEncoder
 from earmark.timeline import FloatArray
 from earmark.training.augmentation import level, log_uniform, pass_band
-from earmark.training.dataset import Overheard, TrainingRecording
+from earmark.training.dataset import TalkMixture, TrainingRecording
 from earmark.training.made_talk import SAMPLE_RATE, talk_over
-from earmark.training.overheard import Voices, encoded, overhear
+from earmark.training.talk_mixture import Voices, encoded, mix_talk
 
 LENGTH = 600
 """Seconds of one recording."""
@@ -56,7 +56,7 @@ def make_recording(
 ) -> TrainingRecording:
     """Ten minutes of sustained sounds over a room's noise; its actions are those that are work.
 
-    Without `voices` it is also heard with synthetic talk, with them it has an `overheard`.
+    Without `voices` it is also heard with synthetic talk, with them it has a `with_talk`.
     Cached in the process: making one takes seconds, and every training uses the same.
     """
     rng = np.random.default_rng(seed)
@@ -79,7 +79,7 @@ def make_recording(
         f"made-{seed}", samples, actions, encoder, rng, talks=0 if voices else TALKS
     )
     if voices:
-        made = replace(made, overheard=overhear(samples, actions, encoder, voices, rng))
+        made = replace(made, with_talk=mix_talk(samples, actions, encoder, voices, rng))
     return made
 
 
@@ -99,7 +99,7 @@ def as_recording(
 
 
 @cache
-def make_room(encoder: SoundEncoder, seed: int, voices: Voices) -> Overheard:
+def make_room(encoder: SoundEncoder, seed: int, voices: Voices) -> TalkMixture:
     """Five minutes of a quiet room with talk and, in two of three, blows at random times."""
     rng = np.random.default_rng((seed, 1))
     room = 10 ** (rng.uniform(-70, -40) / 20)
@@ -114,7 +114,7 @@ def make_room(encoder: SoundEncoder, seed: int, voices: Voices) -> Overheard:
             time += gap * rng.uniform(0.7, 1.4)
         actions.append(Action(begin, time))
         time += log_uniform(rng, (4, 40))
-    return overhear(samples, actions, encoder, voices, rng)
+    return mix_talk(samples, actions, encoder, voices, rng)
 
 
 def blow(rng: np.random.Generator) -> FloatArray:

@@ -32,7 +32,7 @@ from earmark.training.calibration import (
 )
 from earmark.training.dataset import (
     Material,
-    Overheard,
+    TalkMixture,
     TrainingRecording,
     check_actions,
     fingerprint,
@@ -44,9 +44,9 @@ from earmark.training.head_export import Panel, export, prove
 from earmark.training.made_recordings import make_recording, make_room
 from earmark.training.objectives import NEAR
 from earmark.training.optimisation import Check, fit, make_context, make_head, score
-from earmark.training.overheard import Voices
 from earmark.training.settings import Settings
 from earmark.training.talk_detector import TalkDetector, fit_detector
+from earmark.training.talk_mixture import Voices
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +236,7 @@ def fit_heads(
     detector = None
     if voices and synthetic:
         rooms = make_rooms(settings, voices)
-        talked = [*rooms, *(heard.overheard for heard in synthetic if heard.overheard)]
+        talked = [*rooms, *(heard.with_talk for heard in synthetic if heard.with_talk)]
         detector = fit_detector(talked, training, settings, checkpoint=kept / "talk.pt")
     ensemble, steps = Ensemble({}, {}, {}, detector), settings.seeds * settings.steps
     for number, seed in enumerate(settings.all_seeds):
@@ -273,7 +273,7 @@ def make_recordings(
         yield from (make_recording(encoder, seed, voices) for seed in range(settings.made))
 
 
-def make_rooms(settings: Settings, voices: Voices) -> list[Overheard]:
+def make_rooms(settings: Settings, voices: Voices) -> list[TalkMixture]:
     """Quiet rooms with talk, twice as many as there are synthetic recordings."""
     encoder = encoder_named(settings.encoder)
     assert isinstance(encoder, SoundEncoder), "there are synthetic recordings"

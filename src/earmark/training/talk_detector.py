@@ -16,11 +16,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from earmark.timeline import CLOCK_RATE
-from earmark.training.dataset import Overheard, TrainingRecording
+from earmark.training.dataset import TalkMixture, TrainingRecording
 from earmark.training.head import FARTHEST, Tower
 from earmark.training.optimisation import STEEPEST, Checkpoint, origin_of
-from earmark.training.overheard import ALONE, UNKNOWN, WORK
 from earmark.training.settings import Settings
+from earmark.training.talk_mixture import ALONE, UNKNOWN, WORK
 
 DILATIONS = (1, 3, 9, 27, 81, 243)
 """Steps between the taps of the blocks: 14.6 s to each side in all."""
@@ -64,13 +64,13 @@ class TalkDetector(nn.Module):
 
 
 def fit_detector(
-    overheard: Sequence[Overheard],
+    mixtures: Sequence[TalkMixture],
     recordings: Sequence[TrainingRecording],
     settings: Settings,
     *,
     checkpoint: Path,
 ) -> TalkDetector:
-    """A detector trained on `overheard`, and on `recordings` as what is no talk.
+    """A detector trained on `mixtures`, and on `recordings` as what is no talk.
 
     Half of the examples are of either. Where `checkpoint` has a finished training of the same
     settings and recordings, its detector is returned.
@@ -82,14 +82,14 @@ def fit_detector(
         recordings[0].takes[0].shape[1], width=settings.width, dropout=settings.dropout
     )
     plain = [
-        Overheard(each, np.zeros(len(each), np.int8)) for one in recordings for each in one.takes
+        TalkMixture(each, np.zeros(len(each), np.int8)) for one in recordings for each in one.takes
     ]
-    detector.settle([torch.from_numpy(each.features) for each in (*overheard, *plain)])
+    detector.settle([torch.from_numpy(each.features) for each in (*mixtures, *plain)])
     optimizer = torch.optim.AdamW(
         detector.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
     )
     known = hashlib.sha256()
-    for each in overheard:
+    for each in mixtures:
         known.update(each.features.tobytes() + each.labels.tobytes())
     origin = {**origin_of(recordings, settings), "talk": known.hexdigest()}
     state = Checkpoint(checkpoint, detector, optimizer, rng, origin)
@@ -97,14 +97,14 @@ def fit_detector(
         for step in range(1, settings.steps + 1):
             for group in optimizer.param_groups:
                 group["lr"] = settings.rate_at(step)
-            _step(detector, optimizer, draw(overheard, plain, settings, rng))
+            _step(detector, optimizer, draw(mixtures, plain, settings, rng))
         state.keep(step=settings.steps)
     return detector.eval()
 
 
 def draw(
-    overheard: Sequence[Overheard],
-    plain: Sequence[Overheard],
+    mixtures: Sequence[TalkMixture],
+    plain: Sequence[TalkMixture],
     settings: Settings,
     rng: np.random.Generator,
 ) -> tuple[Tensor, Tensor]:
@@ -114,7 +114,7 @@ def draw(
     features = np.zeros((settings.batch, steps, channels), np.float32)
     labels = np.full((settings.batch, steps), UNKNOWN)
     for row in range(settings.batch):
-        some = overheard if row % 2 else plain
+        some = mixtures if row % 2 else plain
         lengths = np.array([len(each.labels) for each in some], dtype=float)
         chosen = some[int(rng.choice(len(some), p=lengths / lengths.sum()))]
         first = int(rng.integers(0, max(1, len(chosen.labels) - steps + 1)))

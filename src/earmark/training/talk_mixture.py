@@ -23,7 +23,7 @@ from earmark.features.encoder import STEP, SoundEncoder
 from earmark.media import Sound
 from earmark.timeline import CLOCK_RATE, FloatArray
 from earmark.training.augmentation import filtered, level, log_uniform, reverberate
-from earmark.training.dataset import Overheard
+from earmark.training.dataset import TalkMixture
 from earmark.training.made_talk import SAMPLE_RATE, talk
 
 UNKNOWN, OTHER, ALONE, WORK = -1, 0, 1, 2
@@ -103,13 +103,13 @@ def _pause(calm: float, rng: np.random.Generator) -> float:
     return log_uniform(rng, (0.2, 1.2) if drawn < 0.55 + 0.4 * calm else (1.0, 6.0))
 
 
-def overhear(
+def mix_talk(
     samples: FloatArray,
     actions: Sequence[Action],
     encoder: SoundEncoder,
     voices: Voices,
     rng: np.random.Generator,
-) -> Overheard:
+) -> TalkMixture:
     """`samples` with stretches of talk over them, and what each step is."""
     quiet = max(10 ** (float(np.quantile(decibels(samples), 0.05)) / 20), 1e-4)
     said, talked = np.zeros(len(samples)), np.zeros(len(samples) // STEP, dtype=bool)
@@ -125,7 +125,7 @@ def overhear(
         talked[place] = True
         first = place.stop + round(log_uniform(rng, SILENCE) * CLOCK_RATE)
     labels = label(decibels(samples), decibels(said), talked, actions)
-    return Overheard(encoded(samples + said, encoder)[: len(labels)], labels)
+    return TalkMixture(encoded(samples + said, encoder)[: len(labels)], labels)
 
 
 def label(

@@ -10,7 +10,7 @@ from earmark.features.floor_mel import FloorMel
 from earmark.timeline import CLOCK_RATE
 from earmark.training.made_recordings import ROOM, make_recording, make_room
 from earmark.training.made_talk import SAMPLE_RATE, talk
-from earmark.training.overheard import ALONE, OTHER, UNKNOWN, WORK, Voices, label, overhear
+from earmark.training.talk_mixture import ALONE, OTHER, UNKNOWN, WORK, Voices, label, mix_talk
 
 
 @pytest.fixture(scope="module")
@@ -51,9 +51,9 @@ def test_talk_that_cannot_be_heard_teaches_nothing() -> None:
     assert (labels(talks=-75.0)[260:730] == UNKNOWN).all()
 
 
-def test_what_is_overheard_is_louder_than_the_room(voices: Voices) -> None:
+def test_talk_is_louder_than_the_room(voices: Voices) -> None:
     room = 0.001 * np.random.default_rng(9).standard_normal(200 * SAMPLE_RATE)
-    heard = overhear(room, [], FloorMel(), voices, np.random.default_rng(4))
+    heard = mix_talk(room, [], FloorMel(), voices, np.random.default_rng(4))
     level = heard.features[:, :8].astype(float).mean(1)
     assert len(heard.labels) == len(heard.features)
     assert set(np.unique(heard.labels)) <= {OTHER, ALONE, UNKNOWN}
@@ -80,4 +80,4 @@ def test_with_voices_the_context_is_told_nothing_of_talk(voices: Voices) -> None
     with_voices, without = make_recording(FloorMel(), 0, voices), make_recording(FloorMel(), 0)
     assert len(with_voices.takes) == 1 < len(without.takes)
     assert (with_voices.takes[0] == without.takes[0]).all()
-    assert with_voices.overheard is not None and without.overheard is None
+    assert with_voices.with_talk is not None and without.with_talk is None
