@@ -87,6 +87,9 @@ def test_the_second_round_goes_where_answers_differ(video, tmp_path):
     assert len(inside) > len(between) / 2, "more in this stretch than in either of the others"
     assert all("between answers that differ" in row.pick.reason for row in inside)
     assert first[0].kept and first[0].kept.answer.text == "someone: chop onion"
+    page = done.page.read_text(encoding="utf-8")
+    assert (page.count('"round":1'), page.count('"round":2')) == (4, 4)
+    assert "between answers that differ" in page
 
 
 def test_the_same_command_again_asks_nothing_and_keeps_the_rounds(video, tmp_path):
