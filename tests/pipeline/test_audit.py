@@ -46,6 +46,7 @@ def test_windows_that_no_pick_touches_are_asked_once(video, tmp_path):
         again = audit(tmp_path, calls=8, plan=plan(server.url))
         assert server.count() == script_before + 8
     assert (done.windows, done.drawn, done.answered, done.active) == (20, 8, 8, 8)
+    assert [path.name for path in tmp_path.glob("run.db*")] == ["run.db"], "no journal is left"
     assert (again.share, again.active) == (done.share, 8)
     assert done.share.share == 1.0
     assert 0 < done.activities[0] < done.activities[1] == done.activities[2]

@@ -162,7 +162,7 @@ def audit(
     asking = blurred_like(plan or Plan(), folder)
     captioner = asking.open_captioner(api_key=api_key)
     captioner.check()
-    with Run(folder) as run, _opened(folder, run) as ledger:
+    with _opened(folder) as ledger, Run(folder) as run:  # who writes closes last, and tidies up
         if asking.question.blur:
             blur_run(folder, asking.question.blur)
         parts = _drawn(run, ledger, calls, seed)
@@ -188,9 +188,11 @@ def audit(
         )
 
 
-def _opened(folder: Path, run: Run) -> Ledger:
+def _opened(folder: Path) -> Ledger:
     """The ledger of the run, opened with the plan that it has."""
-    return Ledger(folder, run.plan())
+    with Run(folder) as run:
+        plan = run.plan()
+    return Ledger(folder, plan)
 
 
 def _survival(run: Run) -> Survival:
