@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from earmark.selection.cost_forecast import CallCost, Forecast
     from earmark.selection.result import Selection
     from earmark.timeline import Span, Track
-    from earmark.training.recipe import train
+    from earmark.training.gate_training import train
 
 _HOMES = {
     "Budget": "earmark.selection",
@@ -63,7 +63,7 @@ _HOMES = {
     "preview": "earmark.pipeline.preview",
     "select": "earmark.pipeline.select",
     "sounds": "earmark.pipeline.sounds",
-    "train": "earmark.training.recipe",
+    "train": "earmark.training.gate_training",
 }
 """Where each public name lives."""
 

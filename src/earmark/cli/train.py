@@ -10,14 +10,11 @@ import typer
 
 from earmark.cli.evaluate import names, words
 from earmark.cli.options import AsJson, option, takes
-from earmark.errors import MissingExtra
-from earmark.evaluation.annotations.media_match import find_media, reconcile
-from earmark.evaluation.annotations.readers import read_annotations
 from earmark.evaluation.metrics.boundaries import TOLERANCES
 from earmark.gate.forecast_error import as_share
 from earmark.gate.frontline_registry import SUFFIX, with_checkpoints
 from earmark.gate.gate import Gate
-from earmark.reporting.console import emit_json, err, out, progress_bar, watched_steps
+from earmark.reporting.console import emit_json, err, out, watched_steps
 from earmark.reporting.text_format import counted
 from earmark.training.site_adaptation import Adaptation
 from earmark.training.site_adaptation import adapt as adapt_gate
@@ -132,67 +129,41 @@ def train(
 
       earmark train EPIC_Sounds_train.csv --media audio/ --recipe paper --objective classes
     """
-    try:
-        from earmark.training.dataset import gather
-        from earmark.training.lone_actions import gather_lone
-        from earmark.training.optimisation import use_threads
-        from earmark.training.recipe import Provenance, make_recordings, train_each_tau
-        from earmark.training.segmentation import train_segmenter
-        from earmark.training.settings import CLASSES, settings_of
-    except ModuleNotFoundError as error:
-        raise MissingExtra("training needs PyTorch: pip install 'earmark[train]'") from error
-    use_threads(threads)
-    settings = settings_of(recipe, encoder, objective=objective, **said)
-    tried = [number(word) for word in words(tau or "")] or [settings.tau]
-    marked = read_annotations(spans)
-    marked = marked.only(names(recordings)) if recordings else marked
-    found = find_media([media], wanted=marked.recordings)
-    heard = [name for name in found if not recordings or name in marked.recordings]
-    marked = marked.only(reconcile(list(marked.recordings), heard, allow_missing=allow_missing))
-    held_out = list(marked.only(names(dev)).recordings)  # raises for unknown names
-    with progress_bar("steps") as bar:
-        listening = bar.add_task("listening", total=len(marked.recordings))
-        material = gather(
-            marked,
-            media,
-            encoder=settings.encoder,
-            takes=settings.takes,
-            cache=out_folder / "features",
-            watch=lambda _, done, __: bar.update(listening, completed=done + 1),
-        )
-        training = bar.add_task("training", total=len(tried) * settings.seeds * settings.steps)
-        if settings.objective == CLASSES:
+    from earmark.training.gate_training import TrainingPlan, train_classes  # loads PyTorch
+    from earmark.training.gate_training import train as train_gate
+    from earmark.training.settings import CLASSES
 
-            def tell(done: int, steps: int) -> None:
-                bar.update(training, completed=done, total=steps)
-
-            segmented = train_segmenter(
-                material, settings, folder=out_folder, held_out=held_out, progress=tell
-            )
+    plan = TrainingPlan.of(
+        spans,
+        media=media,
+        out=out_folder,
+        recipe=recipe,
+        objective=objective,
+        encoder=encoder,
+        recordings=names(recordings),
+        dev=names(dev),
+        taus=[number(word) for word in words(tau or "")],
+        threads=threads,
+        data=data,
+        licence=licence or None,
+        allow_missing=allow_missing,
+        commit=_commit(),
+        **said,
+    )
+    with watched_steps("listening") as watch:
+        if plan.settings.objective == CLASSES:
+            segmented = train_classes(plan, watch=watch)
             show_segmenter(*segmented, out_folder)
             return
-
-        making = bar.add_task("making up recordings", total=None)
-        lone = gather_lone(marked, media, settings, cache=out_folder / "features")
-        for done, _ in enumerate(make_recordings(settings), start=1):
-            bar.update(making, completed=done, total=settings.made)
-
-        def watch(step: Step) -> None:
-            line = f"seed {step.seed}: loss {step.check.loss:.4f}"
-            line += f", dev coverage {as_share(step.check.dev)}"
-            bar.update(training, completed=step.done, description=line)
-            err.print(f"{line} at step {step.check.step}")
-
-        origin = Provenance(data or spans.name, licence or "not stated", _commit())
-        options: dict[str, Any] = {
-            "folder": out_folder,
-            "origin": origin,
-            "held_out": held_out,
-            "lone": lone,
-            "watch": watch,
-        }
-        trained = train_each_tau(material, settings, tried, **options)
+        trained = train_gate(plan, watch=watch, on_check=show_check)
     show(trained, out_folder)
+
+
+def show_check(step: Step) -> None:
+    """Print the loss and the dev coverage of a head so far, on stderr."""
+    coverage = as_share(step.check.dev)
+    line = f"seed {step.seed}: loss {step.check.loss:.4f}, dev coverage {coverage}"
+    err.print(f"{line} at step {step.check.step}")
 
 
 def number(word: str) -> float:
