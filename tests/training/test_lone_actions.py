@@ -11,7 +11,9 @@ import pytest
 
 from earmark.evaluation.annotations.actions import Action, Annotations
 from earmark.training.lone_actions import APART, LENGTH, cut_actions, gather_lone
+from earmark.training.made_talk import talk
 from earmark.training.settings import Settings
+from earmark.training.talk_mixture import ALONE, WORK, Voices
 
 RATE = 16_000
 SETTINGS = Settings(made=1)
@@ -60,6 +62,18 @@ def test_each_person_whose_actions_are_heard_has_a_recording(marked, tmp_path):
     for action in alone.actions:
         inside = level[round(action.start * 25) : round(action.end * 25)]
         assert inside.mean() > np.median(level) + 1
+
+
+def test_with_voices_there_is_a_recording_with_talk_that_is_kept(marked, tmp_path):
+    rng = np.random.default_rng(3)
+    voices = Voices([[talk(2 * RATE, rng).astype(np.float32) for _ in range(4)]])
+    made = gather_lone(*marked, SETTINGS, cache=tmp_path / "kept", voices=voices)["P01_alone"]
+    again = gather_lone(*marked, SETTINGS, cache=tmp_path / "kept", voices=voices)["P01_alone"]
+    assert len(made.takes) == 1 and made.with_talk is not None and again.with_talk is not None
+    assert len(list((tmp_path / "kept").glob("talk-*.npz"))) == 1
+    assert (made.with_talk.labels == again.with_talk.labels).all()
+    assert (made.with_talk.features == again.with_talk.features).all()
+    assert {ALONE, WORK} <= set(made.with_talk.labels.tolist())
 
 
 def test_a_silent_action_is_not_taken(marked):

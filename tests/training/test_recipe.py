@@ -17,6 +17,7 @@ from earmark.gate.episodes import OperatingPoints
 from earmark.gate.gate import Gate
 from earmark.timeline import Track
 from earmark.training.dataset import Material, TrainingRecording, fold
+from earmark.training.made_talk import SAMPLE_RATE, talk
 from earmark.training.optimisation import make_head
 from earmark.training.recipe import (
     Provenance,
@@ -26,6 +27,7 @@ from earmark.training.recipe import (
     train_each_tau,
 )
 from earmark.training.settings import PAPER, Settings, settings_of
+from earmark.training.talk_mixture import Voices
 from gate_making import SMALL, kitchen
 
 TWO = replace(SMALL, seeds=2)
@@ -50,6 +52,21 @@ def test_the_folder_of_a_run(folder: Path) -> None:
     assert set(run["coverage"]) == {"seed 0", "seed 1", "all"}
     assert set(run["curves"]) == {"seed 0", "seed 1"}
     assert run["held_out"] == fold(sorted(kitchen()), folds=2)[0]
+
+
+def test_with_voices_a_gate_has_a_detector_of_talk(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    voices = Voices([[talk(2 * SAMPLE_RATE, rng).astype(np.float32) for _ in range(4)]])
+    settings, dev = replace(SMALL, made=1), fold(sorted(kitchen()), folds=2)[0]
+    fitted = fit_heads(
+        kitchen(), settings, dev, folder=tmp_path, voices=voices, watch=lambda _: None
+    )
+    panel = fitted.panel([0], settings)
+    rows = torch.from_numpy(kitchen()[dev[0]].features)[None]
+    assert fitted.detector is not None and (tmp_path / "checkpoints" / "talk.pt").is_file()
+    with torch.no_grad():
+        left = panel(rows) / replace(panel, detector=None)(rows)
+        assert torch.allclose(left, fitted.detector.without_talk(rows), atol=1e-4)
 
 
 def test_the_gate_holds_all_heads_and_says_so(folder: Path) -> None:
