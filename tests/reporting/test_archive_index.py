@@ -168,7 +168,7 @@ def test_a_forecast_is_told_as_a_range_or_says_why_not(tmp_path):
     assert page["coverage"]["words"] == page["recordings"][0]["coverage"]["words"]
     assert page["coverage"]["sure"] == "0–100 %: too few recordings like this have been met"
     assert "in 80 % of recordings" in told["coverage"]["sure"]
-    assert "80% of the recordings it was measured on" in told["sure"]
+    assert "80 % of the recordings it was measured on" in told["sure"]
     for _, expected, low, high in told["curve"]:
         assert low <= expected <= high
     assert max(high - low for _, _, low, high in told["curve"]) > 0.02

@@ -150,7 +150,7 @@ def test_the_page_opens_at_a_moment_plays_and_zooms(page: SimpleNamespace):
 def test_a_recording_shows_its_forecast_with_its_range(page: SimpleNamespace):
     driver = see(page, f"{page.archive}/hostile")
     (words,) = texts(driver, ".totals .figure")
-    assert "50%" in words and "25–88 % in 80 % of recordings" in words
+    assert "50 %" in words and "25–88 % in 80 % of recordings" in words
     script = """
         const [band, whole] = ["b", ""].map((part) => document.querySelector(
             `.totals .meter ${part}`).getBoundingClientRect());

@@ -1,5 +1,5 @@
 const at = Object.fromEntries(run.columns.map((name, place) => [name, place]));
-const tenths = (part) => (part === null ? "–" : `${(100 * part).toFixed(1)}%`);
+const tenths = (part) => (part === null ? "–" : `${(100 * part).toFixed(1)} %`);
 const between = (part, row) => (row[at.low] === null ? tenths(part) : `${tenths(part)} (${whole(100 * row[at.low])}–${whole(100 * row[at.high])}%)`);
 const lasted = (value) => (value === null ? "–" : clock(value));
 const money = (value) => (value ? value.toPrecision(3) : "–");
@@ -50,7 +50,7 @@ function forecast() {
   const y = (part) => bottom - (bottom - top) * part;
   for (const part of [0, 0.25, 0.5, 0.75, 1]) {
     box.append(drawn("line", { class: "grid", x1: left, x2: right, y1: y(part), y2: y(part) }));
-    box.append(drawn("text", { x: left - 8, y: y(part) + 4, "text-anchor": "end" }, `${100 * part}%`));
+    box.append(drawn("text", { x: left - 8, y: y(part) + 4, "text-anchor": "end" }, `${100 * part} %`));
   }
   for (const part of width < 480 ? [0, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1])
     box.append(drawn("text", { x: x(part * most), y: bottom + 20, "text-anchor": part === 1 ? "end" : "middle" }, whole(Math.round(part * most))));

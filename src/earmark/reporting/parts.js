@@ -15,7 +15,7 @@ export function make(kind, name, ...children) {
 export const whole = (value) => Math.round(value).toLocaleString("en");
 export const plural = (count, word) => `${whole(count)} ${word}${count === 1 ? "" : "s"}`;
 export const share = (part, all) => (all > 0 ? Math.min(1, part / all) : 0);
-export const percent = (part, all) => (all > 0 ? `${((100 * part) / all).toFixed(part / all < 0.1 ? 1 : 0)}%` : "–");
+export const percent = (part, all) => (all > 0 ? `${((100 * part) / all).toFixed(part / all < 0.1 ? 1 : 0)} %` : "–");
 
 export function clock(seconds) {
   const total = Math.max(0, Math.floor(Math.round(seconds * 10) / 10)); // rounded to tenths first, as the command line does

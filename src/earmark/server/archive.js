@@ -47,7 +47,7 @@ function missed(detail) {
 
 function drawFigures(place, totals, agreement) {
   const judged = agreement.judged
-    ? figure("The model was right", percent(agreement.right, agreement.judged), `of ${plural(agreement.judged, "answer")} judged; ${Math.round(100 * agreement.low)} to ${Math.round(100 * agreement.high)}% with 95% confidence`, agreement.share)
+    ? figure("The model was right", percent(agreement.right, agreement.judged), `of ${plural(agreement.judged, "answer")} judged; ${Math.round(100 * agreement.low)} to ${Math.round(100 * agreement.high)} % with 95 % confidence`, agreement.share)
     : figure("The model was right", "–", "no answer was judged yet", null);
   place.replaceChildren(
     figure("Captioned", whole(totals.answered), `of ${plural(totals.picks, "pick")}`, share(totals.answered, totals.picks)),

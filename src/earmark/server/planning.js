@@ -56,7 +56,7 @@ async function showForecast(request, output) {
   const result = await waitForJob(await call("/forecasts", { method: "POST", body: request }), output);
   const rows = result.rungs.map((rung) => make("tr", "", make("td", "", percent(rung.share, 1)), make("td", "", whole(rung.calls)),
     make("td", "", rung.coverage === null ? "–" : percent(rung.coverage, 1)),
-    make("td", "", !rung.range ? "–" : rung.range.is_unlike ? "0–100% (unlike any met)" : `${whole(100 * rung.range.low)}–${whole(100 * rung.range.high)}%`), make("td", "", rung.money ? rung.money.toPrecision(3) : "–")));
+    make("td", "", !rung.range ? "–" : rung.range.is_unlike ? "0–100 % (unlike any met)" : `${whole(100 * rung.range.low)}–${whole(100 * rung.range.high)} %`), make("td", "", rung.money ? rung.money.toPrecision(3) : "–")));
   const sure = result.rungs.find((rung) => rung.range)?.range.confidence ?? 0.8;
   const head = make("tr", "", ...["of the windows", "calls", "of actions reached", `between, in ${percent(sure, 1)} of recordings`, "price at most"].map((text) => make("th", "", text)));
   output.replaceChildren(make("p", "", `${plural(result.recordings, "recording")}, ${lasting(result.duration)}${describeActions(result)}`), make("table", "", head, ...rows));
