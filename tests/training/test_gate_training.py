@@ -61,6 +61,12 @@ def test_choices_that_make_no_sense_are_named(files: tuple[Path, Path], tmp_path
         earmark.train(marks, media=media, stepps=4)
     with pytest.raises(ValueError, match="say where the recordings are"):
         earmark.train(marks)
+    plan = TrainingPlan.of(marks, media=media, dev="P03_1")
+    assert plan.dev == ("P03_1",)
+    with pytest.raises(ValueError, match="seeds is a part of the plan"):
+        earmark.train(plan, seeds=2)
+    with pytest.raises(ValueError, match="seeds is a part of settings"):
+        earmark.train(marks, media=media, settings=plan.settings, seeds=2)
     with pytest.raises(ValueError, match="call `train_classes`"):
         earmark.train(marks, media=media, out=tmp_path, objective="classes", encoder="energy")
 

@@ -73,12 +73,16 @@ class TrainingPlan:
             raise ValueError(f"training has no choice {unknown[0]!r}; there are {sorted(known)}")
         chosen = {name: given.pop(name) for name in own & given.keys()}
         for name in ("taus", "recordings", "dev"):
-            chosen[name] = tuple(chosen.get(name, ()))
+            several = chosen.get(name, ())
+            chosen[name] = (several,) if isinstance(several, str | float) else tuple(several)
         for name in ("media", "out"):
             chosen |= {name: Path(chosen[name])} if name in chosen else {}
         if "media" not in chosen:
             raise ValueError("say where the recordings are, with media")
-        settings = given.pop("settings", None) or settings_of(
+        settings = given.pop("settings", None)
+        if settings and given:
+            raise ValueError(f"{sorted(given)[0]} is a part of settings, which are given too")
+        settings = settings or settings_of(
             given.pop("recipe", "earmark"), given.pop("encoder", None), **given
         )
         return cls(spans=Path(spans), settings=settings, **chosen)
@@ -151,6 +155,8 @@ def _gather(
     spans: TrainingPlan | str | Path, choices: Mapping[str, Any], watch: Watch
 ) -> tuple[TrainingPlan, Annotations, Material]:
     """The plan, its annotations, and the features of their recordings."""
+    if isinstance(spans, TrainingPlan) and choices:
+        raise ValueError(f"{sorted(choices)[0]} is a part of the plan, which is given too")
     plan = spans if isinstance(spans, TrainingPlan) else TrainingPlan.of(spans, **choices)
     use_threads(plan.threads)
     marked = _annotations(plan)
