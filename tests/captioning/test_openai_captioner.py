@@ -169,11 +169,28 @@ def test_a_server_that_takes_no_schema_is_asked_without_and_that_is_noted():
         ("'response_format' is not supported with this model", True),
         ("response_format.type: unknown value 'json_schema'", True),
         ("Invalid schema for response_format 'answer': 'required' is missing", False),
+        ("Invalid value for 'response_format.json_schema.schema'", False),
         ("the prompt is too long", False),
     ],
 )
 def test_a_schema_that_is_not_valid_is_an_error_all_the_same(words: str, is_refused: bool):
     assert bool(NO_SCHEMAS.match(words)) == is_refused
+
+
+def test_a_refusal_that_only_quotes_the_request_turns_no_schema_off():
+    class Large(Endpoint):
+        """Refuses one picture, and repeats the request in its reply."""
+
+        def _ask(self, *_, **content):
+            if content["json"]["picture"] == "large":
+                raise CallRejected(f"the picture is too large: {content['json']}")
+            return content["json"]
+
+    endpoint = Large("http://127.0.0.1:1/v1")
+    asked = {"response_format": {"type": "json_schema"}}
+    with pytest.raises(CallRejected, match="too large"):
+        endpoint.chat({"picture": "large", **asked}, timeout=60)
+    assert endpoint.chat({"picture": "small", **asked}, timeout=60) == {"picture": "small", **asked}
 
 
 def test_calls_side_by_side_each_learn_the_other_name():

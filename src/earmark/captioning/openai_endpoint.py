@@ -38,7 +38,9 @@ UNPARSED_ANSWER = "produced output that does not match the expected"
 a retry would give the same answer."""
 
 NO_SCHEMAS = re.compile(
-    r"(?!.*invalid[^.]{0,20}schema).*(response_format|json_schema|structured output)", re.IGNORECASE
+    r"(?!.*(invalid[^.]{0,20}schema|response_format\.json_schema))"
+    r".*(response_format|json_schema|structured output)",
+    re.IGNORECASE,
 )
 """If it matches, the error message refuses any schema, and not only one that is not valid."""
 
@@ -117,19 +119,15 @@ class Endpoint:
         except _NoSuchPage as error:
             raise self._explain_missing(str(body["model"]), error) from error
         except CallRejected as error:  # parallel calls each get this error once
-            if not self._adapt(named, str(error)):
+            if NEWER_LENGTH_LIMIT in str(error) and "max_tokens" in named:
+                self._uses_newer_limit = True
+                return self.chat(body, timeout=timeout, identity=identity)
+            if "response_format" not in named or not NO_SCHEMAS.match(str(error)):
                 raise
-        return self.chat(body, timeout=timeout, identity=identity)
-
-    def _adapt(self, body: Mapping[str, Any], words: str) -> bool:
-        """Whether the refusal of `body` names a field that can be sent otherwise, or left out."""
-        if NEWER_LENGTH_LIMIT in words and "max_tokens" in body:
-            self._uses_newer_limit = True
-            return True
-        if "response_format" in body and NO_SCHEMAS.match(words):
-            self.takes_schemas = False
-            return True
-        return False
+        plain = {name: value for name, value in body.items() if name != "response_format"}
+        reply = self.chat(plain, timeout=timeout, identity=identity)
+        self.takes_schemas = False  # it was the schema that was refused
+        return reply
 
     def transcribe(
         self, wav: bytes, fields: Mapping[str, Any], *, timeout: float
