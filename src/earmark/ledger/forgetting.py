@@ -108,23 +108,28 @@ def delete_recordings(folder: Path, ids: Collection[str]) -> None:
         _empty_journal(database, folder)
 
 
-def delete_speech(folder: Path) -> bool:
-    """Delete every transcript of the run in `folder`; returns whether there was one.
+def has_speech(folder: Path) -> bool:
+    """Whether the run in `folder` has a transcript, or one that was not deleted to the end."""
+    with closing(connect(folder, to_write=True)) as database, explain_errors(folder):
+        return bool(database.execute(_HAS_SPEECH).fetchone()[0])
+
+
+def delete_speech(folder: Path) -> None:
+    """Delete every transcript of the run in `folder`; stopped, it can be done again.
 
     The caller holds the lock of the run. No word of it stays in the database or its journal; a
     `LedgerError` says that somebody is reading the run just now.
     """
     with closing(connect(folder, to_write=True)) as database, explain_errors(folder):
-        if not database.execute(_HAS_SPEECH).fetchone()[0]:
-            return False
+        database.execute("PRAGMA secure_delete = ON")
         _empty_journal(database, folder, again="run the command again")
         with transaction(database):
             database.execute("DELETE FROM evidence WHERE kind = 'said'")
-            database.execute("UPDATE recordings SET transcribed_by = ''")
             database.execute(_REBUILD)
         database.execute("VACUUM")
         _empty_journal(database, folder, again="run the command again")
-    return True
+        with transaction(database):  # last: it says that nothing is left to delete
+            database.execute("UPDATE recordings SET transcribed_by = ''")
 
 
 def _mark(database: sqlite3.Connection, ids: Collection[str]) -> None:

@@ -214,8 +214,9 @@ def keep_speech(
 
 def forget_speech(ledger: Ledger) -> None:
     """Delete the transcripts that earlier commands stored, and the meanings computed from them."""
-    from earmark.ledger.forgetting import delete_speech
+    from earmark.ledger.forgetting import delete_speech, has_speech
     from earmark.search.meaning_index import FILE
 
-    if delete_speech(ledger.folder):
+    if has_speech(ledger.folder):
         (ledger.folder / FILE).unlink(missing_ok=True)
+        delete_speech(ledger.folder)
