@@ -13,3 +13,4 @@ def test_a_folder_of_the_longest_file_name_can_be_made(tmp_path, letter):
     folder = tmp_path / f"{folder_name(longest)}-12345678-of-99999999"
     folder.mkdir()
     assert folder.name.startswith(letter * 60)
+    assert folder_name(longest) != folder_name(longest[:-1] + "b"), "each has a folder of its own"

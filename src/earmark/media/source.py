@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -94,13 +95,15 @@ def name_of(uri: str) -> str:
 def folder_name(words: str) -> str:
     """A name for a folder of a run, made of the letters and digits of `words`.
 
-    Cut to `LONGEST_FOLDER` bytes.
+    A name of more than `LONGEST_FOLDER` bytes is cut and ends with a hash of the whole.
 
     >>> folder_name("find: a drill?"), folder_name("...")
     ('find_a_drill', 'run')
     """
     name = re.sub(r"[^\w.+-]+", "_", words).encode("utf-8", "ignore")
-    return name[:LONGEST_FOLDER].decode("utf-8", "ignore").strip("._-") or "run"
+    if len(name) > LONGEST_FOLDER:
+        name = name[:LONGEST_FOLDER] + f"-{hashlib.sha256(name).hexdigest()[:8]}".encode()
+    return name.decode("utf-8", "ignore").strip("._-") or "run"
 
 
 def suffix_of(uri: str) -> str:
