@@ -10,13 +10,20 @@ from typer.testing import CliRunner
 
 import earmark
 from annotation_server import MODEL, annotation_server
+from earmark.captioning.prompt import Prompt
 from earmark.cli.app import app
+from earmark.errors import EarmarkError
 from earmark.evidence.evidence_entry import EvidenceEntry
+from earmark.gate.gate import default_gate
+from earmark.ledger.corrections import Correction, correct
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.run_reader import Run
+from earmark.pipeline.batch import export_batch, import_batch
 from earmark.pipeline.clips import highlights
+from earmark.reporting.export_formats import export
 from earmark.reporting.run_overview import overview
 from earmark.timeline import Span
+from earmark.training.answered_windows import read_answers
 from fault_server import fault_server
 from making import make_video
 from quiet_shift import film_shift, require_yamnet
@@ -108,6 +115,74 @@ def test_highlights_of_a_search_are_what_was_seen(tmp_path):
     assert (found.calls, [len(one.spans) for one in found.recordings]) == (5, [1])
     made = highlights(tmp_path / "run", tmp_path / "day.mp4")
     assert made.picks == 1
+
+
+def test_windows_that_were_not_seen_in_are_no_highlights(tmp_path):
+    """Neither those whose call failed, nor those captioned before."""
+    path = make_video(tmp_path / "a.mp4", duration=20.0, clicks=[5.0, 13.0])
+    folder = tmp_path / "run"
+    with annotation_server(reply="A hand holds a cup.") as server:
+        earmark.caption([path], run=folder, budget="2", server=server.url, model=MODEL)
+    with annotation_server(reply="hm") as server:
+        whom = {"server": server.url, "model": MODEL, "run": folder, "calls": 2}
+        assert earmark.find(QUESTION, [path], **whom).failed == 2
+    with pytest.raises(EarmarkError):
+        highlights(folder, tmp_path / "day.mp4")
+    with Run(folder) as run:
+        (written,) = export(run, tmp_path / "day.srt", format="srt")
+    assert written.read_text(encoding="utf-8").strip() == ""
+
+
+def test_a_batch_is_read_as_the_server_s_answers_are(tmp_path):
+    path, folder = make_video(tmp_path / "a.mp4", duration=8.0, clicks=[5.0]), tmp_path / "run"
+    with annotation_server(reply="hm") as server:
+        whom = {"server": server.url, "model": MODEL, "run": folder, "calls": 2}
+        earmark.find(QUESTION, [path], **whom)
+    written = export_batch(folder, tmp_path / "requests.jsonl", model=MODEL)
+    said = ['{"seen": "no", "what": "There is no drill."}', '{"seen": "perhaps"}']
+    results = tmp_path / "results.jsonl"
+    lines = written.paths[0].read_text(encoding="utf-8").splitlines()
+    results.write_text("".join(reply(line, words) for line, words in zip(lines, said, strict=True)))
+    done = import_batch(folder, [results], model=MODEL)
+    assert (done.answered, done.failed) == (1, 1)
+    with Run(folder) as run:
+        assert run.search("drill") == []
+        (told,) = overview(run)
+    assert told.sought is not None and told.sought.seen == ()
+
+
+def reply(line: str, words: str) -> str:
+    """A line of a batch's results that answers the request of `line`."""
+    body = {"choices": [{"message": {"content": words}, "finish_reason": "stop"}]}
+    answered = {"custom_id": json.loads(line)["custom_id"]}
+    return json.dumps(answered | {"response": {"status_code": 200, "body": body}}) + "\n"
+
+
+def test_an_answer_to_a_schema_of_one_s_own_may_say_seen(tmp_path):
+    path, folder = make_video(tmp_path / "a.mp4", duration=12.0, clicks=[5.0]), tmp_path / "run"
+    schema = {"type": "object", "properties": {"seen": {"type": "boolean"}}, "required": ["seen"]}
+    prompt = Prompt("Is anybody there?", schema)
+    with annotation_server(reply='{"seen": false, "people": 2}') as server:
+        whom = {"server": server.url, "model": MODEL, "run": folder}
+        earmark.caption([path], budget="2", prompt=prompt, **whom)
+    assert highlights(folder, tmp_path / "day.mp4").picks == 2
+    with Run(folder) as run:
+        (told,) = overview(run)
+    assert told.sought is None and told.activities
+
+
+def test_a_verdict_on_a_yes_or_no_teaches_no_activity(tmp_path):
+    path, folder = make_video(tmp_path / "a.mp4", duration=12.0, clicks=[5.0]), tmp_path / "run"
+    with annotation_server(reply=json.dumps({"seen": False})) as server:
+        whom = {"server": server.url, "model": MODEL, "run": folder, "calls": 2}
+        earmark.find(QUESTION, [path], **whom)
+    with Run(folder) as run:
+        key = run.recordings()[0].id
+        spans = [row.span for row in run.picks(key)]
+    correct(folder, Correction(key, spans[0], "right", "ann"))
+    correct(folder, Correction(key, spans[1], "reworded", "ann", "A hand pours tea"))
+    (recording,) = read_answers([folder], default_gate()).recordings
+    assert [one.activity for one in recording.answers] == ["A hand pours tea"]
 
 
 def test_what_a_no_says_is_found_by_no_search(tmp_path):

@@ -246,7 +246,7 @@ class Broken:
 
     def __init__(self, run: Run) -> None:
         self.folder, self.recordings = run.folder, run.recordings
-        self._picks, self.hides_faces = run.picks, False
+        self._picks, self.hides_faces, self.plan = run.picks, False, run.plan
 
     def picks(self, recording: str) -> Iterator[PickRow]:
         yield next(self._picks(recording))

@@ -220,7 +220,8 @@ def look(folder, seen: dict[int, bool], meant: list[str]) -> tuple[Span, ...]:
             call = CallRow(f"c{pick.window}", "a", pick.span, "m")
             ledger.unanswered([call])
             ledger.begin(call)
-            ledger.keep(call, Answer("so", "m", data={"seen": seen[pick.window]}))
+            is_seen = seen[pick.window]
+            ledger.keep(call, Answer("Yes." if is_seen else "No.", "m", data={"seen": is_seen}))
     with Run(folder) as run:
         (told,) = overview(run)
         assert told.sought is not None and told.sought.seen == seen_moments(run, "a")

@@ -16,7 +16,7 @@ from typing import Any
 from earmark.captioning.activity import SCHEMA_TITLE, read_activity
 from earmark.captioning.request import Answer, Form, Picture, Request
 from earmark.captioning.yes_or_no import SCHEMA as YES_OR_NO_SCHEMA
-from earmark.captioning.yes_or_no import read_yes_or_no
+from earmark.captioning.yes_or_no import read_yes_or_no, tell_yes_or_no
 from earmark.errors import UnreadableAnswer
 from earmark.redaction import map_texts
 from earmark.timeline import Span, format_clock
@@ -275,11 +275,16 @@ def read_text(text: str, request: Request, *, finish: str = "stop") -> tuple[str
         if request.schema.get("title") == SCHEMA_TITLE:  # a server without schemas
             data = read_activity(words)
             return data["caption"], data
-        if request.schema == YES_OR_NO_SCHEMA and (told := read_yes_or_no(words)):
-            return words, {"seen": told[0], "what": told[1]}
-        raise UnreadableAnswer(
-            f"the answer is not JSON, as the schema asks{_truncation_hint(finish)}: {words[:60]!r}"
-        ) from error
+        if request.schema != YES_OR_NO_SCHEMA or not (told := read_yes_or_no(words)):
+            raise UnreadableAnswer(
+                f"the answer is not JSON, as the schema asks{_truncation_hint(finish)}: "
+                f"{words[:60]!r}"
+            ) from error
+        data = {"seen": told[0], "what": told[1]}
+    if request.schema == YES_OR_NO_SCHEMA:
+        if (said := tell_yes_or_no(data)) is None:
+            raise UnreadableAnswer(f"the answer is neither yes nor no: {words[:60]!r}")
+        return said
     caption = data.get("caption") if request.schema.get("title") == SCHEMA_TITLE else None
     return caption.strip() or words if isinstance(caption, str) else words, data
 

@@ -248,7 +248,8 @@ def tell_trouble(done: CaptionResult) -> None:
         warn(f"{counted(tally.failed, 'call')} failed, the last: {tally.last_reason}")
     if done.totals.cut:
         cut = counted(done.totals.cut, "answer")
-        warn(f"{cut} cut off at the longest allowed; --answer-tokens allows longer ones")
+        longer = "--answer-tokens allows longer ones, and asks every window again"
+        warn(f"{cut} cut off at the longest allowed; {longer}")
     if tally.stopped:
         # Caps include what earlier commands of the run have spent, so only a higher cap helps.
         again = " with a higher cap" if tally.stopped.startswith("the cap o") else ""

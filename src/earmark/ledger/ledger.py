@@ -64,7 +64,7 @@ CREATE TEMP VIEW IF NOT EXISTS captioned AS SELECT wanted.*, (
     SELECT calls.id FROM calls JOIN answers ON call = calls.id
     WHERE kind = 'caption' AND calls.recording = wanted.recording
     AND calls."start" = wanted."start" AND calls."end" = wanted."end"
-    AND json_type(data, '$.seen') IS NULL
+    AND (json_type(data, '$.seen') IS NULL OR text NOT GLOB 'Yes.*' AND text NOT GLOB 'No.*')
     ORDER BY at DESC LIMIT 1) AS shown
 FROM wanted
 """

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from earmark.captioning.yes_or_no import is_seen
 from earmark.errors import EarmarkError, MediaError
 from earmark.evidence.face_blur import FaceBlur
 from earmark.evidence.voice_activity import VoiceActivity
@@ -27,8 +28,8 @@ from earmark.media.source import name_of
 from earmark.models import ModelStore
 from earmark.pipeline.run_plan import Plan, make_plan
 from earmark.reporting.export_formats import export
+from earmark.reporting.exporter import is_shown
 from earmark.reporting.report_page import write_page
-from earmark.reporting.run_overview import is_seen
 from earmark.timeline import Span, format_clock
 
 FORMATS = {"csv": "captions.csv", "jsonl": "captions.jsonl", "srt": "subtitles"}
@@ -171,7 +172,10 @@ def _clips(run: Run, row: RecordingRow, folder: Path, plan: Plan) -> list[Captio
         raise MediaError("it has no pictures")
     muted = speech_to_mute(recording, plan)
     clips = []
-    picks = (pick for pick in run.picks(row.id) if is_seen(pick.answer) is not False)
+    is_search = bool(run.plan().get("find"))
+    picks = (
+        pick for pick in run.picks(row.id) if is_shown(is_seen(pick.answer), is_search=is_search)
+    )
     for number, group in enumerate(_stretches(picks)):
         span = Span(group[0].span.start, group[-1].span.end)
         path = folder / f"{number:05d}.mp4"

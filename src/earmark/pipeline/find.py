@@ -21,7 +21,7 @@ from earmark.captioning.prompt import Prompt
 from earmark.captioning.question import Question
 from earmark.captioning.request import TAGS_MODEL, Answer, Request
 from earmark.captioning.wrapped_captioner import WrappedCaptioner
-from earmark.captioning.yes_or_no import SCHEMA, read_yes_or_no
+from earmark.captioning.yes_or_no import SCHEMA, is_seen, tell_yes_or_no
 from earmark.errors import EarmarkError, MediaError, UnreadableAnswer
 from earmark.evidence.sound_query import SoundMatch
 from earmark.evidence.window_sounds import sounds_in
@@ -43,7 +43,7 @@ from earmark.pipeline.run_plan import Paths, Plan, make_plan
 from earmark.redaction import redact
 from earmark.reporting.export_formats import file_stems
 from earmark.reporting.progress import Progress
-from earmark.reporting.run_overview import SOUNDS_MEANT, is_seen, seen_moments
+from earmark.reporting.run_overview import SOUNDS_MEANT, seen_moments
 from earmark.reporting.text_format import counted
 from earmark.search.meaning_index import MeaningIndex
 from earmark.search.sound_relevance import SoundFinder, sound_finders
@@ -166,6 +166,7 @@ def find(
         search = _Search(question, plan, recordings, ledger, backend)
         log = CallRecorder(plan.limits, ledger, ledger.spent(), calls, progress.count_calls)
         search.read_answers()
+        search.choose(0, captioner.model)  # captions made since the last search are picks too
         before = -1
         while before < search.spent < calls and not log.tally.stopped:
             before = search.spent
@@ -208,23 +209,19 @@ class YesOrNo(WrappedCaptioner):
     """A captioner that writes its answers as text: `No.`, or `Yes. A hand turns a drill`."""
 
     def __call__(self, request: Request, *, timeout: float) -> Answer:
-        """The answer to `request` with such a text; unchanged if it is no JSON object.
-
-        What a no says ("there is no drill") is not part of the text: a search for drills finds it.
-        """
+        """The answer to `request` with such a text; unchanged if it is no JSON object."""
         answer = self.captioner(request, timeout=timeout)
         if not isinstance(answer.data, dict):
             return answer
-        told = read_yes_or_no(answer.data.get("seen"))
+        told = tell_yes_or_no(answer.data)
         if told is None:
             raise UnreadableAnswer(
                 f"the answer is neither yes nor no: {answer.text[:60]!r}",
                 prompt_tokens=answer.prompt_tokens,
                 completion_tokens=answer.completion_tokens,
             )
-        is_yes, _ = told
-        text = f"Yes. {answer.data.get('what') or ''}".strip() if is_yes else "No."
-        return replace(answer, text=text, data=answer.data | {"seen": is_yes})
+        text, data = told
+        return replace(answer, text=text, data=data)
 
 
 class _Search:

@@ -87,7 +87,9 @@ def curve(run: Run, error: ForecastError | None = None) -> list[tuple[float, ...
     return drawn
 
 
-MEASURED = f"The range around the line held {100 * CONFIDENCE:.0f} % of the recordings it was measured on."
+MEASURED = (
+    f"The range around the line held {100 * CONFIDENCE:.0f} % of the recordings it was measured on."
+)
 """Text below the curve."""
 
 

@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path, PurePath
 from typing import Any, Protocol
 
+from earmark.captioning.yes_or_no import is_seen, is_yes_or_no
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.evidence_line import describe_evidence, evidence_by_span
 from earmark.ledger.corrections import read_corrections, settle
 from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_reader import Run
 from earmark.media.source import name_of
-from earmark.reporting.run_overview import is_seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +92,16 @@ class Export:
     """Every transcribed sentence, by recording and time; read lazily, once."""
     is_blurred: bool = False
     """Whether faces are blurred, so that no frame of a recording may be exported unchanged."""
+    is_search: bool = False
+    """Whether the run was last searched by `find`."""
 
     @property
     def shown(self) -> Iterator[ExportRow]:
-        """The rows for subtitles, edit lists and marks: without windows that `find` saw nothing in.
+        """The rows for subtitles, edit lists and marks; of a search, those in which it was seen.
 
         They take the place of `rows`, which are read once.
         """
-        return (row for row in self.rows if row.seen is not False)
+        return (row for row in self.rows if is_shown(row.seen, is_search=self.is_search))
 
     @classmethod
     def of(cls, run: Run, recordings: Sequence[RecordingRow]) -> Export:
@@ -107,7 +109,8 @@ class Export:
         title = run.folder.resolve().name
         speech = (one for each in recordings for one in run.evidence(each.id, kinds=("said",)))
         rows, corrected = _rows(run, recordings), _corrected(run, recordings)
-        return cls(title, recordings, rows, corrected, speech, run.hides_faces)
+        is_search = bool(run.plan().get("find"))
+        return cls(title, recordings, rows, corrected, speech, run.hides_faces, is_search)
 
 
 class Exporter(Protocol):
@@ -165,9 +168,17 @@ def _rows(run: Run, recordings: Iterable[RecordingRow]) -> Iterator[ExportRow]:
             )
 
 
+def is_shown(seen: bool | None, *, is_search: bool) -> bool:
+    """Whether a window is worth showing by what `find` saw in it; None if it was not asked."""
+    return bool(seen) if is_search else seen is not False
+
+
 def _corrected(run: Run, recordings: Iterable[RecordingRow]) -> Iterator[CorrectedSpan]:
+    """The corrections, without those that only say whether `find` was answered right."""
     for row in recordings:
         for one in settle(read_corrections(run, row.id)):
+            if one.verdict in ("right", "wrong") and is_yes_or_no(one.caption):
+                continue
             yield CorrectedSpan(
                 recording=PurePath(name_of(row.path)).stem,
                 path=row.path,

@@ -11,7 +11,7 @@ from itertools import groupby
 
 import numpy as np
 
-from earmark.captioning.request import Answer
+from earmark.captioning.yes_or_no import is_seen
 from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
 from earmark.evidence.sound_ontology import family_of, narrower
 from earmark.evidence.word_stems import stems
@@ -320,12 +320,6 @@ def overview_of(run: Run, recording: RecordingRow) -> RecordingOverview:
         is_named=bool(tracked) or plan.get("sounds") is not None,
         sought=_find_result(run, answered, tracked) if plan.get("find") else None,
     )
-
-
-def is_seen(answer: Answer | None) -> bool | None:
-    """Whether `find` was answered yes; None for an answer to another question, or for none."""
-    data = answer.data if answer else None
-    return bool(data["seen"]) if isinstance(data, dict) and "seen" in data else None
 
 
 def seen_moments(run: Run, recording: str) -> tuple[Span, ...]:

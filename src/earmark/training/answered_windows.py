@@ -17,6 +17,7 @@ from scipy.stats import t as student
 
 from earmark.captioning.activity import activity_of, read_activity
 from earmark.captioning.request import Answer
+from earmark.captioning.yes_or_no import is_yes_or_no
 from earmark.errors import LedgerError
 from earmark.gate.gate import Gate
 from earmark.gate.listener import INSTEAD
@@ -177,6 +178,8 @@ def _answers(run: Run, recording: str, windows: Windows) -> Mapping[int, Answere
     for one in settle(read_corrections(run, recording)):
         middle = (one.span.start + one.span.end - windows.length) / 2
         place = max(windows.window_at(middle), windows.per_call - 1)
+        if one.verdict in ("right", "wrong") and is_yes_or_no(one.caption):
+            continue  # about an answer to `find`, which does not say whether anything is done
         if place < len(windows):
             found[place] = _corrected(one, place, found.get(place))
     return found
