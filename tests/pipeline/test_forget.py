@@ -180,6 +180,22 @@ def test_clips_and_what_the_cache_has_are_deleted(tmp_path):
     assert again.from_cache and left.exists()
 
 
+def test_a_sound_or_object_that_another_recording_has_too_is_no_trace(tmp_path):
+    path = tmp_path / "tuesday.mp4"
+    ids = tell(tmp_path / "run", path)
+    with Ledger(tmp_path / "run", {"model": "m1"}) as ledger:
+        for kind, name in (("heard", "Power tool"), ("seen", "dining table")):
+            entry = EvidenceEntry(SPAN, kind, name, 0.9, "a model")
+            ledger.keep_evidence(ids[path.name], [entry], kinds={kind})
+    other = tmp_path / "cache" / "names" / "ab" / "abcdef-0123.json"
+    other.parent.mkdir(parents=True)
+    other.write_text('[[4.0, 8.0, ["Power tool", "dining table"]]]')
+    done = forget(path.name, [tmp_path / "run"], cache=tmp_path / "cache")
+    assert done.search.found == () and other.exists()
+    kept = (tmp_path / "run" / "run.db").read_bytes()
+    assert b"Power tool" not in kept and b"dining table" not in kept
+
+
 def test_a_file_that_still_names_it_fails_the_command(tmp_path):
     path = tmp_path / "tuesday.mp4"
     tell(tmp_path / "run", path)

@@ -36,7 +36,7 @@ class StoredTraces:
     names: tuple[str, ...]
     """What manifests call them."""
     texts: tuple[str, ...]
-    """Captions, evidence and corrections."""
+    """Captions, speech, read text and corrections; names of sounds and objects tell of no one."""
     pictures: tuple[bytes, ...]
     clips: tuple[Path, ...]
 
@@ -165,6 +165,7 @@ _TEXTS = """
 SELECT text FROM answers WHERE call IN (
     SELECT id FROM calls WHERE recording IN (SELECT number FROM gone))
 UNION SELECT text FROM evidence WHERE recording IN (SELECT number FROM gone)
+    AND kind IN ('said', 'read')
 UNION SELECT text FROM corrections WHERE recording IN (SELECT number FROM gone) AND text <> ''
 """
 
