@@ -20,6 +20,7 @@ from earmark.reporting.report_page import write_page
 from earmark.search.archive_search import search
 from earmark.timeline import Span
 from ledger_runs import PLAN, answer, call, open_run, row
+from making import make_video
 from report_runs import HOSTILE, tell_free, tell_many, tell_scene, tell_shift
 
 pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
@@ -210,6 +211,20 @@ def test_a_video_that_is_gone_is_said_to_be(driver, pages):
     )
     assert "cannot be played from here" in said
     assert "gone.mp4" in said
+
+
+def test_sound_without_pictures_is_said_to_be(driver, tmp_path: Path):
+    options = {"codec": "mjpeg", "pixel_format": "yuvj420p"}
+    path = make_video(tmp_path / "old.mp4", duration=12.0, clicks=[1.0], **options)
+    with open_run(tmp_path / "run") as ledger, Run(ledger.folder) as run:
+        ledger.add(replace(row("a"), path=str(path)))
+        see(driver, write_page(run, tmp_path / "report.html"))
+    cards(driver)[0].find_element(By.CLASS_NAME, "when").click()
+    said = wait(
+        driver,
+        "const p = document.querySelector('#unplayable'); return p.hidden ? '' : p.textContent",
+    )
+    assert "cannot show the pictures" in said and "old.mp4" in said
 
 
 def luminance(colour: str) -> float:

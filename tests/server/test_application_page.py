@@ -30,6 +30,7 @@ from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_reader import Run
 from earmark.server.run_library import key_of
 from large_archive import write_large_archive
+from making import make_video
 from report_runs import HOSTILE
 from served import SECRET, TOKEN, run_named, serving
 from servers import range_server, s3_bucket
@@ -334,6 +335,19 @@ def test_the_video_plays_from_the_web_and_from_s3(page: SimpleNamespace, bucket:
     wait(driver, "return document.querySelector('video').readyState >= 2")
     assert driver.execute_script("return document.querySelector('video').currentTime") == 21.5
     assert "08:12:21" in texts(driver, ".clock")[0], "the time of day"
+
+
+def test_sound_without_pictures_is_said_to_be(page: SimpleNamespace):
+    options: dict[str, Any] = {"codec": "mjpeg", "pixel_format": "yuvj420p"}
+    path = make_video(page.folder / "old.mp4", duration=4.0, clicks=[1.0], **options)
+    with Ledger(page.folder / "old", PLAN) as ledger:
+        ledger.add(RecordingRow("one", str(path), 4.0, 1000))
+    told = "return document.querySelector('.unplayable:not([hidden])')?.textContent"
+    driver = see(page, f"{page.base}/run/{run_named(page.client, 'old')}/one")
+    assert "cannot show its pictures" in wait(driver, told)
+    see(page, page.scene)
+    wait(driver, "return document.querySelector('video').readyState >= 2")
+    assert driver.execute_script(told) is None
 
 
 def test_no_address_leads_out_of_the_folders(page: SimpleNamespace):

@@ -545,5 +545,9 @@ $("video").addEventListener("error", () => {
   $("unplayable").hidden = false;
   $("unplayable").textContent = `The video cannot be played from here: ${$("video").dataset.path}`;
 });
+$("video").addEventListener("loadedmetadata", () => {
+  $("unplayable").hidden = $("video").videoWidth > 0;
+  $("unplayable").textContent = `The browser plays the sound and cannot show the pictures of ${$("video").dataset.path}`;
+});
 document.addEventListener("keydown", onKey);
 window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => strips.forEach(drawStrip));

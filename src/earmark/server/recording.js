@@ -46,7 +46,12 @@ class RecordingView {
         make("section", "side", this.searchBar(), this.scroller = make("div", "pick-list", this.list, this.more))));
     this.video.addEventListener("timeupdate", () => this.onTime());
     this.video.addEventListener("error", () => this.cannotPlay("The browser cannot play this file; its time line and answers are here all the same."));
-    this.video.addEventListener("loadedmetadata", () => { if (this.seekTo !== undefined) this.video.currentTime = this.seekTo; });
+    this.video.addEventListener("loadedmetadata", () => {
+      if (this.seekTo !== undefined) this.video.currentTime = this.seekTo;
+      this.video.hidden = false;
+      this.unplayable.hidden = this.video.videoWidth > 0;
+      this.unplayable.textContent = "The browser plays the sound of this file and cannot show its pictures.";
+    });
     this.onHash = () => this.goTo(Number(/^#t=([\d.]+)/.exec(location.hash)?.[1] || 0));
     window.addEventListener("hashchange", this.onHash);
     this.events = followRun(run, (now) => this.onProgress(now));
