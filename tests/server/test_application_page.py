@@ -204,6 +204,8 @@ def test_what_is_right_wrong_or_better_said_is_kept_with_a_name(page: SimpleName
     wait(driver, "return document.querySelectorAll('.pick .judge').length")
     driver.find_element(By.CSS_SELECTOR, ".judge .right").click()
     wait(driver, "return document.querySelector('.said').textContent.includes('Say who you are')")
+    driver.find_element(By.CSS_SELECTOR, ".judge .reword").click()
+    assert not driver.find_elements(By.CSS_SELECTOR, "dialog textarea"), "words would be lost"
     name = driver.find_element(By.ID, "author")
     name.clear()
     name.send_keys("Ada", Keys.TAB)

@@ -218,11 +218,16 @@ class RecordingView {
 
   // ---- what people say ----------------------------------------------------------------------
 
+  /** Whether the person gave a name; asks for it otherwise. */
+  isNamed() {
+    if (author()) return true;
+    document.getElementById("author").focus();
+    showMessage("Say who you are first: your name is kept with what you say.", true);
+    return false;
+  }
+
   async send(correction) {
-    if (!author()) {
-      document.getElementById("author").focus();
-      throw new Error("Say who you are first: your name is kept with what you say.");
-    }
+    if (!this.isNamed()) return;
     await call(recordingPath(this.run, this.recording, "/corrections"), { method: "POST", body: { author: author(), ...correction } });
     await this.changed(`${VERDICTS[correction.verdict]}: kept`);
   }
@@ -243,7 +248,7 @@ class RecordingView {
 
   async reword(place) {
     const each = this.picks[place];
-    if (!each || each.caption === null) return;
+    if (!each || each.caption === null || !this.isNamed()) return;
     const text = await askUser("Better words", "What is done here?", each.caption);
     if (text) this.correct(place, "reworded", text);
   }
