@@ -232,7 +232,13 @@ def test_a_missed_moment_is_marked_by_dragging_and_by_keys(page: SimpleNamespace
     driver = see(page, page.scene)
     settled = "document.querySelector('.pick') && document.querySelector('video').readyState > 1"
     wait(driver, f"return {settled}")  # nothing moves on the page any more
-    driver.execute_script("document.getElementById('author').value = 'Bo'")
+    driver.execute_script("document.getElementById('author').value = ''")
+    press(driver, Keys.HOME, "m", Keys.ARROW_RIGHT, "m")
+    wait(driver, "return document.querySelector('.said').textContent.includes('Say who you are')")
+    assert driver.execute_script("return !document.querySelector('dialog textarea')")
+    driver.execute_script(
+        "document.getElementById('author').value = 'Bo'; document.activeElement.blur()"
+    )
     line = driver.find_element(By.CSS_SELECTOR, "canvas.time-line")
     driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", line)
     wide, high = line.size["width"], line.size["height"]

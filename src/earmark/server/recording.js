@@ -265,6 +265,7 @@ class RecordingView {
   }
 
   async mark(start, end) {
+    if (!this.isNamed()) { this.line.draft = null; this.line.draw(); return; }
     this.line.draft = [start, end];
     this.line.draw();
     const text = await askUser("A missed moment", `${clock(start)} to ${clock(end)}: what is done?`, "");

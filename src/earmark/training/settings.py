@@ -68,7 +68,9 @@ class Settings:
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} is 0 or more, not {getattr(self, name)}")
         if self.loudness and not self.context_channels:
-            raise ValueError("loudness is read from the channels of the context, and there is none")
+            raise ValueError(
+                "loudness is read from the channels of the context, and there is none: make it 0"
+            )
         if not 0 <= self.cooling <= 1:
             raise ValueError(f"cooling is a share of the steps, not {self.cooling}")
         if self.folds < 2:
