@@ -109,15 +109,20 @@ def test_noise_alone_is_worth_next_to_no_call(level: float) -> None:
     assert len(bought) <= 0.02 * len(windows)
 
 
-def talking(voice: str, *, pause: float, room: float, blows: tuple[int, ...]) -> np.ndarray:
-    """Somebody who talks from 60 to 120 s of 300, and six blows at each of some times."""
+def speak(sound: np.ndarray, voice: str, *, pause: float, time: float, until: float) -> None:
+    """Add sentences to `sound`, of 5 s at most, that begin from `time` to `until`."""
     said = [say(text, voice=voice, speed=150) for text in SENTENCES]
-    sound, time = noise(300.0, level=room), 60.0
-    while time < 115:
+    while time < until:
         words = said[round(time) % len(said)][: round(5 * RATE)]
         first = round(time * RATE)
         sound[first : first + len(words)] += 0.5 * words / np.abs(words).max()
         time += len(words) / RATE + pause
+
+
+def talking(voice: str, *, pause: float, room: float, blows: tuple[int, ...]) -> np.ndarray:
+    """Somebody who talks from 60 to 120 s of 300, and six blows at each of some times."""
+    sound = noise(300.0, level=room)
+    speak(sound, voice, pause=pause, time=60.0, until=115.0)
     fading = np.exp(-np.arange(3000) / 400).astype(np.float32)
     for first in (round((at + 0.7 * blow) * RATE) for at in blows for blow in range(6)):
         sound[first : first + 3000] += noise(3000 / RATE, level=0.5, seed=first) * fading
@@ -154,13 +159,8 @@ def test_talk_beside_the_wearer_is_not_by_that_alone_worth_a_call(
 def test_talk_from_beginning_to_end_is_not_by_that_alone_worth_a_call(
     voice: str, pause: float, room: float
 ) -> None:
-    said = [say(text, voice=voice, speed=150) for text in SENTENCES]
-    sound, time = noise(240.0, level=room), 0.0
-    while time < 236:
-        words = said[round(time) % len(said)][: round(4 * RATE)]
-        first = round(time * RATE)
-        sound[first : first + len(words)] += 0.5 * words / np.abs(words).max()
-        time += len(words) / RATE + pause
+    sound = noise(240.0, level=room)
+    speak(sound, voice, pause=pause, time=0.0, until=235.0)
     assert len(asked(sound)) <= 3  # of 60
 
 
