@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,5 +30,10 @@ def serving(*folders: Path, options: tuple[str, ...] = ()) -> Iterator[httpx.Cli
 
 
 def run_named(client: httpx.Client, name: str) -> str:
-    """The id of the run called `name`."""
-    return next(run["id"] for run in client.get("/api/runs").json() if run["name"] == name)
+    """The id of the run called `name`, once the server lists it: a list may be some seconds old."""
+    for _ in range(600):
+        for run in client.get("/api/runs").json():
+            if run["name"] == name:
+                return str(run["id"])
+        time.sleep(0.1)
+    raise AssertionError(f"no run {name!r} is listed")
