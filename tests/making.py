@@ -42,6 +42,8 @@ _AUDIO_CODECS = {
     ".wav": "pcm_s16le",
     ".flac": "flac",
     ".mp3": "libmp3lame",
+    ".avi": "libmp3lame",
+    ".flv": "aac",
 }
 _VIDEO_CODECS = {".webm": "libvpx"}
 _LAYOUTS = {

@@ -195,3 +195,13 @@ def test_the_sound_beside_the_pictures_is_not_read(media):
     with recording.frame_reader() as reader:
         reader.frames([3.9])
         assert reader.stats.meter.bytes_read < recording.size_bytes / 2
+
+
+@pytest.mark.parametrize("name", ["a.avi", "a.flv"])
+def test_a_time_before_the_first_key_frame_is_sought_from_there(tmp_path, name):
+    """AVI and FLV refuse to seek to a time before their first key frame."""
+    path = make_video(tmp_path / name, clicks=[0.5])
+    recording = open_recording(path)
+    assert recording.duration == pytest.approx(4.0, abs=0.15)
+    first, before, later, again = numbers(recording.frames([0.0, -1.0, 2.05, 0.0]))
+    assert (first, before, again) == (0, 0, 0) and later == pytest.approx(20, abs=1)

@@ -208,6 +208,17 @@ def select_stream(container: InputContainer, stream: Stream) -> None:
         stream.codec_context.options = {"max_pixels": str(MOST_PIXELS)}
 
 
+def seek_back(container: InputContainer, offset: int, stream: Stream | None = None) -> None:
+    """Seek to the last key frame by `offset`, in ticks of `stream` or in microseconds.
+
+    If there is none, to the first after it: some formats (AVI, FLV) have no other way to the start.
+    """
+    try:
+        container.seek(offset, stream=stream)
+    except av.error.FFmpegError:
+        container.seek(offset, stream=stream, backward=False)
+
+
 def demux_packets(container: InputContainer, *streams: Stream) -> Iterator[Packet[Any]]:
     """The packets of `streams` from the current position to the end.
 

@@ -30,6 +30,7 @@ from earmark.media.container import (
     demux_packets,
     find_video_stream,
     open_media,
+    seek_back,
     select_stream,
 )
 from earmark.media.frame import Frame, convert_frame
@@ -193,7 +194,7 @@ class FrameDecoder:
             if not is_near:
                 self._stats.seeks += 1
                 target = time - back
-                self._container.seek(round(target / self._tick), stream=self._stream)
+                seek_back(self._container, round(target / self._tick), self._stream)
                 self._packets = demux_packets(self._container, self._stream)
                 self._buffer, self._is_at_end = [], False
             while later := self._read_until(time):

@@ -29,6 +29,7 @@ from earmark.media.container import (
     find_video_stream,
     open_media,
     open_storage,
+    seek_back,
 )
 from earmark.media.highlight_marks import read_marks
 from earmark.media.packet_index import read_packets
@@ -338,13 +339,13 @@ def _by_tail(container: InputContainer, streams: list[Stream]) -> dict[int, Exte
     target = begin + container.duration - round(_TAIL * av.time_base)
     try:
         firsts = _begin(container, streams)
-        container.seek(max(begin, target))
+        seek_back(container, max(begin, target))
         extents = _by_scan(container, streams, firsts)
     except av.error.FFmpegError:
         extents = {}
     if all(stream.index in extents for stream in streams):
         return extents
-    container.seek(begin)  # One stream ended earlier: find out with a whole pass.
+    seek_back(container, begin)  # One stream ended earlier: find out with a whole pass.
     return {}
 
 
