@@ -170,6 +170,24 @@ def test_a_copy_keeps_frame_rate_languages_and_av1(tmp_path, kind, name):
     assert len(open_recording(tmp_path / name).frames([0.0, 1.5])) == 2
 
 
+@pytest.mark.parametrize(("kind", "name"), [("mp4", "c.mp4"), ("matroska", "c.mkv")])
+@pytest.mark.parametrize("file", ["a.mkv", "a.ts", "a.mp4"])
+def test_a_copy_is_on_the_clock_of_its_chapters_with_every_picture(tmp_path, file, kind, name):
+    offset = 0.0 if file == "a.mp4" else 1000.0
+    path = make_video(tmp_path / file, duration=2.0, clicks=[0.5], b_frames=2, offset=offset)
+    copy_with_chapters(str(path), [(0, 2000, "All")], tmp_path / name, kind)
+    copied = open_recording(tmp_path / name)
+    assert (copied.parts[0].zero, copied.duration) == pytest.approx((0.0, 2.0), abs=0.03)
+    shown = copied.frames([0.0, 0.25, 1.95])
+    assert [read_number(one.rgb) for one in shown] == [0, 2, 19]
+    assert click_times(whole_sound(copied), 16_000) == pytest.approx([0.5], abs=0.03)
+
+
+def test_what_cannot_be_copied_says_so(tmp_path):
+    with pytest.raises(MediaError, match=r"a\.mp4 cannot be copied with chapters"):
+        copy_with_chapters(str(tmp_path / "a.mp4"), [], tmp_path / "c.mp4", "mp4")
+
+
 def test_chapters_and_subtitles_are_told_to_the_millisecond(tmp_path):
     clips = [CaptionedClip(tmp_path / "a.mp4", (CUE,)), CaptionedClip(tmp_path / "b.mp4", OTHERS)]
     chapters = [(one["start"], one["end"]) for one in _chapters(clips, [0.0, 3600.0])]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from pathlib import Path
 
 import av
@@ -11,9 +10,9 @@ import pytest
 
 from earmark.errors import MediaError
 from earmark.media import Frame, Source, open_recording
-from earmark.media.clip_writer import cut_clip, shift_packet
+from earmark.media.clip_writer import cut_clip
 from earmark.timeline import Span
-from making import AudioPlan, make_video
+from making import AudioPlan, make_audio, make_video, read_number
 
 
 def write_clip(recording, span: Span, path: Path, **how) -> Path:
@@ -139,11 +138,64 @@ def test_a_clip_that_begins_with_a_chapter_is_cut_from_it(tmp_path):
     assert cut_clip(recording, Span(second, second + 1.0), tmp_path / "clip.mp4") == second
 
 
-def test_a_packet_is_moved_with_both_its_stamps():
-    packet = av.Packet(b"x")
-    packet.time_base, packet.pts, packet.dts = Fraction(1, 10), 30, 20
-    shift_packet(packet, 1.5)
-    assert (packet.pts, packet.dts) == (45, 35)
-    packet.pts = packet.dts = None
-    shift_packet(packet, 1.5)
-    assert (packet.pts, packet.dts) == (None, None)
+@pytest.mark.parametrize("name", ["a.mp4", "a.mkv", "a.ts", "a.avi", "a.flv"])
+@pytest.mark.parametrize("is_blurred", [False, True])
+def test_a_clip_shows_all_of_its_span_whatever_the_container_seeks_to(tmp_path, name, is_blurred):
+    plan = {"b_frames": 2, "offset": 30.0} if name in ("a.mkv", "a.ts") else {}
+    path = make_video(tmp_path / name, duration=12.0, clicks=[6.0], fps=10, group=30, **plan)
+    recording = open_recording(path)
+    blur = BlackCorner() if is_blurred else None
+    start = cut_clip(recording, Span(4.5, 7.0), tmp_path / "clip.mp4", blur=blur)
+    assert 3.0 <= start <= 4.5
+    clip = open_recording(tmp_path / "clip.mp4")
+    times = [4.5, 5.0, 6.9]
+    shown = [recording.frames(times), clip.frames([time - start for time in times])]
+    if not is_blurred:  # a blur hides the numbers
+        whole, part = ([read_number(one.rgb) for one in each] for each in shown)
+        assert part == whole
+    found = [one.time + start for one in shown[1]]
+    assert found == pytest.approx([max(start, one.time) for one in shown[0]], abs=0.01)
+    assert any(
+        time + start == pytest.approx(6.0, abs=0.06) for time in loud_times(clip.source.path)
+    )
+
+
+def test_a_blurred_clip_begins_with_the_picture_that_is_on_show(tmp_path):
+    times = [0.0, 0.1, 2.0, 3.5, 3.6, 3.7, 3.8]
+    path = make_video(tmp_path / "a.mp4", frame_times=times, clicks=[], group=4, b_frames=2)
+    last = Span(3.0, 4.0), [0.0, 0.5, 0.6, 0.7, 0.8]
+    for span, found in ((Span(1.0, 1.5), [0.0]), (Span(1.0, 2.5), [0.0, 1.0]), last):
+        cut_clip(open_recording(path), span, tmp_path / "clip.mp4", blur=BlackCorner())
+        with av.open(str(tmp_path / "clip.mp4")) as clip:
+            assert [frame.time for frame in clip.decode(video=0)] == pytest.approx(found)
+
+
+def test_sound_alone_leaves_nothing_where_all_of_it_is_muted(tmp_path):
+    recording = open_recording(make_audio(tmp_path / "a.wav", clicks=[]))
+    with pytest.raises(MediaError, match="nothing is left without its sound"):
+        cut_clip(recording, Span(0.0, 2.0), tmp_path / "clip.mp4", muted=None)
+
+
+def test_a_span_with_nothing_in_it_gives_no_clip(tmp_path):
+    recording = open_recording(make_video(tmp_path / "a.mp4", duration=4.0, offset=60.0))
+    with pytest.raises(MediaError, match=r"no clip can be cut from .*a\.mp4 \(nothing is recorded"):
+        cut_clip(recording, Span(20.0, 30.0), tmp_path / "clip.mp4")
+    assert not (tmp_path / "clip.mp4").exists()
+
+
+@pytest.mark.parametrize("name", ["12:30.mp4", "file:a.mp4", "concat:a.mp4|b.mp4"])
+def test_a_name_that_looks_like_a_protocol_is_the_name_of_a_file(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    make_video(tmp_path / name, duration=2.0, clicks=[1.0])
+    cut_clip(open_recording(name), Span(0.0, 2.0), Path("clip", name))
+    cut_clip(open_recording(name), Span(0.0, 2.0), Path(f"of {name}"))
+    assert open_recording(f"of {name}").duration == pytest.approx(2.0, abs=0.1)
+
+
+def test_a_file_is_cut_as_what_it_was_opened_as(tmp_path):
+    """A file that names others is not followed to them, whatever its suffix."""
+    path = make_video(tmp_path / "a.ts", duration=4.0, clicks=[])
+    recording = open_recording(path)
+    path.write_text(f"ffconcat version 1.0\nfile {make_video(tmp_path / 'b.mp4').name}\n")
+    with pytest.raises(MediaError, match="changed while it was in use"):
+        cut_clip(recording, Span(0.0, 2.0), tmp_path / "clip.mp4")

@@ -8,9 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import av
+from av.packet import Packet
 
 from earmark.errors import MediaError, summarise
+from earmark.media.container import demux_packets, open_media
+from earmark.media.recording_description import open_recording
 from earmark.media.source import name_of
+from earmark.media.storage import Meter
 
 MILLISECONDS = Fraction(1, 1000)
 
@@ -35,33 +39,65 @@ def chapter_entries(chapters: Iterable[Chapter]) -> list[Any]:
     ]
 
 
-def add_copy(output_file: Any, stream: Any) -> Any:
+class StreamCopy:
     """A new stream of `output_file` for copied packets of `stream`."""
-    # Opaque: a copy needs no encoder, and for some codecs (AV1) there is none.
-    copy = output_file.add_stream_from_template(stream, opaque=True)
-    if stream.language not in (None, "und"):
-        copy.metadata["language"] = stream.language
-    if stream.type == "video" and stream.average_rate:
-        copy.codec_context.framerate = stream.average_rate
-    return copy
+
+    def __init__(self, output_file: Any, stream: Any) -> None:
+        # Opaque: a copy needs no encoder, and for some codecs (AV1) there is none.
+        self._copy = output_file.add_stream_from_template(stream, opaque=True)
+        self._output_file = output_file
+        self._last: int | None = None
+        """Decode time of the last packet."""
+        if stream.language not in (None, "und"):
+            self._copy.metadata["language"] = stream.language
+        if stream.type == "video" and stream.average_rate:
+            self._copy.codec_context.framerate = stream.average_rate
+
+    def write(self, packet: Packet[Any], shift: float) -> None:
+        """Write `packet`, which is not empty, `shift` seconds later than it was.
+
+        The first packets of Matroska have no decode time: the writer of the container finds one.
+        That of others must increase, which MPEG-PS does not guarantee after a jump.
+        """
+        assert packet.time_base is not None, "it comes from a file"
+        steps = round(shift / packet.time_base)
+        packet.pts = None if packet.pts is None else packet.pts + steps
+        if packet.dts is not None:
+            packet.dts += steps
+            if self._last is not None and packet.dts <= self._last:
+                packet.dts = self._last + 1
+                packet.pts = max(packet.dts, packet.pts or packet.dts)
+            self._last = packet.dts
+        packet.stream = self._copy
+        self._output_file.mux(packet)
+
+
+def open_output(path: Path, kind: str | None = None) -> Any:
+    """A container to be written to `path`; its suffix is its format if `kind` is not."""
+    # An absolute path: libav takes what precedes a colon for a protocol.
+    return av.open(str(path.absolute()), "w", format=kind)
 
 
 def copy_with_chapters(file: str, chapters: Iterable[Chapter], path: Path, kind: str) -> None:
     """Write a copy of the recording in `file` with `chapters`, without re-encoding.
 
-    `file` is a path or a URL that libav reads; `kind` is libav's name of the container, `mp4` or
-    `matroska`. Raises `MediaError` if a stream cannot be read, or not be stored in that container.
+    `file` is a path or an address; `kind` is libav's name of the container, `mp4` or `matroska`.
+    The copy begins at 0, as the clock of the recording does. Raises `MediaError` if a stream cannot
+    be read, or not be stored in that container.
     """
     try:
-        with av.open(file) as input_file, av.open(str(path), "w", format=kind) as output_file:
-            kept = [one for one in input_file.streams if one.type in _KEPT]
-            streams = {one.index: add_copy(output_file, one) for one in kept}
+        (part,) = open_recording(file).parts
+        with (
+            open_media(part.uri, Meter(), version=part.version) as media,
+            open_output(path, kind) as output_file,
+        ):
+            kept = [one for one in media.container.streams if one.type in _KEPT]
+            copies = {one.index: StreamCopy(output_file, one) for one in kept}
             output_file.set_chapters(chapter_entries(chapters))
-            for packet in input_file.demux(kept):
-                if packet.dts is not None:
-                    packet.stream = streams[packet.stream.index]
-                    output_file.mux(packet)
-    except (av.FFmpegError, OSError, ValueError) as error:
+            for packet in demux_packets(media.container, *kept):
+                if packet.size:
+                    copies[packet.stream.index].write(packet, -part.zero)
+    except (av.FFmpegError, MediaError, OSError, ValueError) as error:
         raise MediaError(
             f"{name_of(file)} cannot be copied with chapters ({summarise(error)})"
         ) from error

@@ -16,13 +16,13 @@ from av.packet import Packet
 
 from earmark.errors import MediaError, summarise
 from earmark.media.atomic_file import replacing
-from earmark.media.chapter_writer import MILLISECONDS, add_copy, chapter_entries
-from earmark.media.clip_writer import (
-    TICKS_A_SECOND,
-    add_video,
-    shift_packet,
-    to_ticks,
+from earmark.media.chapter_writer import (
+    MILLISECONDS,
+    StreamCopy,
+    chapter_entries,
+    open_output,
 )
+from earmark.media.clip_writer import TICKS_A_SECOND, add_video, to_ticks
 from earmark.media.container import decode_packet
 from earmark.media.storage import Meter
 
@@ -75,7 +75,7 @@ def join_clips(clips: Sequence[CaptionedClip], path: Path) -> bool:
         kinds, lengths = zip(*(_measure(clip.path) for clip in clips), strict=True)
         is_same = all(kind == kinds[0] for kind in kinds)
         starts = [0.0, *accumulate(lengths)][:-1]
-        with replacing(path) as scratch, av.open(str(scratch), "w", format="mp4") as output_file:
+        with replacing(path) as scratch, open_output(scratch, "mp4") as output_file:
             output_file.set_chapters(_chapters(clips, starts))
             write = _copy if is_same else _encode
             write(clips, starts, output_file)
@@ -134,7 +134,7 @@ def _subtitles(clip: CaptionedClip, start: float, stream: Any) -> Iterator[Packe
 def _copy(clips: Sequence[CaptionedClip], starts: Sequence[float], output_file: Any) -> None:
     with av.open(str(clips[0].path)) as first:
         wanted = (*first.streams.video[:1], *first.streams.audio[:1])
-        streams = {one.type: add_copy(output_file, one) for one in wanted}
+        copies = {one.type: StreamCopy(output_file, one) for one in wanted}
         subtitles = _add_subtitles(output_file)
         for clip, start in zip(clips, starts, strict=True):
             for packet in _subtitles(clip, start, subtitles):
@@ -143,11 +143,8 @@ def _copy(clips: Sequence[CaptionedClip], starts: Sequence[float], output_file: 
                 for packet in input_file.demux(
                     (*input_file.streams.video[:1], *input_file.streams.audio[:1])
                 ):
-                    if packet.dts is None:
-                        continue
-                    shift_packet(packet, start)
-                    packet.stream = streams[packet.stream.type]
-                    output_file.mux(packet)
+                    if packet.size:
+                        copies[packet.stream.type].write(packet, start)
 
 
 def _encode(clips: Sequence[CaptionedClip], starts: Sequence[float], output_file: Any) -> None:

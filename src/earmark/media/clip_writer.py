@@ -6,22 +6,32 @@ Packets are copied from a key frame on; only video to be blurred is decoded and 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
 import av
+from av.container import InputContainer
 from av.packet import Packet
+from av.stream import Stream
 from av.video.frame import VideoFrame
 
 from earmark.errors import MediaError, summarise
 from earmark.media.atomic_file import replacing
-from earmark.media.chapter_writer import add_copy
-from earmark.media.container import decode_packet
+from earmark.media.chapter_writer import StreamCopy, open_output
+from earmark.media.container import (
+    decode_packet,
+    demux_packets,
+    find_video_stream,
+    open_media,
+    seek_back,
+)
 from earmark.media.frame import Frame, PictureBox, convert_frame
 from earmark.media.recording import Recording
+from earmark.media.source import is_remote
 from earmark.media.storage import Meter
 from earmark.timeline import Span
 
@@ -68,31 +78,31 @@ def cut_clip(
     begun = [one for one in recording.parts if one.start <= span.start]
     part = begun[-1] if begun else recording.parts[0]
     file = recording.source.paths[recording.parts.index(part)]
-    if "://" in file:
+    if is_remote(file):
         raise MediaError(f"{recording.source.name} is no local file, so no clip is cut from it")
     first = recording.frames([span.start])[0] if blur and recording.video else None
     muted_times = None
     if muted is not None:
         muted_times = [(one.start - part.shift, one.end - part.shift) for one in muted]
-    cut = _CutRange(
+    cut = CutRange(
         span.start - part.shift, span.end - part.shift, muted_times, recording.audio_track
     )
     try:
         with (
             replacing(path) as scratch,
-            av.open(file) as input_file,
-            av.open(str(scratch), "w") as output_file,
+            open_media(file, Meter(), version=part.version) as media,
+            open_output(scratch) as output_file,
         ):
-            blurred = BlurredVideo(output_file, first, blur) if first and blur else None
-            return part.shift + _cut(input_file, output_file, cut, blurred)
-    except (av.FFmpegError, OSError, ValueError) as error:
+            blurred = BlurredVideo(output_file, first, blur, cut) if first and blur else None
+            return part.shift + _cut(media.container, output_file, cut, blurred)
+    except (av.FFmpegError, MediaError, OSError, ValueError) as error:
         raise MediaError(
             f"no clip can be cut from {recording.source.name} ({summarise(error)})"
         ) from error
 
 
 @dataclass(frozen=True, slots=True)
-class _CutRange:
+class CutRange:
     """The range to cut, in container time."""
 
     begin: float
@@ -110,73 +120,118 @@ class _CutRange:
         )
 
 
-def _cut(input_file: Any, output_file: Any, cut: _CutRange, blurred: BlurredVideo | None) -> float:
+def _cut(
+    container: InputContainer, output_file: Any, cut: CutRange, blurred: BlurredVideo | None
+) -> float:
     """Write the range; return the container time at which the clip begins."""
+    video = find_video_stream(container)
+    sounds = container.streams.audio[cut.track :][: cut.muted_times is not None]
+    streams: list[Stream] = [*([video] if video else []), *sounds]
+    if not streams:
+        raise ValueError("nothing is left without its sound")
+    copies = {one.index: StreamCopy(output_file, one) for one in streams[bool(blurred) :]}
     zero = cut.begin if blurred else None
-    pictures, sounds = input_file.streams.video[:1], input_file.streams.audio[cut.track :][:1]
-    sounds = () if cut.muted_times is None else sounds
-    copied = (*(() if blurred else pictures), *sounds)
-    streams = {one.index: add_copy(output_file, one) for one in copied}
-    input_file.seek(max(0, int(cut.begin * 1_000_000)))
-    for packet in input_file.demux([*pictures, *sounds]):
-        if packet.dts is None or packet.time_base is None:
-            continue
-        time = float(packet.dts * packet.time_base)
+    for packet in _read_from_key(container, streams, cut.begin):
+        time = _decode_time(packet)
         if time > cut.end + MOST_INTERLEAVE:
             break
         if time > cut.end:
             continue  # packets of other streams may follow
-        zero = time if zero is None else zero
-        if blurred and packet.stream.type == "video":
+        zero = _time_shown(packet) if zero is None else zero
+        if packet.stream.index not in copies:
+            assert blurred, "all else is copied"
             shown = decode_packet(packet.stream.decode, packet, Meter())
-            blurred.write(shown, cut.begin, cut.end)
-        elif (time >= zero or not blurred) and (
-            packet.stream.type == "video" or cut.has_sound(packet, time)
-        ):
-            shift_packet(packet, -zero)
-            packet.stream = streams[packet.stream.index]
-            output_file.mux(packet)
-    if blurred:
-        blurred.write(pictures[0].codec_context.decode(None), cut.begin, cut.end)
+            blurred.write(shown, packet.time_base)
+        elif packet.stream == video or (time >= zero and cut.has_sound(packet, time)):
+            copies[packet.stream.index].write(packet, -zero)
+    if zero is None:
+        raise ValueError("nothing is recorded there")
+    if blurred and video:
+        blurred.write(video.codec_context.decode(None), video.time_base)
         blurred.close()
-    return zero or 0.0
+    return zero
 
 
-def shift_packet(packet: Packet[Any], seconds: float) -> None:
-    """Shift the timestamps of a packet by `seconds`."""
-    assert packet.time_base is not None, "it comes from a file"
-    steps = round(seconds / packet.time_base)
-    packet.dts = None if packet.dts is None else packet.dts + steps
-    packet.pts = None if packet.pts is None else packet.pts + steps
+def _read_from_key(
+    container: InputContainer, streams: Sequence[Stream], time: float
+) -> Iterator[Packet[Any]]:
+    """The packets of `streams`, first a key frame shown by `time`, or the first one there is.
+
+    The first of `streams` is the video, unless there is only sound, which is read from `time` on.
+    """
+    main, begin, back = streams[0], (container.start_time or 0) / av.time_base, 0.0
+    while True:
+        seek_back(container, int((time - back) * av.time_base))
+        packets = (packet for packet in demux_packets(container, *streams) if packet.size)
+        is_first = time - back < begin
+        others, packet = [], None
+        for packet in packets:
+            if packet.stream != main:
+                others.append(packet)
+            elif packet.is_keyframe or (_decode_time(packet) > time and not is_first):
+                break
+        is_key = packet is not None and packet.is_keyframe and _time_shown(packet) <= time
+        if is_key or is_first or main.type == "audio":
+            return chain([packet] if packet else [], others, packets)
+        back = 2 * back + 1.0  # as `FrameDecoder` does
+
+
+def _decode_time(packet: Packet[Any]) -> float:
+    """When a packet is decoded, in container time; where it does not say, when it is shown."""
+    stamp = packet.pts if packet.dts is None else packet.dts
+    return float((stamp or 0) * (packet.time_base or 0))
+
+
+def _time_shown(packet: Packet[Any]) -> float:
+    stamp = packet.dts if packet.pts is None else packet.pts
+    return float((stamp or 0) * (packet.time_base or 0))
 
 
 class BlurredVideo:
     """The video stream of a clip, encoded from blurred frames."""
 
-    def __init__(self, output_file: Any, first: Frame, blur: Blur) -> None:
+    def __init__(self, output_file: Any, first: Frame, blur: Blur, cut: CutRange) -> None:
         """Pictures of the size of `first` in the container `output_file`."""
-        self._output_file, self._blur = output_file, blur.at_half_resolution()
+        self._output_file, self._blur, self._cut = output_file, blur.at_half_resolution(), cut
         self._stream = add_video(output_file, first.width, first.height)
         self._found: deque[tuple[float, list[PictureBox]]] = deque()
+        self._earlier: VideoFrame | None = None
+        """The last picture before the range: it may be on show when that begins."""
 
-    def write(self, pictures: Iterable[VideoFrame], begin: float, end: float) -> None:
-        """Write those of `pictures` from `begin` to `end`, in container time; `begin` becomes 0."""
+    def write(self, pictures: Iterable[VideoFrame], tick: Fraction | None) -> None:
+        """Write those of `pictures` that are in the range, and the one on show as it begins."""
         for picture in pictures:
-            if picture.time is None or not begin <= picture.time <= end:
+            time = float((picture.pts or 0) * (tick or 0))
+            if picture.pts is None or time > self._cut.end:
                 continue
-            while self._found and self._found[0][0] < picture.time - BLUR_HOLD:
-                self._found.popleft()
-            also = [box for _, boxes in self._found for box in boxes]
-            frame, found = self._blur(convert_frame(picture, picture.time), also)
-            self._found.append((picture.time, found))
-            rgb = frame.rgb[: self._stream.height, : self._stream.width]
-            shown = VideoFrame.from_ndarray(rgb.copy(), format="rgb24").reformat(format="yuv420p")
-            shown.pts, shown.time_base = to_ticks(picture.time - begin, TICKS_A_SECOND)
-            self._output_file.mux(self._stream.encode(shown))
+            if time < self._cut.begin:
+                self._earlier = picture
+                continue
+            if time > self._cut.begin:
+                self._write_earlier()
+            self._earlier = None
+            self._encode(picture, time)
 
     def close(self) -> None:
         """Flush the encoder."""
+        self._write_earlier()
         self._output_file.mux(self._stream.encode(None))
+
+    def _write_earlier(self) -> None:
+        if self._earlier:
+            self._encode(self._earlier, self._cut.begin)
+
+    def _encode(self, picture: VideoFrame, time: float) -> None:
+        """Write `picture` at `time`, in container time."""
+        while self._found and self._found[0][0] < time - BLUR_HOLD:
+            self._found.popleft()
+        also = [box for _, boxes in self._found for box in boxes]
+        frame, found = self._blur(convert_frame(picture, time), also)
+        self._found.append((time, found))
+        rgb = frame.rgb[: self._stream.height, : self._stream.width]
+        shown = VideoFrame.from_ndarray(rgb.copy(), format="rgb24").reformat(format="yuv420p")
+        shown.pts, shown.time_base = to_ticks(time - self._cut.begin, TICKS_A_SECOND)
+        self._output_file.mux(self._stream.encode(shown))
 
 
 def add_video(output_file: Any, width: int, height: int) -> Any:
