@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -138,3 +139,19 @@ def stumbles(_: DecodedFrames) -> None:
 def lacks_model(_: DecodedFrames) -> None:
     """Cannot work for any window."""
     raise ModelMissing("centerface is not here")
+
+
+@dataclass(frozen=True)
+class DiesWhileItAnswers:
+    """Kills its worker in the middle of a large answer to 1, the first time."""
+
+    folder: str
+
+    def __call__(self, item: int) -> bytes:
+        """A few bytes; millions in the answer that is broken off."""
+        path = Path(self.folder, "dying")
+        if item != 1 or path.exists():
+            return bytes([item])
+        path.touch()
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGKILL)).start()
+        return bytes(1 << 24)

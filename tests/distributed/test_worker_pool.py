@@ -17,7 +17,7 @@ from earmark.distributed import worker_process
 from earmark.distributed.worker_pool import DecoderProcess, WorkerPool
 from earmark.errors import BackendError, InternalError, UnreadableFile
 from earmark.pipeline.run_plan import BackendOptions
-from scale_work import Dies, Notes, hangs, square, swells, threads, unpicklable
+from scale_work import Dies, DiesWhileItAnswers, Notes, hangs, square, swells, threads, unpicklable
 
 POOLS: list[WorkerPool] = []
 
@@ -85,6 +85,16 @@ def test_a_killed_workers_item_is_taken_up_again(tmp_path):
     outcomes = list(pool(2).map(Dies(str(tmp_path), times=2), list(range(10))))
     assert sorted(value for _, value in outcomes) == list(range(10))
     assert len(list(tmp_path.glob("death-*"))) == 2
+
+
+def test_a_worker_killed_while_it_answers_is_replaced(tmp_path):
+    outcomes = {}
+    for item, outcome in pool(2).map(DiesWhileItAnswers(str(tmp_path)), [0, 1]):
+        outcomes[item] = outcome
+        while item == 0 and not (tmp_path / "dying").exists():
+            time.sleep(0.05)
+        time.sleep(0.5)  # nobody reads the answer, so it cannot be sent whole
+    assert outcomes == {0: b"\0", 1: b"\1"}
 
 
 @pytest.mark.slow

@@ -194,7 +194,7 @@ def _receive(worker: _Worker) -> _ItemOutcome | None:
     """The message of a worker; None if the worker is lost."""
     try:
         outcome: _ItemOutcome = worker.connection.recv()
-    except (EOFError, ConnectionResetError):
+    except (EOFError, OSError):  # the latter in the middle of a message
         _release(worker)
         return None
     return outcome
