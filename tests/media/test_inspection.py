@@ -123,6 +123,10 @@ def test_a_chapter_that_is_not_there(media):
     assert line.startswith("chapter 2 not among its files")
 
 
+def test_a_header_that_counts_from_before_the_first_packet_promises_no_more(media):
+    assert not any("cut off" in line for line in warnings(media("a.mkv", offset=100.0)))
+
+
 def test_several_tracks(media):
     path = media("two.mp4", audio=(AudioPlan(CLICKS), AudioPlan((2.0,))))
     (line,) = inspect(open_recording(path, audio_track=1)).warnings

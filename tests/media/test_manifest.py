@@ -100,12 +100,38 @@ def test_a_source_is_itself(tmp_path):
         ("path,id\n,1\n", r"row 1: no path"),
         ("path\n", r"names no recording"),
         ("", r"no column named path"),
+        (f"path\n{'a' * 200_000}\n", r"line 2: field larger than field limit"),
     ],
 )
 def test_a_bad_manifest_is_one_clear_line(tmp_path, text, complaint):
     with pytest.raises(UnreadableFile, match=complaint) as error:
         find([manifest(tmp_path, text)])
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("end", ["\r", "\n", "\r\n"])
+def test_lines_end_as_on_any_system_and_not_within_a_name(tmp_path, end):
+    names = ["a.mp4", "b\u2028c.mp4", "d.mp4"]
+    for name, lines in (("cams.csv", ["path", *names]), ("cams.txt", names)):
+        listed = manifest(tmp_path, end.join(lines), name)
+        assert [Path(one.uris[0]).name for one in find([listed])] == names
+
+
+def test_a_damaged_parquet_file_is_one_clear_line(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    arrow = pytest.importorskip("pyarrow")
+    path = tmp_path / "cams.parquet"
+    parquet.write_table(arrow.table({"path": ["a.mp4"] * 100}), path)
+    data = path.read_bytes()
+    path.write_bytes(data[:-60] + bytes(40) + data[-20:])
+    with pytest.raises(UnreadableFile, match=r"cams\.parquet is not a Parquet file"):
+        find([path])
+
+
+def test_a_name_that_no_file_can_have_is_reported_when_opened(tmp_path):
+    (source,) = find([manifest(tmp_path, "path\na\0b.mp4\n")])
+    with pytest.raises(UnreadableFile, match=r"a.x00b\.mp4' cannot be opened: embedded null byte"):
+        open_recording(source)
 
 
 def test_two_manifests_may_not_share_an_id(tmp_path):

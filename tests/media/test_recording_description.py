@@ -142,6 +142,16 @@ class TestBadFiles:
         os.mkfifo(tmp_path / "pipe.mp4")
         self.refuse(tmp_path / "pipe.mp4", r"pipe.mp4 is not a file")
 
+    def test_a_stream_without_a_container(self, tmp_path):
+        path = make_video(tmp_path / "a.mp4", has_audio=False)
+        with av.open(str(path)) as file, av.open(str(tmp_path / "a.h264"), "w") as bare:
+            stream = bare.add_stream_from_template(file.streams.video[0])
+            for packet in file.demux(video=0):
+                if packet.size:
+                    packet.stream = stream
+                    bare.mux(packet)
+        self.refuse(tmp_path / "a.h264", r"a\.h264 is a bare stream.*remux it to MP4")
+
     def test_no_index(self, media, tmp_path):
         data = media("a.mp4").read_bytes()
         (tmp_path / "cut.mp4").write_bytes(data[: data.index(b"moov") - 10])

@@ -45,7 +45,7 @@ def read_manifest(uri: str) -> list[str | Source]:
 
 def _read_list(uri: str, text: str) -> list[str]:
     """The recordings in the lines of a list; raises if it names nothing that may exist."""
-    lines = [line.strip() for line in text.splitlines()]
+    lines = [line.strip() for line in _lines(text)]
     found = [_resolve(uri, line) for line in lines if line and not line.startswith("#")]
     if not any(is_remote(n) or suffix_of(n)[1:].isalnum() or Path(n).exists() for n in found):
         raise UnreadableFile(
@@ -78,13 +78,22 @@ def _text(place: str, data: bytes) -> str:
         ) from None
 
 
+def _lines(text: str) -> io.StringIO:
+    """The lines, however they end; `splitlines` would end some within a name."""
+    return io.StringIO(text, newline=None)
+
+
 def _csv_rows(place: str, text: str) -> Iterator[dict[str, Any]]:
-    rows = csv.DictReader(io.StringIO(text), restkey="")
-    _check_columns(place, rows.fieldnames or [])
-    for row in rows:
-        if "" in row:
-            raise UnreadableFile(f"{place}, line {rows.line_num}: more values than columns")
-        yield row
+    rows = csv.DictReader(_lines(text), restkey="")
+    try:
+        _check_columns(place, rows.fieldnames or [])
+        for row in rows:
+            if "" in row:
+                raise UnreadableFile(f"{place}, line {rows.line_num}: more values than columns")
+            yield row
+    except csv.Error as error:
+        line = rows.reader.line_num
+        raise UnreadableFile(f"{place}, line {line}: {summarise(error)}") from error
 
 
 def _parquet_rows(place: str, data: bytes) -> list[dict[str, Any]]:
@@ -95,7 +104,7 @@ def _parquet_rows(place: str, data: bytes) -> list[dict[str, Any]]:
         raise MissingExtra("a Parquet manifest needs: pip install 'earmark[parquet]'") from error
     try:
         table = parquet.read_table(io.BytesIO(data))
-    except pyarrow.ArrowInvalid as error:
+    except (pyarrow.ArrowException, OSError) as error:
         raise UnreadableFile(f"{place} is not a Parquet file ({summarise(error)})") from error
     _check_columns(place, table.column_names)
     rows: list[dict[str, Any]] = table.to_pylist()

@@ -56,6 +56,11 @@ Codecs begin with priming and pad their last packet; that is not recorded time.
 _GUESSED_DURATION: int = cast(Any, Flags.generic_index).value
 """Flag of formats such as MP3, whose duration is estimated from the bit rate."""
 
+_NO_TIMESTAMPS: int = cast(Any, Flags.no_timestamps).value
+"""Flag of formats that are the bytes of one stream, such as raw H.264."""
+
+_BARE_STREAM = "is a bare stream, which does not say when a picture is shown; remux it to MP4"
+
 _TAIL = 10.0
 """Seconds before the claimed end from which packets are read to find the real one."""
 
@@ -161,7 +166,9 @@ def _describe(file: MediaFile, uri: str, start: float) -> Part:
         )
     extents = measure_extents(file, [*audio, *([pictures] if pictures else [])])
     if not extents:
-        raise UnreadableFile(f"{place_of(uri)} holds no packets; copy the whole file again")
+        has_times = not file.container.format.flags & _NO_TIMESTAMPS
+        why = "holds no packets; copy the whole file again"
+        raise UnreadableFile(f"{place_of(uri)} {why if has_times else _BARE_STREAM}")
     begin, end = bounds(extents.values(), extents.get(pictures.index) if pictures else None)
     zero = 0.0 if file.tracks.traks else clock_zero(file, begin)
     duration, size = max(0.0, end - zero), file.storage.size_bytes

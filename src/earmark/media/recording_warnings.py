@@ -48,7 +48,7 @@ def _part_warnings(recording: Recording, part: Part) -> Iterator[str]:
     length = f"it is taken to last {part.duration:.1f} s; copy the whole file again"
     if missing:
         yield f"cut off: {missing} packets of its index lie past the end of the file, so {length}"
-    elif part.promised - part.duration > _HEADER_TOLERANCE:
+    elif part.promised - part.duration - max(0.0, part.zero) > _HEADER_TOLERANCE:
         yield f"cut off: its header says {part.promised:.1f} s, but {length}"
     sound = part.track(recording.audio_track)
     late, early = sound.start - part.zero, part.zero + part.duration - sound.end

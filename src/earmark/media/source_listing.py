@@ -16,6 +16,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -169,7 +170,9 @@ def _list_prefix(uri: str) -> list[str]:
 
 def _real_path(uri: str) -> str:
     """The path of the file with links and `./` resolved; a URL unchanged."""
-    return uri if is_remote(uri) else os.path.realpath(uri)
+    with suppress(ValueError):  # a zero byte, which no path holds: opening it says so
+        return uri if is_remote(uri) else os.path.realpath(uri)
+    return uri
 
 
 def join_chapters(uris: Iterable[str]) -> tuple[list[Source], list[str]]:

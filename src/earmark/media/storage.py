@@ -98,8 +98,9 @@ class LocalStorage:
                 to = place_of(str(Path(uri).readlink()))
                 raise UnreadableFile(f"{place} is a link to {to}, which does not exist") from None
             raise UnreadableFile(f"{place} does not exist; check the path") from None
-        except OSError as error:
-            raise UnreadableFile(f"{place} cannot be opened: {error.strerror}") from error
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise UnreadableFile(f"{place} cannot be opened: {reason}") from error
         state = os.fstat(self._descriptor)
         self.size_bytes, self._changed_at = state.st_size, state.st_mtime_ns
         self.version = f"{self.size_bytes}:{self._changed_at}"
