@@ -64,33 +64,52 @@ class RayBackend:
     is_deferred = False
 
     def __init__(self, options: BackendOptions | None = None) -> None:
-        """Join the cluster at `options.address`, or start Ray on this machine."""
+        """Join the cluster at `options.address`, `auto` for the one this machine belongs to.
+
+        Without an address Ray is started on this machine. `options.workers` bounds the items in
+        flight; without, the cores of the cluster do.
+        """
         options = options or BackendOptions("ray")
-        self.cluster = RayCluster(options.address, workers=options.workers)
+        try:
+            import ray
+        except ImportError as error:
+            raise MissingExtra("a cluster needs Ray: pip install 'earmark[ray]'") from error
+        self.ray: Any = ray
+        self._workers = options.workers
+        self._is_own = not ray.is_initialized()
+        if self._is_own:
+            _connect(ray, options.address, options.workers)
 
     def close(self) -> None:
-        """Disconnect from the cluster."""
-        self.cluster.close()
+        """Disconnect, unless this process was connected before."""
+        if self._is_own:
+            self.ray.shutdown()
+
+    def capacity(self) -> int:
+        """Items that can run at once: one per core, as many as there are workers at most."""
+        cores = int(self.ray.cluster_resources().get("CPU", 1))
+        return max(1, min(cores, self._workers or cores))
 
     def ask(
         self, tasks: Iterator[Task], captioner: Captioner, limits: Limits, log: CallRecorder
     ) -> Tally:
         """Send windows to the workers, several at a time; they decode them and call the model."""
-        remote = RayCaptioner(self.cluster, captioner, log, concurrency=limits.concurrency)
+        remote = RayCaptioner(self, captioner, log, concurrency=limits.concurrency)
         with closing(remote):
             requests = (log.add(task).request for task in tasks)
             return dispatch(requests, remote, limits, log, tally=log.tally)
 
     def map(self, work: Callable[[Item], Value], items: Sequence[Item]) -> Outcomes[Item, Value]:
         """The outcomes of `work` over `items`, as they finish."""
-        ray = self.cluster.ray
+        ray = self.ray
         # Ray itself restarts a task whose worker was lost, up to `max_retries` times.
         task = ray.remote(num_cpus=1, max_retries=ATTEMPTS - 1)(_run_on_worker)
         shared, queue = ray.put(work), iter(items)
         in_flight: dict[Any, Item] = {}
         try:
             while True:
-                for item in islice(queue, max(0, self._most_in_flight() - len(in_flight))):
+                most = self.capacity() * (1 if self._workers else TASKS_A_CORE)
+                for item in islice(queue, max(0, most - len(in_flight))):
                     in_flight[task.remote(VERSION, shared, item)] = item
                 if not in_flight:
                     return
@@ -101,33 +120,37 @@ class RayBackend:
             for unfinished in in_flight:
                 ray.cancel(unfinished, force=True)
 
-    def _most_in_flight(self) -> int:
-        capacity = self.cluster.capacity()
-        return capacity if self.cluster.workers else TASKS_A_CORE * capacity
-
     def _outcome(self, done: Any, item: Item) -> tuple[Item, Value | EarmarkError]:
         """The outcome of a finished task."""
         try:
-            result = self.cluster.ray.get(done)
-        except self.cluster.ray.exceptions.RayTaskError as error:
+            result = self.ray.get(done)
+        except self.ray.exceptions.RayTaskError as error:
             return item, internal_error(item, error)
-        except self.cluster.ray.exceptions.RayError as error:
+        except self.ray.exceptions.RayError as error:
             reason = " ".join(str(error).split())[:200]
             lost = f"{item}: {ATTEMPTS} workers in a row were lost on it ({reason})"
             return item, BackendError(f"{lost}; give each more memory")
-        if isinstance(result, VersionMismatch):
-            raise result.error
+        if isinstance(result, BackendError):
+            raise result
         outcome: tuple[Item, Value | EarmarkError] = result
         return outcome
 
 
 def _run_on_worker(
     version: str, work: Callable[[Item], Value], item: Item
-) -> tuple[Item, Value | EarmarkError] | VersionMismatch:
+) -> tuple[Item, Value | EarmarkError] | BackendError:
     """On a worker: the outcome, if driver and worker run the same version."""
-    if version != VERSION:
-        return VersionMismatch(VERSION, platform.node())
-    return attempt(work, item)
+    return _check_version(version) or attempt(work, item)
+
+
+def _check_version(version: str) -> BackendError | None:
+    """On a worker: the error for the driver to raise if it runs another `version` of earmark."""
+    if version == VERSION:
+        return None
+    return BackendError(
+        f"the worker on {platform.node()} runs earmark {VERSION} and this is {version}: "
+        "install the same version on every machine of the cluster"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +172,10 @@ class WindowWorker:
         for _ in range(THREADS):
             self._decoders.put(HeldRecordingDecoder())
 
-    def ask(self, version: str, task: Task, timeout: float) -> WorkerReply | VersionMismatch:
+    def ask(self, version: str, task: Task, timeout: float) -> WorkerReply | BackendError:
         """The captioner's answer to `task`, or its error."""
-        if version != VERSION:
-            return VersionMismatch(VERSION, platform.node())
+        if mismatch := _check_version(version):
+            return mismatch
         wanted = FrameRequest(task.recording, task.request.times)
         decode = self._decoders.get()
         try:
@@ -185,10 +208,10 @@ class RayCaptioner:
     """A captioner that runs on the workers of a cluster; requests need no frames."""
 
     def __init__(
-        self, cluster: RayCluster, captioner: Captioner, log: CallRecorder, *, concurrency: int
+        self, backend: RayBackend, captioner: Captioner, log: CallRecorder, *, concurrency: int
     ) -> None:
         """Run `captioner` on the workers; `log` has the tasks in flight and stores thumbnails."""
-        self._cluster = cluster
+        self._backend = backend
         self._captioner = captioner
         self.model = captioner.model
         self._log = log
@@ -200,7 +223,7 @@ class RayCaptioner:
     def at_once(self) -> int | None:
         """As many as one worker's captioner can, on every worker; None where it sets no limit."""
         each = self._captioner.at_once
-        return each * self._cluster.capacity() if each else None
+        return each * self._backend.capacity() if each else None
 
     def check(self) -> None:
         """Raises if no call could succeed from here."""
@@ -219,11 +242,11 @@ class RayCaptioner:
     def close(self) -> None:
         """Stop the workers."""
         for worker in self._workers:
-            self._cluster.ray.kill(worker.handle)
+            self._backend.ray.kill(worker.handle)
         self._workers.clear()
 
     def _send(self, task: Task, timeout: float) -> WorkerReply:
-        ray = self._cluster.ray
+        ray = self._backend.ray
         for _ in range(ATTEMPTS):
             worker = self._choose_worker(task.recording.key)
             try:
@@ -234,8 +257,8 @@ class RayCaptioner:
             finally:
                 with self._lock:
                     worker.calls -= 1
-            if isinstance(result, VersionMismatch):
-                raise result.error
+            if isinstance(result, BackendError):
+                raise result
             reply: WorkerReply = result
             return reply
         raise CallTimeout(f"{ATTEMPTS} workers in a row were lost while they asked")
@@ -251,10 +274,10 @@ class RayCaptioner:
 
     def _start_workers(self) -> None:
         """Start workers: one per core, at least one, and no more than concurrent calls."""
-        wanted = max(1, min(self._cluster.capacity(), self._concurrency))
+        wanted = max(1, min(self._backend.capacity(), self._concurrency))
         if len(self._workers) >= wanted:
             return
-        ray = self._cluster.ray
+        ray = self._backend.ray
         actor = ray.remote(
             num_cpus=1, max_concurrency=self._concurrency, scheduling_strategy="SPREAD"
         )(WindowWorker)
@@ -266,57 +289,6 @@ class RayCaptioner:
         with self._lock:
             if worker in self._workers:
                 self._workers.remove(worker)
-
-
-@dataclass(frozen=True, slots=True)
-class VersionMismatch:
-    """Sent instead of an outcome by a worker with another version of earmark."""
-
-    version: str
-    node: str
-
-    @property
-    def error(self) -> BackendError:
-        """The error to raise."""
-        return BackendError(
-            f"the worker on {self.node} runs earmark {self.version} and this is {VERSION}: "
-            "install the same version on every machine of the cluster"
-        )
-
-
-class RayCluster:
-    """A connection to a cluster; `close` ends it unless it existed before."""
-
-    def __init__(self, address: str | None = None, *, workers: int | None = None) -> None:
-        """Join the cluster at `address`, `auto` for the one this machine belongs to.
-
-        None starts Ray on this machine. `workers` bounds the items in flight; None leaves it to
-        the cores of the cluster.
-        """
-        self.workers = workers
-        self.ray = import_ray()
-        self._is_own = not self.ray.is_initialized()
-        if self._is_own:
-            _connect(self.ray, address, workers)
-
-    def close(self) -> None:
-        """Disconnect, unless this process was connected before."""
-        if self._is_own:
-            self.ray.shutdown()
-
-    def capacity(self) -> int:
-        """Items that can run at once: one per core, `workers` at most."""
-        cores = int(self.ray.cluster_resources().get("CPU", 1))
-        return max(1, min(cores, self.workers or cores))
-
-
-def import_ray() -> Any:
-    """The ray module; `MissingExtra` says how to install it."""
-    try:
-        import ray
-    except ImportError as error:
-        raise MissingExtra("a cluster needs Ray: pip install 'earmark[ray]'") from error
-    return ray
 
 
 def _connect(ray: Any, address: str | None, workers: int | None) -> None:
