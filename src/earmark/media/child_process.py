@@ -6,8 +6,8 @@ import multiprocessing
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.context import SpawnProcess
 from types import ModuleType
 from typing import Any
@@ -31,39 +31,25 @@ def start_process(
 ) -> SpawnProcess:
     """A started process that calls `target` with `arguments`, and ends with this one.
 
-    With `needs_script` it imports the user's script first, for the classes defined there.
+    With `needs_script` it imports the user's script first, for the classes defined there. It uses
+    one thread for linear algebra, as there is one process per core: otherwise each would start one
+    per core, and they would spin while waiting for each other, so that listening takes 1.5 times as
+    long. The libraries read the variables once, when loaded.
     """
     # Spawned, not forked: a fork copies locks that other threads may hold.
     process = multiprocessing.get_context("spawn").Process(
         target=target, args=arguments, daemon=True
     )
-    with _STARTING, _one_thread_each(), nullcontext() if needs_script else _without_script():
-        process.start()
+    with _STARTING:
+        script = sys.modules["__main__"]
+        unset = [name for name in THREADS if name not in os.environ]
+        try:
+            os.environ.update(dict.fromkeys(unset, "1"))
+            if not needs_script:
+                sys.modules["__main__"] = ModuleType("__main__")
+            process.start()
+        finally:
+            sys.modules["__main__"] = script
+            for name in unset:
+                os.environ.pop(name, None)
     return process
-
-
-@contextmanager
-def _without_script() -> Iterator[None]:
-    """Processes started in the block do not import the user's script."""
-    script = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = script
-
-
-@contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Processes started in the block use one thread for linear algebra: there is one per core.
-
-    Otherwise each would start one thread per core, and they would spin while waiting for each
-    other: listening takes 1.5 times as long. The libraries read the variables once, when loaded.
-    """
-    unset = [name for name in THREADS if name not in os.environ]
-    os.environ.update(dict.fromkeys(unset, "1"))
-    try:
-        yield
-    finally:
-        for name in unset:
-            os.environ.pop(name, None)
