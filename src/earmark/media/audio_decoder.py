@@ -22,13 +22,7 @@ from av.packet import Packet
 from numpy.typing import NDArray
 
 from earmark.errors import UnreadableFile, summarise
-from earmark.media.container import (
-    MediaFile,
-    decode_packet,
-    demux_packets,
-    open_media,
-    select_stream,
-)
+from earmark.media.container import MediaFile, decode_packet, decode_stream, open_media
 from earmark.media.packet_index import read_packets
 from earmark.media.recording_part import Part
 from earmark.media.source import place_of
@@ -129,8 +123,11 @@ def _decode(part: Part, track: int, meter: Meter) -> Iterator[AudioFrame]:
         streams = file.container.streams.audio
         if track >= len(streams):
             return
-        reach = _decode_indexed if file.tracks.traks else _decode_demuxed
-        for frame in reach(file, streams[track], meter):
+        if file.tracks.traks:
+            frames = _decode_indexed(file, streams[track], meter)
+        else:
+            frames = decode_stream(file.container, streams[track], meter)
+        for frame in frames:
             if frame.sample_rate in SOUND_RATES:
                 is_silent = False
                 yield frame
@@ -141,12 +138,6 @@ def _decode(part: Part, track: int, meter: Meter) -> Iterator[AudioFrame]:
             f"{place_of(part.uri)}: not one packet of audio track {track} can be decoded; "
             "check that it plays"
         )
-
-
-def _decode_demuxed(file: MediaFile, stream: AudioStream, meter: Meter) -> Iterator[AudioFrame]:
-    select_stream(file.container, stream)
-    for packet in demux_packets(file.container, stream):
-        yield from decode_packet(stream.codec_context.decode, packet, meter)
 
 
 def _decode_indexed(file: MediaFile, stream: AudioStream, meter: Meter) -> Iterator[AudioFrame]:

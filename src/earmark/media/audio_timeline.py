@@ -137,20 +137,10 @@ def _open_resampler(frame: AudioFrame, sample_rate: int) -> Graph:
     """
     graph = Graph()
     graph.threads = 1
-    input_format = {
-        "sample_rate": str(frame.sample_rate),
-        "sample_fmt": frame.format.name,
-        "channel_layout": frame.layout.name,
-    }
-    output_format = {
-        "sample_rates": str(sample_rate),
-        "sample_fmts": "flt",
-        "channel_layouts": "mono",
-    }
-    steps = (
-        graph.add("abuffer", **input_format),
-        graph.add("aformat", **output_format),
+    kind, layout, rate = frame.format.name, frame.layout.name, str(frame.sample_rate)
+    graph.link_nodes(
+        graph.add("abuffer", sample_rate=rate, sample_fmt=kind, channel_layout=layout),
+        graph.add("aformat", f"sample_rates={sample_rate}:sample_fmts=flt:channel_layouts=mono"),
         graph.add("abuffersink"),
-    )
-    graph.link_nodes(*steps).configure()
+    ).configure()
     return graph

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import av
 import av.error
+from av.audio.stream import AudioStream
 from av.container import InputContainer
 from av.packet import Packet
 from av.stream import Discard, Disposition, Stream
@@ -247,6 +248,16 @@ def decode_packet(
     except av.error.FFmpegError:  # damage is not always reported as invalid data
         meter.damaged_packets += 1
         return []
+
+
+def decode_stream(
+    container: InputContainer, stream: AudioStream | VideoStream, meter: Meter
+) -> Iterator[Any]:
+    """The frames of `stream` from the current position to the end; all else is skipped."""
+    select_stream(container, stream)
+    decode: Callable[[Packet[Any] | None], list[Any]] = stream.codec_context.decode
+    for packet in demux_packets(container, stream):
+        yield from decode_packet(decode, packet, meter)
 
 
 class _ByteFile:

@@ -217,16 +217,16 @@ SEEN_AT_REST = ("hammer", "rub", "carry")
 """Kinds whose object stays in sight when nothing is done with it; water is there while it runs."""
 
 
-def _grid(picture: Pixels) -> tuple[FloatArray, FloatArray]:
-    """The x and y of every pixel, in units of the picture's height."""
+def _places_from(picture: Pixels, x: float, y: float) -> tuple[FloatArray, FloatArray]:
+    """How far each pixel is right of and below a point, in units of the picture's height."""
     height, width = picture.shape[:2]
     down, across = np.mgrid[0:height, 0:width] / height
-    return across, down
+    return across - x, down - y
 
 
-def _draw_clock(picture: Pixels, *, at: tuple[float, float] = (0.93, 0.19)) -> None:
-    across, down = _grid(picture)
-    right, below, radius = across - at[0], down - at[1], 0.115
+def _draw_clock(picture: Pixels) -> None:
+    right, below = _places_from(picture, 0.93, 0.19)
+    radius = 0.115
     away = np.hypot(right, below)
     picture[away < radius] = (40, 40, 40)
     picture[away < 0.89 * radius] = (245, 245, 240)
@@ -238,9 +238,8 @@ def _draw_clock(picture: Pixels, *, at: tuple[float, float] = (0.93, 0.19)) -> N
         picture[(along > first) & (along < last) & (np.abs(aside) < half)] = (20, 20, 20)
 
 
-def _draw_cup(picture: Pixels, *, at: tuple[float, float] = (0.22, 0.83)) -> None:
-    across, down = _grid(picture)
-    right, below = across - at[0], down - at[1]
+def _draw_cup(picture: Pixels) -> None:
+    right, below = _places_from(picture, 0.22, 0.83)
     handle = np.hypot((right - 0.135) / 0.0625, below / 0.0875)
     inner = np.hypot((right - 0.135) / 0.035, below / 0.056)
     picture[(handle < 1) & (inner > 1) & (right > 0.1)] = (190, 192, 198)
@@ -250,17 +249,14 @@ def _draw_cup(picture: Pixels, *, at: tuple[float, float] = (0.22, 0.83)) -> Non
     picture[np.hypot(right / 0.104, (below + 0.145) / 0.03) < 1] = (120, 80, 50)
 
 
-def _draw_sign(picture: Pixels, *, at: tuple[float, float] = (0.48, 0.37)) -> None:
+def _draw_sign(picture: Pixels) -> None:
     height, width = picture.shape[:2]
     dot = max(1, height // 120)
-    rows = ["".join(f".{row}" for row in line) for line in zip(*_split(), strict=True)]
+    letters = [_LETTERS[letter].split("/") for letter in SIGN]
+    rows = ["".join(f".{row}" for row in line) for line in zip(*letters, strict=True)]
     inked = np.array([[mark == "#" for mark in f"{row}."] for row in rows])
     inked = np.pad(inked, ((1, 1), (1, 1))).repeat(dot, axis=0).repeat(dot, axis=1)
-    top, left = round(at[1] * height), round(at[0] * height)
+    top, left = round(0.37 * height), round(0.48 * height)
     inked = inked[: height - top, : width - left]
     board = picture[top : top + inked.shape[0], left : left + inked.shape[1]]
     board[:] = np.where(inked[..., None], (28, 36, 70), (238, 234, 220))
-
-
-def _split() -> list[list[str]]:
-    return [_LETTERS[letter].split("/") for letter in SIGN]

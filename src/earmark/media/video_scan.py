@@ -14,13 +14,7 @@ from av.video.frame import VideoFrame
 from av.video.reformatter import Interpolation
 
 from earmark.errors import MediaError
-from earmark.media.container import (
-    decode_packet,
-    demux_packets,
-    find_video_stream,
-    open_media,
-    select_stream,
-)
+from earmark.media.container import decode_stream, find_video_stream, open_media
 from earmark.media.frame import Pixels
 from earmark.media.recording import Recording
 from earmark.media.recording_part import Part
@@ -76,9 +70,7 @@ def _decode(part: Part, meter: Meter) -> Iterator[tuple[float, VideoFrame]]:
         stream = find_video_stream(file.container)
         if stream is None or stream.time_base is None:
             return
-        select_stream(file.container, stream)
-        decode, tick = stream.codec_context.decode, float(stream.time_base)
-        for packet in demux_packets(file.container, stream):
-            for picture in decode_packet(decode, packet if packet.size else None, meter):
-                if picture.pts is not None:
-                    yield picture.pts * tick + part.shift, picture
+        tick = float(stream.time_base)
+        for picture in decode_stream(file.container, stream, meter):
+            if picture.pts is not None:
+                yield picture.pts * tick + part.shift, picture
