@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
+import av
 import pytest
 
 from earmark.errors import MediaError
 from earmark.media import FrameStats, Source, open_recording
+from earmark.media.clip_writer import cut_clip
 from earmark.media.video_scan import scan_video
+from earmark.timeline import Span
 from making import AudioPlan, make_video, numbered_picture, read_number
 
 # Ten pictures a second, a key frame every ten:
@@ -205,3 +210,23 @@ def test_a_time_before_the_first_key_frame_is_sought_from_there(tmp_path, name):
     assert recording.duration == pytest.approx(4.0, abs=0.15)
     first, before, later, again = numbers(recording.frames([0.0, -1.0, 2.05, 0.0]))
     assert (first, before, again) == (0, 0, 0) and later == pytest.approx(20, abs=1)
+
+
+@pytest.mark.parametrize("name", ["a.ts", "a.mpg"])
+def test_the_first_pictures_of_an_mpeg_stream_are_found_without_a_decode_time(tmp_path, name):
+    path = tmp_path / name
+    with av.open(str(path), "w") as file:
+        video = file.add_stream("mpeg2video", 25, options={"g": "25"})
+        video.width, video.height, video.pix_fmt = 160, 120, "yuv420p"
+        for number in [*range(100), None]:
+            frame = None
+            if number is not None:
+                frame = av.VideoFrame.from_ndarray(numbered_picture(number), format="rgb24")
+                frame.pts, frame.time_base = number, Fraction(1, 25)
+            for packet in video.encode(frame):
+                packet.dts = packet.pts  # then only one of them is written
+                file.mux(packet)
+    shown = open_recording(path).frames([0.0, 0.5, 1.5, 3.0])
+    assert numbers(shown) == [0, 12, 37, 75]
+    cut_clip(open_recording(path), Span(0.5, 2.0), tmp_path / "clip.mp4")
+    assert numbers(open_recording(tmp_path / "clip.mp4").frames([0.5])) == [12]

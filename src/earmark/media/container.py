@@ -213,7 +213,12 @@ def seek_back(container: InputContainer, offset: int, stream: Stream | None = No
     """Seek to the last key frame by `offset`, in ticks of `stream` or in microseconds.
 
     If there is none, to the first after it: some formats (AVI, FLV) have no other way to the start.
+    In MPEG streams libav seeks by decode time, and their first packet may have none.
     """
+    start = (stream or container).start_time or 0
+    if offset <= start and container.format.name in ("mpegts", "mpeg"):
+        container.seek(0, unsupported_byte_offset=True)
+        return
     try:
         container.seek(offset, stream=stream)
     except av.error.FFmpegError:
