@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import av
+import numpy as np
 import pytest
 
 from earmark.errors import MediaError
@@ -230,3 +231,22 @@ def test_the_first_pictures_of_an_mpeg_stream_are_found_without_a_decode_time(tm
     assert numbers(shown) == [0, 12, 37, 75]
     cut_clip(open_recording(path), Span(0.5, 2.0), tmp_path / "clip.mp4")
     assert numbers(open_recording(tmp_path / "clip.mp4").frames([0.5])) == [12]
+
+
+def test_a_file_of_a_disc_is_read_from_the_start_where_it_cannot_be_sought(tmp_path):
+    path = tmp_path / "a.vob"
+    with av.open(str(path), "w", format="vob") as file:
+        video = file.add_stream("mpeg2video", 25)
+        video.width, video.height, video.pix_fmt = 160, 120, "yuv420p"
+        sound, silence = file.add_stream("ac3", 48_000, layout="mono"), np.zeros((1, 1536), "f4")
+        for number in range(100):
+            frame = av.VideoFrame.from_ndarray(numbered_picture(number), format="rgb24")
+            frame.pts, frame.time_base = number, Fraction(1, 25)
+            file.mux(video.encode(frame))
+            heard = av.AudioFrame.from_ndarray(silence, format="fltp", layout="mono")
+            heard.sample_rate, heard.pts = 48_000, 1536 * number
+            file.mux(sound.encode(heard))
+        file.mux([*video.encode(None), *sound.encode(None)])
+    recording, times = open_recording(path), [0.01, 0.35, 1.15, 2.35, 3.49]
+    found = [numbers(recording.frames([time]))[0] for time in times]
+    assert found == pytest.approx([25 * time for time in times], abs=1)

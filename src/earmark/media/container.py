@@ -213,16 +213,20 @@ def seek_back(container: InputContainer, offset: int, stream: Stream | None = No
     """Seek to the last key frame by `offset`, in ticks of `stream` or in microseconds.
 
     If there is none, to the first after it: some formats (AVI, FLV) have no other way to the start.
-    In MPEG streams libav seeks by decode time, and their first packet may have none.
+    In MPEG streams libav seeks by decode time, which their first packet may not have, and sometimes
+    fails: the start is the first byte there, and from there everything is reached.
     """
-    start = (stream or container).start_time or 0
-    if offset <= start and container.format.name in ("mpegts", "mpeg"):
+    is_mpeg = container.format.name in ("mpegts", "mpeg")
+    if is_mpeg and offset <= ((stream or container).start_time or 0):
         container.seek(0, unsupported_byte_offset=True)
         return
     try:
         container.seek(offset, stream=stream)
     except av.error.FFmpegError:
-        container.seek(offset, stream=stream, backward=False)
+        if is_mpeg:
+            container.seek(0, unsupported_byte_offset=True)
+        else:
+            container.seek(offset, stream=stream, backward=False)
 
 
 def demux_packets(container: InputContainer, *streams: Stream) -> Iterator[Packet[Any]]:
