@@ -170,6 +170,14 @@ def test_a_blurred_clip_begins_with_the_picture_that_is_on_show(tmp_path):
             assert [frame.time for frame in clip.decode(video=0)] == pytest.approx(found)
 
 
+def test_a_chapter_of_sound_alone_has_nothing_to_blur(tmp_path):
+    paths = make_video(tmp_path / "a.mp4"), make_audio(tmp_path / "b.m4a", clicks=[1.0])
+    recording = open_recording(Source(tuple(map(str, paths))))
+    cut_clip(recording, Span(4.5, 6.0), tmp_path / "clip.mp4", blur=BlackCorner())
+    assert streams(tmp_path / "clip.mp4")[:2] == (0, 1)
+    assert {round(time, 1) for time in loud_times(tmp_path / "clip.mp4")} & {0.5, 0.6}
+
+
 def test_sound_alone_leaves_nothing_where_all_of_it_is_muted(tmp_path):
     recording = open_recording(make_audio(tmp_path / "a.wav", clicks=[]))
     with pytest.raises(MediaError, match="nothing is left without its sound"):

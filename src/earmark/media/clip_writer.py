@@ -80,7 +80,7 @@ def cut_clip(
     file = recording.source.paths[recording.parts.index(part)]
     if is_remote(file):
         raise MediaError(f"{recording.source.name} is no local file, so no clip is cut from it")
-    first = recording.frames([span.start])[0] if blur and recording.video else None
+    first = recording.frames([span.start])[0] if blur and part.video else None
     muted_times = None
     if muted is not None:
         muted_times = [(one.start - part.shift, one.end - part.shift) for one in muted]
