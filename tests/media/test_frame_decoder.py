@@ -250,3 +250,9 @@ def test_a_file_of_a_disc_is_read_from_the_start_where_it_cannot_be_sought(tmp_p
     recording, times = open_recording(path), [0.01, 0.35, 1.15, 2.35, 3.49]
     found = [numbers(recording.frames([time]))[0] for time in times]
     assert found == pytest.approx([25 * time for time in times], abs=1)
+
+
+@pytest.mark.parametrize("name", ["a.mp4", "a.mkv", "a.ts"])
+def test_a_time_far_outside_gives_the_first_or_the_last_picture(media, name):
+    recording = open_recording(media(name))
+    assert numbers(recording.frames([-1e17, 1e17])) == [0, 39]

@@ -48,6 +48,9 @@ _COVER_ART = Disposition.attached_pic
 MOST_PIXELS = 1 << 27
 """Most pixels of one picture: four times 8K."""
 
+_FARTHEST = 1 << 62
+"""Farthest seek in either direction: libav counts ticks in 64 bits."""
+
 Decoded = TypeVar("Decoded")
 
 
@@ -216,6 +219,7 @@ def seek_back(container: InputContainer, offset: int, stream: Stream | None = No
     In MPEG streams libav seeks by decode time, which their first packet may not have, and sometimes
     fails: the start is the first byte there, and from there everything is reached.
     """
+    offset = max(-_FARTHEST, min(offset, _FARTHEST))
     is_mpeg = container.format.name in ("mpegts", "mpeg")
     if is_mpeg and offset <= ((stream or container).start_time or 0):
         container.seek(0, unsupported_byte_offset=True)
