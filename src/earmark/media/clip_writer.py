@@ -77,8 +77,7 @@ def cut_clip(
     """
     begun = [one for one in recording.parts if one.start <= span.start]
     part = begun[-1] if begun else recording.parts[0]
-    file = recording.source.paths[recording.parts.index(part)]
-    if is_remote(file):
+    if is_remote(part.uri):
         raise MediaError(f"{recording.source.name} is no local file, so no clip is cut from it")
     first = recording.frames([span.start])[0] if blur and part.video else None
     muted_times = None
@@ -90,7 +89,7 @@ def cut_clip(
     try:
         with (
             replacing(path) as scratch,
-            open_media(file, Meter(), version=part.version) as media,
+            open_media(part.uri, Meter(), version=part.version) as media,
             open_output(scratch) as output_file,
         ):
             blurred = BlurredVideo(output_file, first, blur, cut) if first and blur else None

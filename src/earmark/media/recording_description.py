@@ -25,6 +25,7 @@ from earmark.errors import NoAudioStream, UnreadableFile
 from earmark.media.audio_decoder import SOUND_RATES
 from earmark.media.container import (
     MediaFile,
+    Tracks,
     demux_packets,
     find_video_stream,
     open_media,
@@ -125,7 +126,7 @@ def open_recording(source: Source | str | Path, *, audio_track: int = 0) -> Reco
         access="index" if all(part.has_index for part in parts) else "demux",
         access_reason=reason,
         size_bytes=sum(part.size_bytes for part in parts),
-        key=keys[0] if len(keys) == 1 else _join_keys(keys),
+        key=_join_keys(keys),
         bytes_read=meter.bytes_read,
         parts=tuple(parts),
         began=began,
@@ -150,11 +151,11 @@ def content_key(source: Source) -> str:
     for uri in source.uris:
         with closing(open_storage(uri, Meter())) as storage:
             keys.append(storage.key())
-    return keys[0] if len(keys) == 1 else _join_keys(keys)
+    return _join_keys(keys)
 
 
 def _join_keys(keys: list[str]) -> str:
-    return hashlib.sha256("".join(keys).encode()).hexdigest()
+    return keys[0] if len(keys) == 1 else hashlib.sha256("".join(keys).encode()).hexdigest()
 
 
 def _describe(file: MediaFile, uri: str, start: float) -> Part:
@@ -170,7 +171,7 @@ def _describe(file: MediaFile, uri: str, start: float) -> Part:
         why = "holds no packets; copy the whole file again"
         raise UnreadableFile(f"{place_of(uri)} {why if has_times else _BARE_STREAM}")
     begin, end = bounds(extents.values(), extents.get(pictures.index) if pictures else None)
-    zero = 0.0 if file.tracks.traks else clock_zero(file, begin)
+    zero = clock_zero(file.tracks, begin)
     duration, size = max(0.0, end - zero), file.storage.size_bytes
     if not end - zero <= min(_LONGEST, 60.0 + size / _LEAST_BYTES_A_SECOND[pictures is not None]):
         raise _damaged_clock(file, end - zero)
@@ -272,14 +273,16 @@ def measure_extents(file: MediaFile, streams: list[Stream]) -> dict[int, Extent]
     return _by_tail(file.container, streams) or _by_scan(file.container, streams)
 
 
-def clock_zero(file: MediaFile, begin: float) -> float:
+def clock_zero(tracks: Tracks, begin: float) -> float:
     """The time of the container at which the recording begins; its first packet is at `begin`.
 
     An MP4 with an index begins at its own 0, whenever its first packet is shown. Other files begin
     at the first packet. A first packet just before 0 is priming of the codec; one further before 0
     comes from a clock that wrapped around (MPEG-TS).
     """
-    return begin if begin < -MOST_OVERHANG and file.tracks.index is None else max(0.0, begin)
+    if tracks.traks:
+        return 0.0
+    return begin if begin < -MOST_OVERHANG and tracks.index is None else max(0.0, begin)
 
 
 def header_duration(container: InputContainer) -> float:
@@ -340,10 +343,10 @@ def _by_entries(stream: Stream, count: int, tick: float) -> Extent:
 
 def _by_tail(container: InputContainer, streams: list[Stream]) -> dict[int, Extent]:
     """Extents from the first and last packets; empty if seeking to the end fails."""
-    if container.duration is None or container.format.flags & _GUESSED_DURATION:
+    if not (length := header_duration(container)):
         return {}
     begin = container.start_time or 0
-    target = begin + container.duration - round(_TAIL * av.time_base)
+    target = begin + round((length - _TAIL) * av.time_base)
     try:
         firsts = _begin(container, streams)
         seek_back(container, max(begin, target))
