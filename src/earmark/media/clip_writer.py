@@ -6,10 +6,9 @@ Packets are copied from a key frame on; only video to be blurred is decoded and 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,10 +23,11 @@ from earmark.media.atomic_file import replacing
 from earmark.media.chapter_writer import StreamCopy, open_output
 from earmark.media.container import (
     decode_packet,
-    demux_packets,
+    decode_time,
     find_video_stream,
     open_media,
-    seek_back,
+    read_from_key,
+    time_shown,
 )
 from earmark.media.frame import Frame, PictureBox, convert_frame
 from earmark.media.recording import Recording
@@ -130,13 +130,13 @@ def _cut(
         raise ValueError("nothing is left without its sound")
     copies = {one.index: StreamCopy(output_file, one) for one in streams[bool(blurred) :]}
     zero = cut.begin if blurred else None
-    for packet in _read_from_key(container, streams, cut.begin):
-        time = _decode_time(packet)
+    for packet in read_from_key(container, streams, cut.begin):
+        time = decode_time(packet)
         if time > cut.end + MOST_INTERLEAVE:
             break
         if time > cut.end:
             continue  # packets of other streams may follow
-        zero = _time_shown(packet) if zero is None else zero
+        zero = time_shown(packet) if zero is None else zero
         if packet.stream.index not in copies:
             assert blurred, "all else is copied"
             shown = decode_packet(packet.stream.decode, packet, Meter())
@@ -149,41 +149,6 @@ def _cut(
         blurred.write(video.codec_context.decode(None), video.time_base)
         blurred.close()
     return zero
-
-
-def _read_from_key(
-    container: InputContainer, streams: Sequence[Stream], time: float
-) -> Iterator[Packet[Any]]:
-    """The packets of `streams`, first a key frame shown by `time`, or the first one there is.
-
-    The first of `streams` is the video, unless there is only sound, which is read from `time` on.
-    """
-    main, begin, back = streams[0], (container.start_time or 0) / av.time_base, 0.0
-    while True:
-        seek_back(container, int((time - back) * av.time_base))
-        packets = (packet for packet in demux_packets(container, *streams) if packet.size)
-        is_first = time - back < begin
-        others, packet = [], None
-        for packet in packets:
-            if packet.stream != main:
-                others.append(packet)
-            elif packet.is_keyframe or (_decode_time(packet) > time and not is_first):
-                break
-        is_key = packet is not None and packet.is_keyframe and _time_shown(packet) <= time
-        if is_key or is_first or main.type == "audio":
-            return chain([packet] if packet else [], others, packets)
-        back = 2 * back + 1.0  # as `FrameDecoder` does
-
-
-def _decode_time(packet: Packet[Any]) -> float:
-    """When a packet is decoded, in container time; where it does not say, when it is shown."""
-    stamp = packet.pts if packet.dts is None else packet.dts
-    return float((stamp or 0) * (packet.time_base or 0))
-
-
-def _time_shown(packet: Packet[Any]) -> float:
-    stamp = packet.dts if packet.pts is None else packet.pts
-    return float((stamp or 0) * (packet.time_base or 0))
 
 
 class BlurredVideo:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import chain
 from typing import Any, TypeVar
 
 import av
@@ -47,6 +49,9 @@ _COVER_ART = Disposition.attached_pic
 
 MOST_PIXELS = 1 << 27
 """Most pixels of one picture: four times 8K."""
+
+TOLERANCE = 1e-6
+"""Seconds of rounding error in a time."""
 
 _FARTHEST = 1 << 62
 """Farthest seek in either direction: libav counts ticks in 64 bits."""
@@ -231,6 +236,46 @@ def seek_back(container: InputContainer, offset: int, stream: Stream | None = No
             container.seek(0, unsupported_byte_offset=True)
         else:
             container.seek(offset, stream=stream, backward=False)
+
+
+def read_from_key(
+    container: InputContainer, streams: Sequence[Stream], time: float
+) -> Iterator[Packet[Any]]:
+    """The packets of `streams` up to the end of the file, without those to flush decoders.
+
+    First comes a key frame of the first stream shown by `time`, in container time, or the first one
+    of the file if none is; then what lies before it in the file of the other streams.
+    """
+    main, back = streams[0], 0.0
+    tick = main.time_base or Fraction(1, av.time_base)
+    begin = float((main.start_time or 0) * tick)
+    while True:
+        seek_back(container, round((time - back) / tick), main)
+        packets = (packet for packet in demux_packets(container, *streams) if packet.size)
+        is_start = time - back < begin - 1.0
+        others, packet = [], None
+        for packet in packets:
+            if packet.stream != main:
+                others.append(packet)
+            elif packet.is_keyframe or (decode_time(packet) > time and not is_start):
+                break
+        is_found = packet is not None and packet.is_keyframe
+        if is_start or (packet and is_found and time_shown(packet) <= time + TOLERANCE):
+            return chain([packet] if packet else [], others, packets)
+        # Some containers seek by decode time or land after the key frame: go further back.
+        back = 2 * back + 1.0
+
+
+def time_shown(packet: Packet[Any]) -> float:
+    """When a packet is shown, in container time; where it does not say, when it is decoded."""
+    stamp = packet.dts if packet.pts is None else packet.pts
+    return float((stamp or 0) * (packet.time_base or 0))
+
+
+def decode_time(packet: Packet[Any]) -> float:
+    """When a packet is decoded, in container time; where it does not say, when it is shown."""
+    stamp = packet.pts if packet.dts is None else packet.dts
+    return float((stamp or 0) * (packet.time_base or 0))
 
 
 def demux_packets(container: InputContainer, *streams: Stream) -> Iterator[Packet[Any]]:

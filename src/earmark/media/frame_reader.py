@@ -26,12 +26,13 @@ from av.video.stream import VideoStream
 
 from earmark.errors import MediaError
 from earmark.media.container import (
+    TOLERANCE,
     decode_packet,
-    demux_packets,
     find_video_stream,
     open_media,
-    seek_back,
+    read_from_key,
     select_stream,
+    time_shown,
 )
 from earmark.media.frame import Frame, convert_frame
 from earmark.media.recording_part import Part
@@ -42,8 +43,6 @@ _READ_ON = 10.0
 """Seconds up to which the next time is reached by reading on; beyond, by seeking."""
 _REORDER_DEPTH = 17
 """Packets within which decode order may differ from presentation order."""
-_TOLERANCE = 1e-6
-"""Seconds of rounding error in a time."""
 
 
 @dataclass(slots=True)
@@ -132,7 +131,6 @@ class FrameDecoder:
         self._stream = stream
         self._stats = stats
         self._tick = float(stream.time_base or 0)
-        self._start = (stream.start_time or 0) * self._tick
         self._buffer: list[tuple[float, Packet[VideoStream]]] = []
         """Packets with the container time at which they are shown."""
         self._packets: Iterator[Packet[VideoStream]] = iter(())
@@ -161,7 +159,7 @@ class FrameDecoder:
         shown = [start for start, _ in self._buffer]
         last = 0
         for time in times:
-            past = [place for place, start in enumerate(shown) if start <= time + _TOLERANCE]
+            past = [place for place, start in enumerate(shown) if start <= time + TOLERANCE]
             last = max(last, max(past, key=shown.__getitem__, default=0))
         best: dict[float, tuple[float, VideoFrame]] = {}
         for picture in self._decode_packets(packet for _, packet in self._buffer[: last + 1]):
@@ -169,7 +167,7 @@ class FrameDecoder:
                 continue
             begins = picture.pts * self._tick
             for time in times:
-                if time not in best or best[time][0] < begins <= time + _TOLERANCE:
+                if time not in best or best[time][0] < begins <= time + TOLERANCE:
                     best[time] = (begins, picture)
         yield from (best[time] for time in times if time in best)
 
@@ -187,23 +185,14 @@ class FrameDecoder:
         If there is no key frame by then, from the first one of the file.
         """
         is_near = bool(self._buffer) and (
-            self._buffer[0][0] <= time + _TOLERANCE and time - self._buffer[-1][0] <= _READ_ON
+            self._buffer[0][0] <= time + TOLERANCE and time - self._buffer[-1][0] <= _READ_ON
         )
-        target, back = time, 0.0
-        while True:
-            if not is_near:
-                self._stats.seeks += 1
-                target = time - back
-                seek_back(self._container, round(target / self._tick), self._stream)
-                self._packets = demux_packets(self._container, self._stream)
-                self._buffer, self._is_at_end = [], False
-            while later := self._read_until(time):
-                del self._buffer[:later]
-            is_first = target < self._start - 1.0
-            if is_near or is_first or (self._buffer and _can_start_at(*self._buffer[0], time)):
-                return
-            # Some containers seek by decode time or land after the key frame: go further back.
-            back = 2 * back + 1.0
+        if not is_near:
+            self._stats.seeks += 1
+            self._packets = read_from_key(self._container, [self._stream], time)
+            self._buffer, self._is_at_end = [], False
+        while later := self._read_until(time):
+            del self._buffer[:later]
 
     def _read_until(self, time: float) -> int:
         """Buffer packets until no further one can be shown up to `time`.
@@ -215,11 +204,10 @@ class FrameDecoder:
         later = next((n for n in places if _can_start_at(*self._buffer[n], time)), 0)
         while not later and not self._is_at_end and not self._is_past(time):
             packet = next(self._packets, None)
-            if packet is None or not packet.size:
+            if packet is None:
                 self._is_at_end = True
             elif self._buffer or packet.is_keyframe:
-                stamp = packet.pts if packet.pts is not None else packet.dts
-                self._buffer.append(((stamp or 0) * self._tick, packet))
+                self._buffer.append((time_shown(packet), packet))
                 later = (len(self._buffer) - 1) * _can_start_at(*self._buffer[-1], time)
         return later
 
@@ -232,10 +220,10 @@ class FrameDecoder:
             return False
         decoded = self._buffer[-1][1].dts
         if decoded is not None:
-            return decoded * self._tick > time + _TOLERANCE
-        return min(shown for shown, _ in self._buffer[-_REORDER_DEPTH:]) > time + _TOLERANCE
+            return decoded * self._tick > time + TOLERANCE
+        return min(shown for shown, _ in self._buffer[-_REORDER_DEPTH:]) > time + TOLERANCE
 
 
 def _can_start_at(shown: float, packet: Packet[VideoStream], time: float) -> bool:
     """Whether `packet` is a key frame shown by `time`, so that decoding can start there."""
-    return packet.is_keyframe and shown <= time + _TOLERANCE
+    return packet.is_keyframe and shown <= time + TOLERANCE

@@ -24,6 +24,7 @@ from av.video.stream import VideoStream
 from earmark.errors import NoAudioStream, UnreadableFile
 from earmark.media.audio_decoder import SOUND_RATES
 from earmark.media.container import (
+    TOLERANCE,
     MediaFile,
     Tracks,
     demux_packets,
@@ -64,9 +65,6 @@ _BARE_STREAM = "is a bare stream, which does not say when a picture is shown; re
 
 _TAIL = 10.0
 """Seconds before the claimed end from which packets are read to find the real one."""
-
-_TOLERANCE = 1e-6
-"""Rounding error in seconds between equal times."""
 
 _HEAD = 60.0
 """Seconds up to which packets are read to find when a stream begins; the header may not know."""
@@ -401,7 +399,7 @@ def _extent_of(stream: Stream, first: float, last: float, end: float) -> Extent:
     claimed = reported + (stream.duration or 0) * float(stream.time_base)
     # Told later than the first packet where there is priming to leave out (MP3), and earlier where
     # the stream begins after the part of the file that the demuxer looked at.
-    return Extent(max(reported, first), claimed if last + _TOLERANCE < claimed < end else end)
+    return Extent(max(reported, first), claimed if last + TOLERANCE < claimed < end else end)
 
 
 def _usual_step(stream: Stream) -> float:
