@@ -252,7 +252,8 @@ class RayCaptioner:
             try:
                 result = ray.get(worker.handle.ask.remote(VERSION, task, timeout))
             except ray.exceptions.RayActorError:
-                self._drop_worker(worker)
+                with self._lock:
+                    self._workers = [each for each in self._workers if each is not worker]
                 continue
             finally:
                 with self._lock:
@@ -284,11 +285,6 @@ class RayCaptioner:
         captioner = ray.put(self._captioner)
         while len(self._workers) < wanted:
             self._workers.append(_RemoteWorker(actor.remote(captioner)))
-
-    def _drop_worker(self, worker: _RemoteWorker) -> None:
-        with self._lock:
-            if worker in self._workers:
-                self._workers.remove(worker)
 
 
 def _connect(ray: Any, address: str | None, workers: int | None) -> None:

@@ -53,8 +53,6 @@ class _Worker:
     ends_at: float = math.inf
     """When it will be killed, on the monotonic clock; start-up is not counted."""
     is_ready: bool = False
-    needs_script: bool = False
-    """Whether it imports the user's script before it is ready."""
     kill_reason: str = ""
     """Why this process killed it; empty if it did not."""
 
@@ -70,6 +68,7 @@ class WorkerProcesses:
         self._busy: dict[Connection[Any, Any], _Worker] = {}
         self._idle: list[_Worker] = []
         self._needs_script = False
+        """Whether the processes import the user's script before they are ready."""
 
     def run(self, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[_ItemOutcome]:
         """Each of `items` with its outcome, as they finish."""
@@ -111,7 +110,7 @@ class WorkerProcesses:
                     if not worker.kill_reason and attempts[worker.place] < ATTEMPTS:
                         queue.appendleft(worker.place)
                         continue
-                    outcome = _lost_outcome(items[worker.place], worker)
+                    outcome = _lost_outcome(items[worker.place], worker, needs_script)
                 yield outcome
             if time.monotonic() - last_check >= CHECK_INTERVAL:
                 self._kill_overdue()
@@ -153,12 +152,12 @@ class WorkerProcesses:
             _release(self._idle.pop())
 
 
-def _lost_outcome(item: Any, worker: _Worker) -> _ItemOutcome:
+def _lost_outcome(item: Any, worker: _Worker, needs_script: bool) -> _ItemOutcome:
     """The error of an item whose worker was killed, or that cost `ATTEMPTS` workers."""
     code = worker.process.exitcode or 0
     ending = f"killed by signal {-code}" if code < 0 else f"ended with code {code}"
     advice = "give each more memory" if code == -signal.SIGKILL else "see what it printed"
-    if not worker.is_ready and worker.needs_script:
+    if not worker.is_ready and needs_script:
         advice = 'guard what your script does by `if __name__ == "__main__":`'
     elif not worker.is_ready:
         advice = (
@@ -187,7 +186,7 @@ def _start(needs_script: bool) -> _Worker:
     ours, theirs = Pipe()
     process = start_process(_worker_main, theirs, needs_script=needs_script)
     theirs.close()
-    return _Worker(process, ours, needs_script=needs_script)
+    return _Worker(process, ours)
 
 
 def _receive(worker: _Worker) -> _ItemOutcome | None:

@@ -95,7 +95,7 @@ def _measure(path: Path) -> tuple[object, float]:
                 getattr(stream, "height", None),
                 getattr(stream, "sample_rate", None),
             )
-            for stream in (*clip.streams.video[:1], *clip.streams.audio[:1])
+            for stream in _main_streams(clip)
         )
         ends = [
             float((packet.pts + (packet.duration or 0)) * packet.time_base)
@@ -103,6 +103,11 @@ def _measure(path: Path) -> tuple[object, float]:
             if packet.pts is not None and packet.time_base is not None
         ]
     return kind, max(ends, default=0.0)
+
+
+def _main_streams(clip: Any) -> tuple[Any, ...]:
+    """The first video stream and the first audio stream, those of them that it has."""
+    return (*clip.streams.video[:1], *clip.streams.audio[:1])
 
 
 def _chapters(clips: Sequence[CaptionedClip], starts: Sequence[float]) -> list[Any]:
@@ -132,19 +137,17 @@ def _subtitles(clip: CaptionedClip, start: float, stream: Any) -> Iterator[Packe
 
 
 def _copy(clips: Sequence[CaptionedClip], starts: Sequence[float], output_file: Any) -> None:
-    with av.open(str(clips[0].path)) as first:
-        wanted = (*first.streams.video[:1], *first.streams.audio[:1])
-        copies = {one.type: StreamCopy(output_file, one) for one in wanted}
-        subtitles = _add_subtitles(output_file)
-        for clip, start in zip(clips, starts, strict=True):
-            for packet in _subtitles(clip, start, subtitles):
-                output_file.mux(packet)
-            with av.open(str(clip.path)) as input_file:
-                for packet in input_file.demux(
-                    (*input_file.streams.video[:1], *input_file.streams.audio[:1])
-                ):
-                    if packet.size:
-                        copies[packet.stream.type].write(packet, start)
+    copies: dict[str, StreamCopy] = {}
+    subtitles: Any = None
+    for clip, start in zip(clips, starts, strict=True):
+        with av.open(str(clip.path)) as input_file:
+            wanted = _main_streams(input_file)
+            copies = copies or {one.type: StreamCopy(output_file, one) for one in wanted}
+            subtitles = subtitles or _add_subtitles(output_file)
+            output_file.mux(_subtitles(clip, start, subtitles))
+            for packet in input_file.demux(wanted):
+                if packet.size:
+                    copies[packet.stream.type].write(packet, start)
 
 
 def _encode(clips: Sequence[CaptionedClip], starts: Sequence[float], output_file: Any) -> None:
@@ -156,8 +159,7 @@ def _encode(clips: Sequence[CaptionedClip], starts: Sequence[float], output_file
         sound = output_file.add_stream("aac", RATE, layout="stereo") if has_sound else None
         subtitles = _add_subtitles(output_file)
         for clip, each, start in zip(clips, input_files, starts, strict=True):
-            for packet in _subtitles(clip, start, subtitles):
-                output_file.mux(packet)
+            output_file.mux(_subtitles(clip, start, subtitles))
             _encode_one(each, start, video, sound, output_file)
         for stream in filter(None, (video, sound)):
             output_file.mux(stream.encode(None))
@@ -167,8 +169,7 @@ def _encode_one(input_file: Any, start: float, video: Any, sound: Any, output_fi
     """Re-encode the video and sound of one clip, in file order."""
     resampler = AudioResampler("fltp", "stereo", RATE)
     graph: Any = None
-    wanted = (*input_file.streams.video[:1], *input_file.streams.audio[: sound is not None])
-    for packet in input_file.demux(wanted):
+    for packet in input_file.demux(_main_streams(input_file)):
         for frame in decode_packet(packet.stream.decode, packet, Meter()):
             if frame.time is None:
                 continue

@@ -172,7 +172,11 @@ def _describe(file: MediaFile, uri: str, start: float) -> Part:
     zero = clock_zero(file.tracks, begin)
     duration, size = max(0.0, end - zero), file.storage.size_bytes
     if not end - zero <= min(_LONGEST, 60.0 + size / _LEAST_BYTES_A_SECOND[pictures is not None]):
-        raise _damaged_clock(file, end - zero)
+        hours = f"{(end - zero) / 3600:,.1f}".removesuffix(".0")
+        raise UnreadableFile(
+            f"{place_of(uri)} has damaged timestamps: {size:,} bytes cannot last {hours} h; "
+            "remux it, or convert what plays of it"
+        )
     index = file.tracks.index
     marks = read_marks(file.storage, index, duration=duration) if index else ()
     return Part(
@@ -187,14 +191,6 @@ def _describe(file: MediaFile, uri: str, start: float) -> Part:
         version=file.storage.version,
         promised=0.0 if index else header_duration(file.container),
         marks=marks,
-    )
-
-
-def _damaged_clock(file: MediaFile, seconds: float) -> UnreadableFile:
-    hours = f"{seconds / 3600:,.1f}".removesuffix(".0")
-    return UnreadableFile(
-        f"{place_of(file.storage.uri)} has damaged timestamps: {file.storage.size_bytes:,} bytes "
-        f"cannot last {hours} h; remux it, or convert what plays of it"
     )
 
 

@@ -81,8 +81,12 @@ def find(
     joined = {uri: source for source in chapters for uri in source.uris}
     ordered = (entry if isinstance(entry, Source) else joined.get(entry) for entry in entries)
     sources = list(dict.fromkeys(source for source in ordered if source))
-    if len({source.path for source in sources}) < len(sources):
-        raise _ambiguous_paths(sources)
+    for path, count in Counter(source.path for source in sources).items():
+        if count > 1:  # the redacted URL identifies recordings in a run
+            raise UnreadableFile(
+                f"two recordings are {path} once what is secret in their addresses is "
+                "hidden; work on each in a run of its own, or download them first"
+            )
     if copies and on_copies:
         on_copies(copies)
     return sources
@@ -102,15 +106,6 @@ def _files_of(sources: Iterable[Source]) -> set[str]:
         ids.add(source.id)
         files |= own.keys()
     return files
-
-
-def _ambiguous_paths(sources: Sequence[Source]) -> UnreadableFile:
-    """The error if two have the same redacted URL, which identifies recordings in a run."""
-    ((path, _), *_) = Counter(source.path for source in sources).most_common(1)
-    return UnreadableFile(
-        f"two recordings are {path} once what is secret in their addresses is "
-        "hidden; work on each in a run of its own, or download them first"
-    )
 
 
 def _expand(path: str | Path | Source) -> Iterable[str | Source]:
