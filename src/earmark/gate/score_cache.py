@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import io
 import json
-import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy as np
 from earmark.errors import EarmarkError
 from earmark.gate.frontline import Frontline, NoEncoder
 from earmark.gate.frontline_registry import frontline_named
+from earmark.gate.gate import DAMAGE
 from earmark.gate.listener import LEVEL_HOP, SILENCE, Beside, Heard, listen_to_any, look_instead
 from earmark.media import Recording, Source, open_recording
 from earmark.media.atomic_file import replacing
@@ -42,11 +43,11 @@ class ScoreCache:
         """The stored result for `source` with this frontline and track; none if there is none."""
         path = self._path(content_key(source), frontline, audio_track)
         try:
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
+            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as kept:
                 facts = json.loads(str(kept["facts"]))
                 level = kept["level"].astype(np.float32) if facts["has_level"] else None
                 scores = kept["scores"]
-        except (FileNotFoundError, zipfile.BadZipFile, KeyError, ValueError, EOFError):
+        except (FileNotFoundError, *DAMAGE):
             return None
         except OSError as error:
             raise self._unusable(error) from error
