@@ -144,3 +144,18 @@ def test_an_activity_long_before_is_another():
     numbers = label_activities(said, lambda one, other: {one, other} <= alike).tolist()
     assert numbers[:3] == [0, -1, 0]
     assert numbers[3:] == list(range(1, 10))
+
+
+def test_many_different_activities_take_time_in_proportion():
+    """Ten hours of answers, no two alike: only the last few are compared with the next."""
+
+    class Words(str):
+        hashed = 0
+
+        def __hash__(self):
+            Words.hashed += 1
+            return super().__hash__()
+
+    said = [Words(f"activity {number}") for number in range(2000)]
+    assert label_activities(said, lambda *_: False).tolist() == list(range(2000))
+    assert Words.hashed < 40 * len(said)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 
@@ -125,7 +126,8 @@ def label_activities(activities: Sequence[str], agree: Agrees) -> IndexArray:
         position += 1
         number, last = recent.pop(words, (-1, -LOOKBACK))
         if position - last > LOOKBACK:
-            near = (other for other in reversed(recent) if position - recent[other][1] <= LOOKBACK)
+            latest = islice(reversed(recent), LOOKBACK)  # in the order of their last use
+            near = (other for other in latest if position - recent[other][1] <= LOOKBACK)
             same = next((other for other in near if agree(other, words)), None)
             number = known if same is None else recent[same][0]
         known = max(known, number + 1)
