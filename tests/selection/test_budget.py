@@ -19,6 +19,7 @@ def test_shares_and_numbers(text: str, windows: int, calls: int) -> None:
 def test_a_number_means_what_it_means_when_it_is_written() -> None:
     assert Budget.parse(20) == Budget.parse("20")
     assert Budget.parse(0.25) == Budget.parse("0.25")
+    assert Budget.parse(0.00005) == Budget(share=0.00005)
     with pytest.raises(ValueError, match="is not a budget"):
         Budget.parse(1.0)
 

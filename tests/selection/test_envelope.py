@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -148,3 +148,13 @@ def test_a_rule_that_picks_too_few_leaves_calls_and_never_takes_more() -> None:
 
     calls = counts(Half(), [windows("1234512345"), windows("543215")], Budget(count=6))
     assert 0 < sum(calls) <= 6
+
+
+@pytest.mark.parametrize("budget", [Budget(price=0.3), Budget(count=5)])
+def test_a_rule_that_knows_one_recording_may_place_windows_freely(budget: Budget) -> None:
+    rates = np.random.default_rng(2).gamma(0.3, 0.3, 80)
+    free = replace(windows("." * 80, length=4.0), rates=rates, duration=40.0, per_call=8)
+    (alone,) = allocate(Alone(Coverage()), [free], budget, across=True)
+    (exact,) = allocate(Coverage(), [free], budget, across=True)
+    assert 0 < len(alone.picks) < free.calls
+    assert alone.picks == exact.picks

@@ -69,7 +69,7 @@ class Budget:
                 return cls(share=float(words[:-1]) / 100, rounding=rounding)
             if words.startswith("price="):
                 return cls(price=float(words.removeprefix("price=")), rounding=rounding)
-            if "." in words and float(words) < 1:  # 1.0 could mean one call or all windows
+            if float(words) < 1:  # 1.0 could mean one call or all windows, so it means neither
                 return cls(share=float(words), rounding=rounding)
             return cls(count=int(words), rounding=rounding)
         except ValueError:

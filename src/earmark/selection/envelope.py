@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from earmark.grid import Windows
-from earmark.selection.pick import gains
+from earmark.selection.pick import gains, places_of
 from earmark.selection.rule import Rule
 from earmark.timeline import FloatArray, IndexArray
 
@@ -52,10 +52,7 @@ class Curve:
         high = min(self.budgets[self.budgets > near], default=self.windows)
         candidates = np.linspace(low, high, PROBES + 1).round().astype(np.intp)
         untried = np.setdiff1d(candidates, self.budgets)
-        picks_of_each = [rule(windows, budget=budget) for budget in untried.tolist()]
-        chosen = [
-            np.array([pick.window for pick in picks], dtype=np.intp) for picks in picks_of_each
-        ]
+        chosen = [places_of(windows, rule(windows, budget=each)) for each in untried.tolist()]
         worth = [self.weight * float(gains(windows, one).sum()) for one in chosen]
         order = np.argsort(budgets := np.concatenate([self.budgets, untried]))
         self.budgets = budgets[order]
@@ -89,7 +86,7 @@ def share_calls(
     rule: Rule, many: Collection[Windows], weights: Sequence[float], buy: Purchase
 ) -> list[int]:
     """The calls of each recording; `many` is iterated a few times, one recording at a time."""
-    curves = [Curve(len(windows), weight) for windows, weight in zip(many, weights, strict=True)]
+    curves = [Curve(windows.calls, weight) for windows, weight in zip(many, weights, strict=True)]
     calls = [0] * len(curves)
     for _ in range(ROUNDS):
         for windows, curve, near in zip(many, curves, calls, strict=True):

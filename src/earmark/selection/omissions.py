@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from earmark.grid import Windows
-from earmark.selection.pick import Pick, best_first, explain, gains
+from earmark.selection.pick import Pick, best_first, explain, gains, places_of
 from earmark.selection.result import LeftOut
 from earmark.timeline import FloatArray, IndexArray, format_clock
 
@@ -18,8 +18,7 @@ def best_left_out(windows: Windows, picks: Sequence[Pick], limit: int = 10) -> l
     Where all scores are equal, windows that would add most come first. With free placement, only
     windows that lie side by side are considered.
     """
-    chosen = np.array([windows.window_at(pick.start) for pick in picks], dtype=np.intp)
-    chosen = np.minimum(chosen, len(windows) - 1)
+    chosen = places_of(windows, picks)
     extra = additions(windows, chosen)
     beside = np.arange(windows.per_call - 1, len(windows), windows.per_call)
     places = np.setdiff1d(beside, chosen)

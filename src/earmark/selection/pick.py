@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,6 +41,12 @@ def allowance(windows: Windows, budget: int) -> int:
     if budget < 0:
         raise ValueError(f"a budget is 0 calls or more, not {budget}")
     return min(budget, windows.calls)
+
+
+def places_of(windows: Windows, picks: Iterable[Pick]) -> IndexArray:
+    """The window of each pick, also where windows are placed freely."""
+    found = np.array([windows.window_at(pick.start) for pick in picks], dtype=np.intp)
+    return np.minimum(found, len(windows) - 1)
 
 
 def best_first(scores: FloatArray) -> IndexArray:
