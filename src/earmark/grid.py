@@ -114,8 +114,11 @@ class Windows:
         return Span(start, min(start + self.length, max(start, self.duration)))
 
     def window_at(self, start: float) -> int:
-        """The window that begins at the step nearest to `start`; it may lie past the end."""
-        return round(start / self.step) + self.per_call - 1
+        """The window that begins at the step nearest to `start`; it may lie past the end.
+
+        A recording shorter than a window has one window, which ends with its last step.
+        """
+        return round(start / self.step) + min(self.per_call, max(1, len(self))) - 1
 
     def steps_of(self, windows: IndexArray) -> IndexArray:
         """The steps in each of `windows`, one row each, clipped to the recording."""

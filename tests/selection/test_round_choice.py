@@ -65,3 +65,18 @@ def test_a_forecast_is_a_share_of_what_the_sound_lets_expect(activities, share) 
     alone = Coverage().explain(heard, places)
     assert [pick.expected for pick in choice.picks] == [pick.expected for pick in alone]
     assert sum(pick.expected for pick in choice.picks) <= heard.rates.sum() + 1e-9
+
+
+def test_a_recording_shorter_than_a_window_has_rounds_too() -> None:
+    """Its only freely placed window begins at 0 and ends with the recording."""
+    heard = replace(windows("1532"), duration=2.0, per_call=8)
+    assert heard.window_at(heard.span(3).start) == 3
+    spend = partial(allocate, Coverage(), budget=Budget(share=1.0))
+    options = RoundOptions(Rounds(2), Turn(1, 0.5))
+    (choice,), _ = choose_round(spend, [heard], [[]], agree=str.__eq__, options=options)
+    (alone,) = spend([heard])
+    assert choice.picks == alone.picks
+    paid = [ObservedActivity(3, "chop")]
+    again = replace(heard, owned=(3,))
+    (choice,), _ = choose_round(spend, [again], [paid], agree=str.__eq__, options=options)
+    assert choice.picks == alone.picks
