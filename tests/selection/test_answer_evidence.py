@@ -15,7 +15,6 @@ from earmark.selection.answer_evidence import (
     Gap,
     ObservedActivity,
     RevisedWindows,
-    find_gaps,
 )
 from earmark.selection.gap_factors import GapFactors, HeldOutAnswers, fit_factors
 from earmark.selection.hidden_activity import KINDS, ActivitySequence, infer_kinds
@@ -174,7 +173,7 @@ def test_a_factor_lies_between_those_of_the_lengths_around_it():
 def gaps_of(
     many: Windows, answers: list[ObservedActivity], factors: GapFactors = FACTORS
 ) -> list[Gap]:
-    (found,), *_ = find_gaps([many], [answers], equal, factors)
+    (found,) = RevisedWindows([many], [answers], agree=equal, factors=factors).gaps
     return found
 
 

@@ -10,9 +10,9 @@ import pytest
 from drawing import windows
 from earmark.selection import allocate
 from earmark.selection.allocation import Choice
-from earmark.selection.answer_evidence import ObservedActivity, RevisedWindows
+from earmark.selection.answer_evidence import ObservedActivity
 from earmark.selection.budget import Budget
-from earmark.selection.round_choice import add_gap_reasons, choose_round, limit_to_round
+from earmark.selection.round_choice import choose_round, limit_to_round
 from earmark.selection.round_schedule import Rounds, Turn
 from earmark.selection.rules.coverage import Coverage
 from earmark.selection.rules.uniform import Uniform
@@ -25,11 +25,12 @@ def plan(drawing: str, calls: int) -> Choice:
 
 
 def test_a_pick_between_answers_says_what_these_are() -> None:
-    drawing = "123456789"
+    heard = windows("123456789")
     answers = [ObservedActivity(0, "a"), ObservedActivity(4, "b", 16.0)]
-    many = RevisedWindows([windows(drawing)], [answers], agree=str.__eq__)
-    (choice,) = add_gap_reasons([plan(drawing, 9)], many)
-    before = plan(drawing, 9).picks
+    spend = partial(allocate, Uniform(), budget=Budget(count=9))
+    options = RoundOptions(Rounds(2), Turn(2, 1.0))
+    (choice,), _ = choose_round(spend, [heard], [answers], agree=str.__eq__, options=options)
+    before = plan("123456789", 9).picks
     ending = ", between answers that differ"
     assert [pick.reason.endswith(ending) for pick in choice.picks] == [
         place in (1, 2, 3) for place in range(9)

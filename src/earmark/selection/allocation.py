@@ -56,16 +56,20 @@ def allocate(
         for windows, path in zip(many, paths, strict=True):
             picks = rule.explain(windows, path)
             blind = choose_without_evidence(rule, windows, len(picks))
-            yield _make_choice(
-                rule, windows, blind or picks, wanted, lacks_evidence=blind is not None
-            )
+            lacks = blind is not None
+            yield _make_choice(rule, windows, blind or picks, wanted, lacks_evidence=lacks)
         return
 
     def safe_rule(windows: Windows, *, budget: int) -> list[Pick]:
         used = rule_named("strata") if _lacks_evidence(rule, windows) else rule
         return used(windows, budget=budget)
 
-    each = _calls_of_each(safe_rule, many, budget, across, weights)
+    if wanted is not None and wanted.price is None:
+        each: Iterable[int] = (wanted.calls(windows.calls) for windows in many)
+    else:
+        from earmark.selection.envelope import share_calls  # seldom needed
+
+        each = share_calls(safe_rule, many, budget, weights)
     for windows, calls in zip(many, each, strict=True):
         lacks = _lacks_evidence(rule, windows)
         picks = safe_rule(windows, budget=calls)
@@ -88,21 +92,6 @@ def choose_without_evidence(rule: Rule, windows: Windows, calls: int) -> list[Pi
 def _lacks_evidence(rule: Rule, windows: Windows) -> bool:
     """Whether the scores tell `rule` nothing; False for a single window."""
     return len(windows) > 1 and not (windows.has_evidence or is_blind(rule))
-
-
-def _calls_of_each(
-    rule: Rule, many: Collection[Windows], budget: Budget, across: bool, weights: Weights
-) -> Iterable[int]:
-    """The calls of each recording, for a rule that handles one recording at a time."""
-    if budget.price is None and not across:
-        return (budget.calls(windows.calls) for windows in many)
-    from earmark.selection import envelope  # only where such a rule has a price, or shares calls
-
-    equal = [1.0] * len(many) if weights is None else weights
-    if budget.price is not None:
-        return envelope.share_calls(rule, many, equal, envelope.at_price(budget.price))
-    calls = budget.calls(sum(windows.calls for windows in many))
-    return envelope.share_calls(rule, many, equal, envelope.within_budget(calls))
 
 
 def _make_choice(

@@ -59,28 +59,6 @@ class Gap:
     """New actions expected from the sound that neither end touches."""
 
 
-def find_gaps(
-    many: Collection[Windows],
-    answers: Sequence[Sequence[ObservedActivity]],
-    agree: Agrees,
-    factors: GapFactors,
-) -> tuple[list[list[Gap]], float, bool]:
-    """The gaps of each recording in order, without those that have an end that does not say.
-
-    Returns also the evidence that activities continue from one answer to the next, see
-    `infer_kinds`, and whether the sound of any recording distinguishes its windows.
-    """
-    pairs = enumerate(zip(many, answers, strict=True))
-    found = [_AnswerGaps.build(number, *pair, agree) for number, pair in pairs]
-    kinds, evidence, statistics = infer_kinds([row.sequence for row in found])
-    factors, weights = fit_factors(
-        factors, [one for row in found for one in row.held_out], statistics
-    )
-    rows = zip(found, kinds, weights.tolist(), strict=True)
-    gaps = [row.gaps(row_kinds, factors, weight) for row, row_kinds, weight in rows]
-    return gaps, evidence, any(row.has_sound_evidence for row in found)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _AnswerGaps:
     """The gaps of one recording, before their kinds and factors are known."""
@@ -177,7 +155,7 @@ class RevisedWindows(Collection[Windows]):
         answers: Sequence[Sequence[ObservedActivity]],
         *,
         agree: Agrees,
-        factors: GapFactors | None = None,
+        factors: GapFactors = FITTED_FACTORS,
         busyness: Sequence[float] | None = None,
     ) -> None:
         """Read the answers about each of `many`.
@@ -186,13 +164,21 @@ class RevisedWindows(Collection[Windows]):
             many: The windows of each recording, rated by the sound.
             answers: The answers about each.
             agree: Compares what two answers say.
-            factors: New actions by the kind of a gap; `FITTED_FACTORS` if not given.
+            factors: New actions by the kind of a gap.
             busyness: Factor on all rates of each recording; 1 if not given.
         """
         self.many = many
         self.busyness = [1.0] * len(many) if busyness is None else busyness
-        found = find_gaps(many, answers, agree, factors or FITTED_FACTORS)
-        self.gaps, self.evidence, self.has_sound_evidence = found
+        pairs = enumerate(zip(many, answers, strict=True))
+        found = [_AnswerGaps.build(number, *pair, agree) for number, pair in pairs]
+        kinds, self.evidence, statistics = infer_kinds([row.sequence for row in found])
+        """That activities continue from one answer to the next."""
+        held_out = [one for row in found for one in row.held_out]
+        factors, weights = fit_factors(factors, held_out, statistics)
+        rows = zip(found, kinds, weights.tolist(), strict=True)
+        self.gaps = [row.gaps(row_kinds, factors, weight) for row, row_kinds, weight in rows]
+        """Of each recording, in order; none has an end that does not say what is done."""
+        self.has_sound_evidence = any(row.has_sound_evidence for row in found)
         every = [gap for row in self.gaps for gap in row]
         after = sum(gap.expected * gap.factor for gap in every)
         self.normaliser = sum(gap.expected for gap in every) / after if after > 0 else 1.0

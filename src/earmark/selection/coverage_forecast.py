@@ -32,18 +32,17 @@ def forecast_coverage(
     if choice.lacks_evidence or not heard.is_heard or not actions:
         return None, None
     share = sum(pick.expected for pick in choice.picks) / actions
-    if error is None or choice.rule_used != "coverage":
-        return share, None
-    return share, error.range(share, actions=actions, duration=duration)
+    known = error if choice.rule_used == "coverage" else None
+    return share, measured_range(share, known, actions=actions, duration=duration)
 
 
 def measured_range(
-    share: float | None, error: ForecastError | None, *, actions: float, duration: float
+    share: float, error: ForecastError | None, *, actions: float, duration: float
 ) -> ForecastRange | None:
     """The range of coverage that forecasts of `share` had on measured recordings like this one.
 
     None where there is no forecast, or no such measurement. `actions` are those expected in it.
     """
-    if share is None or math.isnan(share) or error is None:
+    if error is None or math.isnan(share):
         return None
     return error.range(share, actions=actions, duration=duration)

@@ -17,14 +17,15 @@ to 8,192 exactly wherever its curve is concave, and a longer one to within a few
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from earmark.grid import Windows
+from earmark.selection.budget import Budget
 from earmark.selection.pick import gains, places_of
-from earmark.selection.rule import Rule
+from earmark.selection.rule import Rule, Weights
 from earmark.timeline import FloatArray, IndexArray
 
 PROBES = 16
@@ -61,11 +62,9 @@ class Curve:
 
     def steps(self) -> tuple[IndexArray, FloatArray]:
         """Calls of each step of the upper hull, and the gain per call in it, decreasing."""
-        best: dict[int, float] = {}
-        for calls, worth in zip(self.calls.tolist(), self.worth.tolist(), strict=True):
-            best[calls] = max(worth, best.get(calls, worth))
+        best = dict(sorted(zip(self.calls.tolist(), self.worth.tolist(), strict=True)))
         edge: list[tuple[int, float]] = []
-        for point in sorted(best.items()):
+        for point in best.items():  # the most that each number of calls brings
             while len(edge) > 1 and _slope(edge[-2], edge[-1]) <= _slope(edge[-1], point):
                 edge.pop()
             edge.append(point)
@@ -78,50 +77,41 @@ def _slope(left: tuple[int, float], right: tuple[int, float]) -> float:
     return (right[1] - left[1]) / (right[0] - left[0])
 
 
-Purchase = Callable[[Sequence[Curve]], IndexArray]
-"""Says how many calls to buy on each curve."""
-
-
 def share_calls(
-    rule: Rule, many: Collection[Windows], weights: Sequence[float], buy: Purchase
+    rule: Rule, many: Collection[Windows], budget: Budget, weights: Weights = None
 ) -> list[int]:
-    """The calls of each recording; `many` is iterated a few times, one recording at a time."""
-    curves = [Curve(windows.calls, weight) for windows, weight in zip(many, weights, strict=True)]
+    """The calls of each recording: all that bring more than the price, or the best of a budget.
+
+    `many` is iterated a few times, one recording at a time. `weights` is the value of an action in
+    each recording.
+    """
+    values = [1.0] * len(many) if weights is None else weights
+    curves = [Curve(windows.calls, value) for windows, value in zip(many, values, strict=True)]
     calls = [0] * len(curves)
     for _ in range(ROUNDS):
         for windows, curve, near in zip(many, curves, calls, strict=True):
             curve.probe(rule, windows, near=near)
-        calls = buy(curves).tolist()
+        steps = [curve.steps() for curve in curves]
+        if budget.price is not None:
+            calls = [int(width[slope > budget.price].sum()) for width, slope in steps]
+        else:
+            calls = _buy_steepest(steps, budget.calls(sum(curve.windows for curve in curves)))
     return calls
 
 
-def at_price(price: float) -> Purchase:
-    """Buys every call that brings more than `price`."""
-
-    def buy(curves: Sequence[Curve]) -> IndexArray:
-        bought = [width[slope > price].sum() for width, slope in (one.steps() for one in curves)]
-        return np.array(bought, dtype=np.intp)
-
-    return buy
-
-
-def within_budget(budget: int) -> Purchase:
-    """Buys the `budget` calls that bring most; steps with equal gain are bought in proportion."""
-
-    def buy(curves: Sequence[Curve]) -> IndexArray:
-        steps = [one.steps() for one in curves]
-        owner = np.repeat(np.arange(len(steps)), [len(width) for width, _ in steps])
-        width = np.concatenate([np.zeros(0, np.intp), *(width for width, _ in steps)])
-        slope = np.concatenate([np.zeros(0), *(slope for _, slope in steps)])
-        steepest = np.argsort(-slope, kind="stable")
-        total = np.cumsum(width[steepest])
-        if len(total) and budget < total[-1]:
-            last = slope[steepest[np.searchsorted(total, budget)]]
-            tied = slope == last
-            left = budget - int(width[slope > last].sum())
-            filled = np.cumsum(width[tied]) * left // width[tied].sum()
-            width = np.where(slope > last, width, 0)
-            width[tied] = np.diff(filled, prepend=0)
-        return np.bincount(owner, width, minlength=len(steps)).astype(np.intp)
-
-    return buy
+def _buy_steepest(steps: Sequence[tuple[IndexArray, FloatArray]], budget: int) -> list[int]:
+    """The `budget` calls that bring most; steps with equal gain are bought in proportion."""
+    owner = np.repeat(np.arange(len(steps)), [len(width) for width, _ in steps])
+    width = np.concatenate([np.zeros(0, np.intp), *(width for width, _ in steps)])
+    slope = np.concatenate([np.zeros(0), *(slope for _, slope in steps)])
+    steepest = np.argsort(-slope, kind="stable")
+    total = np.cumsum(width[steepest])
+    if len(total) and budget < total[-1]:
+        last = slope[steepest[np.searchsorted(total, budget)]]
+        tied = slope == last
+        left = budget - int(width[slope > last].sum())
+        filled = np.cumsum(width[tied]) * left // width[tied].sum()
+        width = np.where(slope > last, width, 0)
+        width[tied] = np.diff(filled, prepend=0)
+    bought: list[int] = np.bincount(owner, width, minlength=len(steps)).astype(np.intp).tolist()
+    return bought

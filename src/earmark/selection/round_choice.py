@@ -9,7 +9,7 @@ from earmark.grid import Windows
 from earmark.selection.allocation import Choice
 from earmark.selection.answer_evidence import ObservedActivity, RevisedWindows
 from earmark.selection.hidden_activity import Agrees
-from earmark.selection.pick import explain
+from earmark.selection.pick import explain, places_of
 from earmark.selection.round_schedule import Turn, calls_now, spread_evenly
 from earmark.selection.stopping import RoundOptions, revise_by_answers
 
@@ -28,24 +28,11 @@ def choose_round(
     """
     rated, turn = revise_by_answers(many, paid, agree=agree, options=options)
     choices = spend(rated)
-    if isinstance(rated, RevisedWindows):
-        choices = add_gap_reasons(choices, rated)
     if not turn.is_last:
         choices = (
             limit_to_round(one, places, turn) for one, places in zip(choices, paid, strict=True)
         )
-    return restore_sound_forecast(choices, many), turn
-
-
-def add_gap_reasons(choices: Iterable[Choice], many: RevisedWindows) -> Iterator[Choice]:
-    """Append to the reason of each pick how the answers around it compare."""
-    for place, choice in enumerate(choices):
-        around = [many.gap_reason(place, pick.start) for pick in choice.picks]
-        picks = [
-            replace(pick, reason=f"{pick.reason}, {gap_reason}") if gap_reason else pick
-            for pick, gap_reason in zip(choice.picks, around, strict=True)
-        ]
-        yield replace(choice, picks=picks)
+    return _describe_picks(choices, many, rated), turn
 
 
 def limit_to_round(choice: Choice, paid: Sequence[ObservedActivity], turn: Turn) -> Choice:
@@ -58,17 +45,20 @@ def limit_to_round(choice: Choice, paid: Sequence[ObservedActivity], turn: Turn)
     return replace(choice, picks=[pick for pick in choice.picks if pick.start in starts])
 
 
-def restore_sound_forecast(choices: Iterable[Choice], many: Iterable[Windows]) -> Iterator[Choice]:
-    """Give each pick the rate and the expected actions that follow from the sound alone.
+def _describe_picks(
+    choices: Iterable[Choice], many: Iterable[Windows], rated: Collection[Windows]
+) -> Iterator[Choice]:
+    """Add to the reason of each pick how the answers around it compare.
 
-    The answers decide where to ask. A forecast is a share of the actions expected before any
-    answer, in every round; rates revised by answers would not be a share of those.
+    Its rate and its expected actions are those of the sound alone. The answers decide where to ask.
+    A forecast is a share of the actions expected before any answer, in every round; rates revised
+    by answers would not be a share of those.
     """
-    for choice, windows in zip(choices, many, strict=True):
-        places = [windows.window_at(pick.start) for pick in choice.picks]
-        by_sound = explain(windows, places, lambda *_: "")
-        picks = [
-            replace(pick, rate=one.rate, expected=one.expected)
-            for pick, one in zip(choice.picks, by_sound, strict=True)
-        ]
+    for number, (choice, windows) in enumerate(zip(choices, many, strict=True)):
+        by_sound = explain(windows, places_of(windows, choice.picks), lambda *_: "")
+        picks = []
+        for pick, one in zip(choice.picks, by_sound, strict=True):
+            gap = rated.gap_reason(number, pick.start) if isinstance(rated, RevisedWindows) else ""
+            reason = f"{pick.reason}, {gap}" if gap else pick.reason
+            picks.append(replace(pick, rate=one.rate, expected=one.expected, reason=reason))
         yield replace(choice, picks=picks)

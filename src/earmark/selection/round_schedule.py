@@ -45,13 +45,9 @@ class Rounds:
             return text
         if text is None or str(text).strip().lower() == AUTO:
             return cls(None)
-        try:
+        if isinstance(text, int) or text.strip().isdecimal():
             return cls(int(text))
-        except ValueError as error:
-            message = str(error) if isinstance(text, int) or str(text).strip().isdigit() else ""
-            raise ValueError(
-                message or f"{text!r} is no number of rounds: write 1 to {MAX_ROUNDS}, or {AUTO}"
-            ) from None
+        raise ValueError(f"{text!r} is no number of rounds: write 1 to {MAX_ROUNDS}, or {AUTO}")
 
     @property
     def is_one(self) -> bool:
