@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -24,12 +24,16 @@ def coverage_of_budgets(
     """
     if any(budget < 0 for budget in budgets):
         raise ValueError(f"a budget is 0 calls or more, not {min(budgets)}")
-    unpaid = _lines_without_owned(many)
+    unpaid, alike = _lines_without_owned(many), np.zeros(len(many), dtype=np.intp)
     reached: dict[int, float] = {}
-    above: Side | None = None
+    above: Side | None = None  # the low end of the bracket of a larger budget, to start from
     for budget in sorted(set(budgets), reverse=True):
-        bracket = _bracket_budget(unpaid, budget, tolerance, above)
+        bracket = Bracket(unpaid, alike, np.array([float(budget)]))
+        if above is not None and above.calls.sum() >= budget:
+            bracket.high = above
         actions = float(bracket.actions.sum())
+        while not is_settled(bracket) and _chord_error(bracket) > tolerance * actions:
+            bracket.narrow()
         reached[budget] = float(_chord_value(bracket).sum()) / actions if actions else math.nan
         above = bracket.low
     return [reached[budget] for budget in budgets]
@@ -43,7 +47,7 @@ def calls_for(many: Sequence[Windows], coverage: float) -> int:
         raise ValueError("no action is expected in these recordings, so no coverage can be reached")
     goal = np.array([coverage - PRECISION]) * actions
     alike = np.zeros(len(many), dtype=np.intp)
-    bracket = _WorthBracket(_lines_without_owned(many), alike, goal, slack=PRECISION * actions)
+    bracket = _WorthBracket(_lines_without_owned(many), alike, goal)
     while not bracket.settled.all():
         bracket.narrow()
     return math.ceil(float(bracket.wanted()[0]) - 1e-9)
@@ -61,37 +65,18 @@ def _lines_without_owned(many: Sequence[Windows]) -> list[Line]:
     return lines(unpaid, has_margins=False)
 
 
-@dataclass(slots=True, eq=False)
 class _WorthBracket(Bracket):
     """Narrows to the fewest calls that reach a number of expected actions."""
-
-    slack: float = 0.0
-    """Difference in actions that counts as zero."""
 
     def wanted(self) -> FloatArray:
         """Calls at which the chord between the two ends reaches the goal."""
         (fewer, more), (less, most) = self.calls(), self.worth()
-        share = (self.goal - less) / np.maximum(most - less, self.slack)
+        share: FloatArray = (self.goal - less) / np.maximum(most - less, PRECISION * self.actions)
         return fewer + np.clip(share, 0, 1) * (more - fewer)
 
     def is_short(self, calls: FloatArray, worth: FloatArray) -> Flags:  # noqa: ARG002
         """Whether the goal is not reached."""
         return worth < self.goal
-
-
-def _bracket_budget(
-    unpaid: list[Line], budget: int, tolerance: float, above: Side | None
-) -> Bracket:
-    """A bracket around a budget over all recordings, narrowed to `tolerance`.
-
-    `above` is the low end of the bracket of a larger budget, to start from.
-    """
-    bracket = Bracket(unpaid, np.zeros(len(unpaid), dtype=np.intp), np.array([float(budget)]))
-    if above is not None and above.calls.sum() >= budget:
-        bracket.high = above
-    while not is_settled(bracket) and _chord_error(bracket) > tolerance * bracket.actions.sum():
-        bracket.narrow()
-    return bracket
 
 
 def _chord_value(bracket: Bracket) -> FloatArray:

@@ -18,7 +18,7 @@ between, and are not solved again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,40 +54,35 @@ class Side:
             self.paths[own] = other.paths[place]
 
 
-@dataclass(slots=True, eq=False)
 class Bracket:
     """Two sets of picks for each group, with fewer and with more calls than its goal."""
 
-    lines: Sequence[Line]
-    group: IndexArray
-    """Group of each line, from 0; lines of a group are adjacent."""
-    goal: FloatArray
-    """Wanted number of calls of each group."""
-    low: Side = field(init=False)
-    high: Side = field(init=False)
-    settled: Flags = field(init=False)
-    stalled: IndexArray = field(init=False)
-    """Consecutive guesses of a price that found nothing new, for each group."""
-    streak: IndexArray = field(init=False)
-    """Consecutive moves of the same end, for each group; negative for the high end."""
-    windows: FloatArray = field(init=False)
-    actions: FloatArray = field(init=False)
-    """Windows and expected actions of each group."""
-    passes: int = 0
+    def __init__(self, lines: Sequence[Line], group: IndexArray, goal: FloatArray) -> None:
+        """Start from no call and from a call on every window.
 
-    def __post_init__(self) -> None:
-        count, groups = len(self.lines), int(self.group.max(initial=-1)) + 1
-        unknown = np.full(groups, np.nan)
+        Args:
+            lines: The recordings.
+            group: Group of each line, from 0; lines of a group are adjacent.
+            goal: Wanted number of calls of each group.
+        """
+        self.lines, self.group, self.goal = lines, group, goal
+        count, groups = len(lines), int(group.max(initial=-1)) + 1
         none: Paths = [np.empty(0, np.int32)] * count
-        every: Paths = [np.arange(len(line), dtype=np.int32) for line in self.lines]
-        lengths = np.array([len(line) for line in self.lines], dtype=np.intp)
-        actions = np.array([line.rates.sum() for line in self.lines], dtype=float)
-        extra = [0.0 if line.bonus is None else line.bonus.sum() for line in self.lines]
-        self.low = Side(none, np.zeros(count, np.intp), np.zeros(count), unknown.copy())
-        self.high = Side(every, lengths, actions + np.array(extra), unknown.copy())
-        self.settled, self.stalled = np.zeros(groups, bool), np.zeros(groups, np.intp)
+        every: Paths = [np.arange(len(line), dtype=np.int32) for line in lines]
+        lengths = np.array([len(line) for line in lines], dtype=np.intp)
+        actions = np.array([line.rates.sum() for line in lines], dtype=float)
+        extra = [0.0 if line.bonus is None else line.bonus.sum() for line in lines]
+        low, high = np.full((2, groups), np.nan)
+        self.low = Side(none, np.zeros(count, np.intp), np.zeros(count), low)
+        self.high = Side(every, lengths, actions + np.array(extra), high)
+        self.settled = np.zeros(groups, bool)
+        self.stalled = np.zeros(groups, np.intp)
+        """Consecutive guesses of a price that found nothing new, for each group."""
         self.streak = np.zeros(groups, np.intp)
+        """Consecutive moves of the same end, for each group; negative for the high end."""
         self.windows, self.actions = self.total(lengths), self.total(actions)
+        """Windows and expected actions of each group."""
+        self.passes = 0
 
     def wanted(self) -> FloatArray:
         """Estimated number of calls for the goal: here the goal itself, at most every window."""

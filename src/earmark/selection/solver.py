@@ -188,13 +188,7 @@ class _Columns:
             backwards.append((column, row))
             taken[column] += 1
             row = last_pick[row - depth + steps[row, column], column]
-        return values, _gather(backwards, taken, depth)
-
-
-def _gather(backwards: list[tuple[IndexArray, IndexArray]], taken: IndexArray, depth: int) -> Paths:
-    """Rows collected backwards, one step of every column at a time, as paths of windows."""
-    flat = np.empty(int(taken.sum()), dtype=np.int32)
-    ends = np.cumsum(taken)
-    for step, (column, row) in enumerate(backwards, start=1):
-        flat[ends[column] - step] = row - depth
-    return np.split(flat, ends[:-1])
+        flat, ends = np.empty(int(taken.sum()), dtype=np.int32), np.cumsum(taken)
+        for step, (column, row) in enumerate(backwards, start=1):
+            flat[ends[column] - step] = row - depth
+        return values, np.split(flat, ends[:-1])
