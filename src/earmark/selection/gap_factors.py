@@ -162,14 +162,14 @@ class HeldOutTable:
     """Index of the recording of each row."""
     kinds: FloatArray
     """Shape (answers, kinds): probability of `KINDS` for the two neighbours."""
-    distance: FloatArray
-    is_new: FloatArray
-    expected: FloatArray
-    distinct_name: FloatArray
     false_positive: FloatArray
     """By kind: probability that an answer seems new where nothing is."""
     detection: FloatArray
     """By kind: how much this probability rises where something is new."""
+    distance: FloatArray
+    is_new: FloatArray
+    expected: FloatArray
+    distinct_name: FloatArray
 
     @classmethod
     def build(
@@ -180,13 +180,11 @@ class HeldOutTable:
         own = replace(statistics, active=statistics.active[recordings])
         kinds = np.concatenate(infer_kinds([one.neighbours for one in held_out], own)[0])
         columns = ((one.distance, one.is_new, one.expected, one.distinct_name) for one in held_out)
-        distance, is_new, expected, distinct_name = map(np.concatenate, zip(*columns, strict=True))
+        rows = map(np.concatenate, zip(*columns, strict=True))
         false_positive = np.array([_false_positive_rate(kind, statistics.errors) for kind in KINDS])
         detection = np.maximum(1 - statistics.errors.missed - false_positive, MIN_DETECTION)
         recording = np.repeat(recordings, [len(one.distance) for one in held_out])
-        return cls(
-            recording, kinds, distance, is_new, expected, distinct_name, false_positive, detection
-        )
+        return cls(recording, kinds, false_positive, detection, *rows)
 
 
 def fit_factors(

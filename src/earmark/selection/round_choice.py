@@ -26,13 +26,13 @@ def choose_round(
 
     `spend` plans all remaining calls; a round that is not the last asks only a part of that plan.
     """
-    rated, turn = revise_by_answers(many, paid, agree=agree, options=options)
-    choices = spend(rated)
+    revised, turn = revise_by_answers(many, paid, agree=agree, options=options)
+    choices = spend(revised)
     if not turn.is_last:
         choices = (
             limit_to_round(one, places, turn) for one, places in zip(choices, paid, strict=True)
         )
-    return _describe_picks(choices, many, rated), turn
+    return _describe_picks(choices, revised), turn
 
 
 def limit_to_round(choice: Choice, paid: Sequence[ObservedActivity], turn: Turn) -> Choice:
@@ -45,20 +45,18 @@ def limit_to_round(choice: Choice, paid: Sequence[ObservedActivity], turn: Turn)
     return replace(choice, picks=[pick for pick in choice.picks if pick.start in starts])
 
 
-def _describe_picks(
-    choices: Iterable[Choice], many: Iterable[Windows], rated: Collection[Windows]
-) -> Iterator[Choice]:
+def _describe_picks(choices: Iterable[Choice], revised: RevisedWindows) -> Iterator[Choice]:
     """Add to the reason of each pick how the answers around it compare.
 
     Its rate and its expected actions are those of the sound alone. The answers decide where to ask.
     A forecast is a share of the actions expected before any answer, in every round; rates revised
     by answers would not be a share of those.
     """
-    for number, (choice, windows) in enumerate(zip(choices, many, strict=True)):
+    for number, (choice, windows) in enumerate(zip(choices, revised.many, strict=True)):
         by_sound = explain(windows, places_of(windows, choice.picks), lambda *_: "")
         picks = []
         for pick, one in zip(choice.picks, by_sound, strict=True):
-            gap = rated.gap_reason(number, pick.start) if isinstance(rated, RevisedWindows) else ""
+            gap = revised.gap_reason(number, pick.start)
             reason = f"{pick.reason}, {gap}" if gap else pick.reason
             picks.append(replace(pick, rate=one.rate, expected=one.expected, reason=reason))
         yield replace(choice, picks=picks)

@@ -104,21 +104,17 @@ def revise_by_answers(
     *,
     agree: Agrees,
     options: RoundOptions,
-) -> tuple[Collection[Windows], Turn]:
+) -> tuple[RevisedWindows, Turn]:
     """The windows with rates revised by the answers so far, and the round.
 
     With `auto`, answers that show too little about where actions lie do not change the gaps, and
     all remaining calls are made at once. Where a call has a price, the busyness of each recording
     counts as well, and every further round improves its estimate.
     """
-    turn = options.turn
-    if options.rounds.is_one:
-        return many, turn
-    busy = None
+    turn, busy = options.turn, None
     if options.is_priced:
-        busy = [
-            count_new_activities(*pair, agree).busyness for pair in zip(many, answers, strict=True)
-        ]
+        pairs = zip(many, answers, strict=True)
+        busy = [count_new_activities(*pair, agree).busyness for pair in pairs]
     revised = RevisedWindows(many, answers, agree=agree, busyness=busy)
     if options.rounds.count is None and not revised.is_informative:
         revised.discard_gaps()
