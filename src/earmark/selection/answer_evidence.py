@@ -158,14 +158,9 @@ class RevisedWindows(Collection[Windows]):
         factors: GapFactors = FITTED_FACTORS,
         busyness: Sequence[float] | None = None,
     ) -> None:
-        """Read the answers about each of `many`.
+        """Read the answers about each of `many`, whose rates are those of the sound.
 
-        Args:
-            many: The windows of each recording, rated by the sound.
-            answers: The answers about each.
-            agree: Compares what two answers say.
-            factors: New actions by the kind of a gap.
-            busyness: Factor on all rates of each recording; 1 if not given.
+        `busyness` is a factor on all rates of each recording.
         """
         self.many = many
         self.busyness = [1.0] * len(many) if busyness is None else busyness

@@ -80,7 +80,7 @@ def estimate_share(
     Args:
         active: Whether each drawn window is active, in the order of `draw_evenly`.
         population: Windows that were drawn from.
-        confidence: Confidence level of the interval.
+        confidence: Of the interval.
     """
     count, found = len(active), sum(active)
     if not count:
@@ -88,11 +88,9 @@ def estimate_share(
     share = found / count
     if count >= population:
         return ShareInterval(share, share, share, confidence)
-    effective = (
-        count / variance_ratio(active) / _population_correction(count, population)
-        if has_enough_of_each(active)
-        else count
-    )
+    effective = float(count)
+    if MIN_OF_EACH <= found <= count - MIN_OF_EACH:
+        effective = count / variance_ratio(active) / _population_correction(count, population)
     low, high = clopper_pearson(share * effective, effective, confidence)
     # The windows drawn are known: they bound the share from both sides.
     most = (population - (count - found)) / population
@@ -106,12 +104,7 @@ def estimate_combined_share(
 
     Each part is weighted by its windows, so the share is unbiased whatever the sampling rates. The
     interval is that of simple random draws from all at the lowest of these rates: the estimate
-    never varies more than that.
-
-    Args:
-        parts: Whether each drawn window is active, for each part.
-        population: Windows of each part that were drawn from.
-        confidence: Confidence level of the interval.
+    never varies more than that. Arguments as those of `estimate_share`, one for each part.
     """
     if len(parts) == 1:
         return estimate_share(parts[0], population=population[0], confidence=confidence)
@@ -126,11 +119,6 @@ def estimate_combined_share(
     low, high = clopper_pearson(share * effective, effective, confidence)
     most = (whole - (sum(map(len, parts)) - found)) / whole
     return ShareInterval(share, max(low, found / whole), min(high, most), confidence)
-
-
-def has_enough_of_each(active: Sequence[bool]) -> bool:
-    """Whether enough active and enough idle windows were drawn to estimate the variance ratio."""
-    return MIN_OF_EACH <= sum(active) <= len(active) - MIN_OF_EACH
 
 
 def _population_correction(count: int, population: int) -> float:

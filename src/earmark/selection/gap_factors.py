@@ -76,12 +76,7 @@ class GapFactors:
                 raise ValueError("factors are above 0, one for each length")
 
     def __call__(self, kinds: FloatArray, distance: FloatArray) -> FloatArray:
-        """The factor of each gap.
-
-        Args:
-            kinds: Shape (gaps, kinds): probability of each of `KINDS`.
-            distance: Mean lengths of an action between the two ends.
-        """
+        """The factor of each gap; `kinds` are the probabilities of `KINDS`, shape (gaps, kinds)."""
         found: FloatArray = (kinds * self.by_kind(distance)).sum(axis=1)
         return found
 

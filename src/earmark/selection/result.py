@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from importlib.resources import files
 from typing import Any
 
@@ -112,7 +112,7 @@ class Selection:
     """Every choice of the run, as plain values."""
     recordings: tuple[Chosen, ...]
     failures: tuple[Failed, ...] = ()
-    version: int = field(default=SCHEMA_VERSION)
+    version: int = SCHEMA_VERSION
 
     @property
     def calls(self) -> int:

@@ -31,11 +31,10 @@ RULES: Registry[type[Rule]] = Registry(
 def rule_name(rule: Rule) -> str:
     """The name a rule is registered under; its class's in lower case if it is not."""
     kind = type(rule)
-    names: dict[Any, str] = {
-        item: name for name, item in dict.items(RULES)
-    }  # what was looked up, or where it is
     place = f"{kind.__module__}:{kind.__qualname__}"
-    return names.get(kind) or names.get(place) or kind.__name__.lower()
+    # An item is a class that was looked up, or the place of one that was not.
+    names = (name for name, item in dict.items(RULES) if item in (kind, place))
+    return next(names, kind.__name__.lower())
 
 
 def rule_named(name: str | Rule, **options: Any) -> Rule:
