@@ -265,17 +265,15 @@ class Gate:
         }
         missed = io.BytesIO()
         np.savez(missed, thresholds=self.misses["thresholds"], shares=self.misses["shares"])
+        members = {
+            "gate.json": json.dumps(kept, indent=1, allow_nan=False).encode(),
+            "misses.npz": missed.getvalue(),
+            "head.onnx": self.weights,
+        }
         with replacing(path) as scratch, zipfile.ZipFile(scratch, "w") as archive:
-            for name, data in (
-                ("gate.json", json.dumps(kept, indent=1, allow_nan=False).encode()),
-                ("misses.npz", missed.getvalue()),
-                ("head.onnx", self.weights),
-            ):
-                member = zipfile.ZipInfo(
-                    name
-                )  # without the current time, so that the bytes are the same
-                member.compress_type = zipfile.ZIP_DEFLATED
-                archive.writestr(member, data)
+            for name, data in members.items():
+                # A `ZipInfo` has no current time, so the bytes are the same.
+                archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
 
     @property
     def scorer(self) -> OnnxScorer:

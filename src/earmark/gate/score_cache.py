@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -61,8 +61,8 @@ class ScoreCache:
             **{name: facts[name] for name in PLAIN},
         )
 
-    def keep(self, heard: Heard, frontline: Frontline, *, audio_track: int = 0) -> Heard:
-        """Store `heard`, the result of asking for `audio_track`, and return it."""
+    def keep(self, heard: Heard, frontline: Frontline, *, audio_track: int = 0) -> None:
+        """Store `heard`, the result of asking for `audio_track`."""
         facts = {
             "recording": heard.recording.to_json(),
             "has_level": heard.level is not None,
@@ -81,7 +81,6 @@ class ScoreCache:
                 )
         except OSError as error:
             raise self._unusable(error) from error
-        return replace(heard, from_cache=False)
 
     def _unusable(self, error: OSError) -> EarmarkError:
         return EarmarkError(
@@ -120,7 +119,7 @@ def listen_cached(
         progress = None if on_seconds is None else lambda now: on_seconds(now, length)
         heard = listen_to_any(recording, frontline, progress=progress, beside=beside)
         if cache is not None and heard.access != "none":
-            heard = cache.keep(heard, frontline, audio_track=audio_track)
+            cache.keep(heard, frontline, audio_track=audio_track)
     if frontline.fallback and not heard.is_heard:
         return look_instead(heard, frontline_named(frontline.fallback))
     return heard
