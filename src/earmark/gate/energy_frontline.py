@@ -14,28 +14,28 @@ from earmark.gate.rates import FLOOR, SCALES, Fit, WindowScores, nearest, smooth
 from earmark.gate.survival import Survival
 from earmark.timeline import FloatArray
 
-QUIETEST = 1e-4
+SILENCE_ENERGY = 1e-4
 """Energy that counts as silence, -80 dB of full scale; coded silence is below it."""
 
-AROUND = 60.0
+USUAL_LEVEL_RADIUS = 60.0
 """Seconds on each side of a window over which the median level is the usual level."""
 
-STEADY = 3.0
+NOISE_LIMIT_DB = 3.0
 """Decibels above the usual level up to which the loudest moment of a window counts as noise."""
 
-HALF = 16.0
+HALF_WORK_DB = 16.0
 """Decibels above the usual level at which it counts as about half work."""
 
-WIDTH = 4.0
+WORK_SCALE_DB = 4.0
 """Scale of the logistic curve in between, in decibels."""
 
 OWN = 0.3
 """Weight of a window itself in its surroundings, so that a single sound counts in a quiet hour."""
 
-LEAST = (1 + len(SCALES)) * math.log(FLOOR)
+NOISE_STAND_OUT = (1 + len(SCALES)) * math.log(FLOOR)
 """Value of `stand_out` for noise in a recording of nothing else."""
 
-KEPT = 0.01
+NOISE_RATE_SHARE = 0.01
 """Share of the rate of such noise that is kept, so that no rate is 0."""
 
 
@@ -55,15 +55,16 @@ class LevelRates:
         """The rates of `scores`, which are energies, one a window."""
         fit = nearest(self.fits, scores.length)
         (weight,) = fit.weights
-        noise = (1 - KEPT) * math.exp(weight * LEAST)
+        noise = (1 - NOISE_RATE_SHARE) * math.exp(weight * NOISE_STAND_OUT)
         over: FloatArray = np.exp(weight * stand_out(scores)) - noise
         return scores.length * math.exp(fit.intercept) * over
 
 
 def stand_out(scores: WindowScores) -> FloatArray:
-    """How much each window of energies sounds like work, from `LEAST` in noise to about 0.
+    """How much each window of energies sounds like work: `NOISE_STAND_OUT` in noise, to about 0.
 
-        work = logistic((loudest moment - usual level around - HALF) / WIDTH), 0 below STEADY
+        above = loudest moment - usual level around
+        work = logistic((above - HALF_WORK_DB) / WORK_SCALE_DB), 0 below NOISE_LIMIT_DB
         (log(work) + log(work of 10 s around) + log(work of 40 s around)) * (1 - work of all)^2
 
     In a busy recording the values differ less: comparing windows is less informative there. Empty
@@ -71,8 +72,8 @@ def stand_out(scores: WindowScores) -> FloatArray:
     """
     if len(scores) == 0:
         return np.zeros(0)
-    above = decibels(np.maximum(scores.peak, QUIETEST)) - usual_levels(scores)
-    nothing = float(_logistic(np.array(STEADY)))
+    above = decibels(np.maximum(scores.peak, SILENCE_ENERGY)) - usual_levels(scores)
+    nothing = float(_logistic(np.array(NOISE_LIMIT_DB)))
     work = np.maximum(_logistic(above) - nothing, 0) / (1 - nothing)
     around = [OWN * work + (1 - OWN) * smooth(work, scale / scores.length) for scale in SCALES]
     logs: FloatArray = np.log(np.stack([work, *around]) + FLOOR).sum(axis=0)
@@ -80,16 +81,16 @@ def stand_out(scores: WindowScores) -> FloatArray:
 
 
 def _logistic(above: FloatArray) -> FloatArray:
-    curve: FloatArray = 1 / (1 + np.exp(-(above - HALF) / WIDTH))
+    curve: FloatArray = 1 / (1 + np.exp(-(above - HALF_WORK_DB) / WORK_SCALE_DB))
     return curve
 
 
 def usual_levels(scores: WindowScores) -> FloatArray:
-    """Median level in decibels of the windows `AROUND` each window; mirrored at both ends."""
+    """Median level in decibels around each window (`USUAL_LEVEL_RADIUS`); mirrored at the ends."""
     from scipy.ndimage import median_filter  # slow to import, needed by this frontline only
 
-    levels = decibels(np.maximum(scores.mean, QUIETEST))
-    side = min(round(AROUND / scores.length), len(levels) - 1)
+    levels = decibels(np.maximum(scores.mean, SILENCE_ENERGY))
+    side = min(round(USUAL_LEVEL_RADIUS / scores.length), len(levels) - 1)
     usual: FloatArray = median_filter(levels, size=2 * side + 1, mode="reflect")
     return usual
 

@@ -10,17 +10,17 @@ import numpy as np
 
 from earmark.timeline import FloatArray
 
-LEAST = 1e-3
+MIN_SHARE = 1e-3
 """Least distance of a share from 0 and 1 when its odds are computed."""
 
-ALIKE = 0.7
+DENSITY_SIGMA = 0.7
 """Sigma of the normal curve that weights recordings by the difference of their log-densities: one
 sigma is about twice as busy."""
 
-NEAR = 1.0
+ODDS_SIGMA = 1.0
 """Sigma of the normal curve that weights forecasts by the difference of their log-odds."""
 
-CERTAIN = 1e-9
+CERTAIN_MARGIN = 1e-9
 """A forecast closer to 1 than this is certain: every window is called on."""
 
 CONFIDENCE = 0.8
@@ -115,7 +115,7 @@ class ForecastError:
 
         `duration` is in seconds. A forecast of 0 or 1 is certain: its range has no width.
         """
-        if not 0 < forecast < 1 - CERTAIN:  # no call, or one on every window
+        if not 0 < forecast < 1 - CERTAIN_MARGIN:  # no call, or one on every window
             return ForecastRange(forecast, forecast, forecast)
         density = log_density(actions, duration)
         odds = log_odds(forecast)
@@ -124,7 +124,7 @@ class ForecastError:
         errors = np.array([(each.density, each.odds, each.units) for each in self.misses])
         units = math.inf
         if len(errors):
-            near = np.exp(-0.5 * ((errors[:, 1] - odds) / NEAR) ** 2)
+            near = np.exp(-0.5 * ((errors[:, 1] - odds) / ODDS_SIGMA) ** 2)
             alike = likeness(errors[:, 0], density)
             weights = near * alike
             # Total weight of a recording just like this one, over all its budgets, estimated from
@@ -167,7 +167,7 @@ class ForecastError:
 
 def likeness(densities: FloatArray, density: float) -> FloatArray:
     """Weights in (0, 1] of recordings of log-densities `densities` for one of `density`."""
-    alike: FloatArray = np.exp(-0.5 * ((densities - density) / ALIKE) ** 2)
+    alike: FloatArray = np.exp(-0.5 * ((densities - density) / DENSITY_SIGMA) ** 2)
     return alike
 
 
@@ -184,7 +184,7 @@ def quantile(units: FloatArray, weights: FloatArray, *, own: float) -> float:
 
 def spread(expected: float, actions: float) -> float:
     """The unit of coverage errors: a standard deviation of chance and of `EXCESS`."""
-    chance = max(expected * (1 - expected), LEAST / 10)
+    chance = max(expected * (1 - expected), MIN_SHARE / 10)
     return math.sqrt(chance * (1 / max(actions, 1.0) + EXCESS))
 
 
@@ -194,14 +194,14 @@ def count_spread(actions: float) -> float:
 
 
 def log_odds(share: float) -> float:
-    """The logarithm of `share / (1 - share)`; `LEAST` keeps it finite."""
-    kept = float(np.clip(share, LEAST, 1 - LEAST))
+    """The logarithm of `share / (1 - share)`; `MIN_SHARE` keeps it finite."""
+    kept = float(np.clip(share, MIN_SHARE, 1 - MIN_SHARE))
     return math.log(kept / (1 - kept))
 
 
 def log_density(actions: float, duration: float) -> float:
-    """The logarithm of action starts a second; `LEAST` keeps it finite."""
-    return math.log(max(actions, 0.0) / max(duration, 1.0) + LEAST)
+    """The logarithm of action starts a second; `MIN_SHARE` keeps it finite."""
+    return math.log(max(actions, 0.0) / max(duration, 1.0) + MIN_SHARE)
 
 
 def as_range(share: float | None, limits: ForecastRange | None) -> str:

@@ -20,7 +20,7 @@ from earmark.timeline import FloatArray, Track
 LEVEL_HOP = 0.2
 """Seconds between two values of the sound level that the report draws."""
 
-WORTH_SAYING = 1.0
+MIN_REPORTED_SECONDS = 1.0
 """Seconds of missing or overlapping sound above which a warning is given."""
 
 SILENCE = Track(np.zeros(0, np.float32))
@@ -29,12 +29,12 @@ SILENCE = Track(np.zeros(0, np.float32))
 SILENT_DB = -90.0
 """Level in dB that silent sound tracks never reach: they hold only noise of the converter."""
 
-MOTION_TELLS = 0.4
+MIN_MOTION_RANGE = 0.4
 """Least difference between the 90 % and 10 % quantiles of motion for it to be used, in nats: 1.5
 times as many bits. In two real clips, 12 and 10 s of one movement, it is 0.1."""
 
 INSTEAD = "the sizes of the video packets were read instead"
-NOT_EVEN = (
+MOTION_TOO_EVEN = (
     "the sizes of its video packets hardly differ; `--frontline packets` goes by them all the same"
 )
 
@@ -181,7 +181,7 @@ def look_instead(heard: Heard, fallback: Frontline) -> Heard:
     except MediaError:
         return heard
     if not _varies(seen.scores):
-        return replace(heard, warnings=(*heard.warnings, NOT_EVEN))
+        return replace(heard, warnings=(*heard.warnings, MOTION_TOO_EVEN))
     warnings = (*heard.warnings, INSTEAD)
     read = heard.bytes_read + seen.bytes_read
     return replace(
@@ -190,7 +190,7 @@ def look_instead(heard: Heard, fallback: Frontline) -> Heard:
 
 
 def _varies(motion: Track, *, block: float = 4.0) -> bool:
-    """Whether the means of `motion` over blocks of `block` seconds differ by `MOTION_TELLS`.
+    """Whether the means of `motion` over blocks of `block` seconds differ by `MIN_MOTION_RANGE`.
 
     False with fewer than two whole blocks.
     """
@@ -200,7 +200,7 @@ def _varies(motion: Track, *, block: float = 4.0) -> bool:
     if len(means) < 2:
         return False
     low, high = np.quantile(means, (0.1, 0.9))
-    return bool(high - low >= MOTION_TELLS)
+    return bool(high - low >= MIN_MOTION_RANGE)
 
 
 def _warnings(recording: Recording, meter: Meter, *, has_listened: bool) -> Iterator[str]:
@@ -211,9 +211,9 @@ def _warnings(recording: Recording, meter: Meter, *, has_listened: bool) -> Iter
         yield f"{damaged} of sound; their time is heard as silence"
     elif meter.damaged_packets:
         yield f"{damaged} of pictures, passed over"
-    elif meter.missing > WORTH_SAYING:
+    elif meter.missing > MIN_REPORTED_SECONDS:
         yield f"holes in the sound, {meter.missing:.1f} s in all, heard as silence"
-    if meter.overlap > WORTH_SAYING:
+    if meter.overlap > MIN_REPORTED_SECONDS:
         yield (
             f"{meter.overlap:.1f} s of sound have times that were heard already and are left out; "
             "remux the file if it was joined from several"

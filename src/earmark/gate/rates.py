@@ -14,7 +14,7 @@ from earmark.timeline import FloatArray
 FLOOR = 1e-3
 """Added to a score before its logarithm, so that scores well below it hardly differ."""
 
-EDGE = 8.0
+EDGE_DECAY = 8.0
 """Seconds after which the effect of being near the start or end of a recording falls to 1/e."""
 
 MOST = 1.0
@@ -23,17 +23,17 @@ MOST = 1.0
 SCALES = (10.0, 40.0)
 """Sigmas, in seconds, of the normal curves that average the scores around a window."""
 
-LOWEST = -2.0
+MIN_LOG_RATIO = -2.0
 """Lower limit of the logarithm of a window's score relative to the usual score."""
 
-SURE = 3
+CERTAIN_WORK_POWER = 3
 """Exponent of the weights in the usual score of work: windows surely at work count more."""
 
-MOSTLY = (0.65, 0.88)
+SPARSE_AND_DENSE = (0.65, 0.88)
 """Share of work in a recording: up to the first value it counts as sparse, from the second as
 dense. On composites sparse recordings lie below 0.77 and all but two dense ones above 0.86."""
 
-LEAST = 0.2
+MIN_WORK_SHARE = 0.2
 """Lower limit of the share of work in a recording. The calmest recordings that rates are fitted on
 have 0.13 and more; calmer ones are rated like them. Without this limit the only knock in two hours
 would get a thirtieth of the rate of one in ten minutes."""
@@ -162,10 +162,10 @@ def describe(scores: WindowScores, *, half: float) -> FloatArray:
 
     The share of work of a window is `score / (score + half)`: it separates idle from work, but not
     one kind of work from another. In a sparse recording the inputs show where there is work, in a
-    dense one what stands out; in between both are mixed (`MOSTLY`):
+    dense one what stands out; in between both are mixed (`SPARSE_AND_DENSE`):
 
     0. sparse: sum of the log shares of work of the window and of its surroundings (`SCALES`);
-    1. log share of work of the whole recording, at least `LEAST`;
+    1. log share of work of the whole recording, at least `MIN_WORK_SHARE`;
     2. sparse: log score of the window relative to the usual score of work in this recording, times
        the share of work around the window;
     3. dense: the same, but relative to the seconds around the window, so that it does not depend on
@@ -178,16 +178,16 @@ def describe(scores: WindowScores, *, half: float) -> FloatArray:
     around = [smooth(scores.mean, scale / scores.length) for scale in SCALES]
     busy = [each / (each + half) for each in (scores.mean, *around)]
     work, whole = busy[1], float(busy[0].mean())
-    dense = float(np.interp(whole, MOSTLY, (0.0, 1.0)))
-    logs, sure = np.log(scores.mean.clip(0) + FLOOR), work**SURE
+    dense = float(np.interp(whole, SPARSE_AND_DENSE, (0.0, 1.0)))
+    logs, sure = np.log(scores.mean.clip(0) + FLOOR), work**CERTAIN_WORK_POWER
     usual = float(logs @ sure) / max(float(sure.sum()), FLOOR)
     near = smooth(logs, SCALES[0] / scores.length)
-    fade = np.exp(-np.arange(len(scores)) * scores.length / EDGE)
+    fade = np.exp(-np.arange(len(scores)) * scores.length / EDGE_DECAY)
     columns = [
         np.log(np.stack(busy) + FLOOR).sum(axis=0) * (1 - dense),
-        np.full(len(scores), math.log(max(whole, LEAST))),
-        np.maximum(logs - usual, LOWEST) * work * (1 - dense),
-        np.maximum(logs - near, LOWEST) * work * dense,
+        np.full(len(scores), math.log(max(whole, MIN_WORK_SHARE))),
+        np.maximum(logs - usual, MIN_LOG_RATIO) * work * (1 - dense),
+        np.maximum(logs - near, MIN_LOG_RATIO) * work * dense,
         fade * work,
         fade[::-1] * work,
     ]
