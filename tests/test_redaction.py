@@ -21,6 +21,8 @@ HIDES = {
     "s3://key:hunter2@bucket/a#1.mp4": "s3://bucket/a#1.mp4?***",
     "http://me:hun/ter2@host/a.mp4": "http://host/a.mp4?***",
     "http://me:hun?ter2@host/a.mp4?token=x": "http://host/a.mp4?***",
+    "http://me:hun?ter2@host/a.mp4?id=3": "http://host/a.mp4?id=3&***",
+    "https://me:hunter2#1@host/a.mp4#t=3": "https://host/a.mp4?***",
     f"https://host/a.mp4?{SIGNED}&X-Amz-Signature=hunter2": "https://host/a.mp4?***",
     "https://host/a.mp4?sv=2022&se=2026-01-01&sp=r&sig=hunter2": "https://host/a.mp4?***",
     "https://host/a.mp4?Expires=1&Key-Pair-Id=K&Signature=hunter2": "https://host/a.mp4?***",

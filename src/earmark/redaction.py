@@ -126,18 +126,17 @@ class RedactingFilter(logging.Filter):
 def _split(url: str, scheme: re.Match[str]) -> tuple[str, str, str]:
     """User info, host with path, and query; the fragment of a web address is dropped."""
     rest, is_web = url[scheme.end() :], scheme[1].lower() in ("http", "https")
+    host = re.split("[/?]" if is_web else "/", rest, maxsplit=1)[0]
+    port = host.rpartition("]")[2].partition(":")[2]
+    is_password = "@" not in host and port and not port.isdecimal()  # with `/` or `?` in it
+    user, at, _ = (rest if is_password else host).rpartition("@")
+    rest = rest.removeprefix(user + at)
     if is_web:
         rest = rest.partition("#")[0]
     place, _, query = rest.partition("?")
     if not is_web and "=" not in query and query != HIDDEN:
-        place, query = rest, ""  # a question mark in a file name
-    host, slash, path = place.partition("/")
-    port = host.rpartition("]")[2].partition(":")[2]
-    if "@" not in host and port and not port.isdecimal() and "@" in rest:
-        user, _, place = rest.rpartition("@")  # a password with a slash in it
-        return user, place.partition("?")[0], query if "?" in place else ""
-    user, _, host = host.rpartition("@")
-    return user, f"{host}{slash}{path}", query
+        return user, rest, ""  # a question mark in a file name
+    return user, place, query
 
 
 def _redact_parameter(piece: str) -> str:
