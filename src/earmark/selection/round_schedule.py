@@ -43,10 +43,11 @@ class Rounds:
         """The rounds written as `3` or `auto`; `Rounds` are returned unchanged."""
         if isinstance(text, Rounds):
             return text
-        if text is None or str(text).strip().lower() == AUTO:
+        words = AUTO if text is None else str(text).strip().lower()
+        if words == AUTO:
             return cls(None)
-        if isinstance(text, int) or text.strip().isdecimal():
-            return cls(int(text))
+        if isinstance(text, int) or words.isdecimal():
+            return cls(int(words))
         raise ValueError(f"{text!r} is no number of rounds: write 1 to {MAX_ROUNDS}, or {AUTO}")
 
     @property
