@@ -16,7 +16,6 @@ from earmark.selection.hidden_activity import (
     KINDS,
     ActivitySequence,
     AnswerStatistics,
-    ErrorRates,
     infer_kinds,
 )
 from earmark.selection.pick import gains
@@ -82,14 +81,9 @@ class GapFactors:
 
     def by_kind(self, distance: FloatArray) -> FloatArray:
         """The factor of each gap if it were of each of `KINDS`, shape (gaps, kinds)."""
-        known = np.log(self.distances)
-        tables = {"same": self.same, "one_empty": self.one_empty, "idle": self.idle}
-        of_kind = [
-            np.interp(np.log(distance), known, tables[kind])
-            if kind in tables
-            else np.ones(len(distance))
-            for kind in KINDS
-        ]
+        known, differ = np.log(self.distances), (1.0,) * len(self.distances)
+        tables = (self.same, differ, self.one_empty, self.idle)  # in the order of `KINDS`
+        of_kind = [np.interp(np.log(distance), known, table) for table in tables]
         found: FloatArray = np.stack(of_kind, axis=1) * self.scales
         return found
 
@@ -176,8 +170,10 @@ class HeldOutTable:
         kinds = np.concatenate(infer_kinds([one.neighbours for one in held_out], own)[0])
         columns = ((one.distance, one.is_new, one.expected, one.distinct_name) for one in held_out)
         rows = map(np.concatenate, zip(*columns, strict=True))
-        false_positive = np.array([_false_positive_rate(kind, statistics.errors) for kind in KINDS])
-        detection = np.maximum(1 - statistics.errors.missed - false_positive, MIN_DETECTION)
+        errors = statistics.errors
+        renamed, invented = (1 - errors.missed) * errors.renamed, errors.invented
+        false_positive = np.array([renamed, renamed, (renamed + invented) / 2, invented])
+        detection = np.maximum(1 - errors.missed - false_positive, MIN_DETECTION)
         recording = np.repeat(recordings, [len(one.distance) for one in held_out])
         return cls(recording, kinds, false_positive, detection, *rows)
 
@@ -256,10 +252,3 @@ def _transfer_likelihoods(factors: GapFactors, table: HeldOutTable, count: int) 
     rows = np.stack(found, axis=1)
     likely: FloatArray = np.exp(rows - rows.max(axis=1, keepdims=True))
     return likely
-
-
-def _false_positive_rate(kind: str, errors: ErrorRates) -> float:
-    """Probability that an answer within a gap seems new where nothing is."""
-    renamed = (1 - errors.missed) * errors.renamed
-    ends = {"idle": (errors.invented,), "one_empty": (renamed, errors.invented)}
-    return float(np.mean(ends.get(kind, (renamed,))))

@@ -16,7 +16,7 @@ from earmark.selection.pick import Pick, allowance, explain
 from earmark.selection.price_search import spend
 from earmark.selection.rule import Weights
 from earmark.selection.solver import Line, Paths, solve
-from earmark.timeline import FloatArray, IndexArray
+from earmark.timeline import IndexArray
 
 NARROW = 3
 """Steps in a window up to which the search counts on all of them; in a wider one not on the first
@@ -102,19 +102,12 @@ def lines(
     for windows, weight in pairs:
         rates = windows.rates if weight == 1 else windows.rates * weight
         margin = int(has_margins and windows.per_call > NARROW)
-        bonus = _bonus(windows, rates, margin) if windows.owned else None
+        bonus = None
+        if windows.owned:  # paid: worth more than any picks, so that the rest is placed beside it
+            bonus = np.zeros(len(windows))
+            bonus[np.maximum(np.array(windows.owned) - margin, 0)] = 1.0 + float(rates.sum())
         lined.append(Line(rates, windows.reach[2 * margin :], bonus, windows.calls))
     return lined
-
-
-def _bonus(windows: Windows, rates: FloatArray, margin: int) -> FloatArray:
-    """More than any set of picks is worth, for each window that is paid already.
-
-    So these come first, and the rest of the budget is spent best beside them.
-    """
-    bonus = np.zeros(len(windows))
-    bonus[np.maximum(np.array(windows.owned) - margin, 0)] = 1.0 + float(rates.sum())
-    return bonus
 
 
 def _with_margins(windows: Windows, path: NDArray[np.integer]) -> NDArray[np.int32]:
