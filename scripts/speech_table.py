@@ -169,7 +169,7 @@ def recognise(samples: np.ndarray) -> list[tuple[str, float]]:
             for first in range(0, len(samples), 30 * RATE):
                 yield Sound(samples[first : first + 30 * RATE], first / RATE, RATE)
 
-    entries = SpeechListener(WhisperModel())(Talking())  # type: ignore[arg-type]
+    entries = SpeechListener(WhisperModel())(Talking()).entries  # type: ignore[arg-type]
     return [(word[0], word[1]) for entry in entries for word in entry.data["words"]]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from earmark.errors import ModelMissing
-from earmark.evidence.speech_listener import MAX_PIECE, SpeechListener
+from earmark.evidence.speech_listener import MAX_PIECE, RecordingSpeech, SpeechListener
 from earmark.evidence.speech_text import Transcript, Word
 from earmark.evidence.whisper_model import WhisperModel, monotonic_path, repeated_tail
 from earmark.media import Source, open_recording
@@ -43,7 +43,7 @@ def made(tmp_path: Path) -> tuple[Path, list[float]]:
 @needs_speech
 def test_words_and_their_times(tmp_path):
     path, starts = made(tmp_path)
-    entries = SpeechListener(WhisperModel())(open_recording(Source((str(path),))))
+    entries = SpeechListener(WhisperModel())(open_recording(Source((str(path),)))).entries
     wrong, words = word_errors(" ".join(SENTENCES), " ".join(entry.text for entry in entries))
     assert wrong / words <= 0.2, [entry.text for entry in entries]
     assert {entry.data["language"] for entry in entries} == {"en"}
@@ -132,8 +132,9 @@ def test_what_is_hardly_sure_is_left_out():
         def sound(self, **_):
             return iter(blocks(silence(30)))
 
-    assert SpeechListener(Unsure(), Activity(5.0))(Talks()) == []
-    assert len(SpeechListener(Scripted(), Activity(5.0))(Talks())) == 2
+    assert SpeechListener(Unsure(), Activity(5.0))(Talks()) == RecordingSpeech([], uncertain=2)
+    sure = SpeechListener(Scripted(), Activity(5.0))(Talks())
+    assert len(sure.entries) == 2 and sure.uncertain == 0
 
 
 def test_sentences_end_at_full_stops_pauses_and_length():

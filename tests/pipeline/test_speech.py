@@ -12,6 +12,7 @@ import pytest
 from earmark.captioning.request import Answer
 from earmark.errors import ModelMissing
 from earmark.evidence.evidence_line import NOTE
+from earmark.evidence.speech_listener import RecordingSpeech
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_reader import Run
@@ -159,14 +160,15 @@ def test_what_is_missing_or_makes_no_sense_is_one_line(tmp_path):
 
 @dataclass
 class Deaf:
-    """Counts how often it is given a recording, and hears nobody."""
+    """Counts how often it is given a recording, and is sure of no sentence."""
 
     heard: list[str] = field(default_factory=list)
     transcriber: object = field(default_factory=lambda: SimpleNamespace(name="deaf"))
+    uncertain: int = 0
 
     def __call__(self, recording):
         self.heard.append(recording.name)
-        return []
+        return RecordingSpeech([], self.uncertain)
 
 
 def test_where_nobody_speaks_is_not_heard_again(tmp_path):
@@ -181,6 +183,18 @@ def test_where_nobody_speaks_is_not_heard_again(tmp_path):
         forget_speech(ledger)
         keep_speech(recordings, listener, ledger, here)
     assert listener.heard == ["a.mp4"] * 2  # once more after what was heard had to go
+
+
+@pytest.mark.parametrize(
+    ("uncertain", "told"),
+    [(0, []), (3, ["a.mp4: its speech is too uncertain, 3 sentences left out"])],
+)
+def test_speech_of_which_no_sentence_is_kept_is_told(uncertain, told, tmp_path, caplog):
+    with Ledger(tmp_path / "run", {"model": "m"}) as ledger:
+        ledger.add(RecordingRow("a", "a.mp4", 60.0, 10))
+        recordings = [SimpleNamespace(key="a", name="a.mp4")]
+        keep_speech(recordings, Deaf(uncertain=uncertain), ledger, InProcessBackend())
+    assert caplog.messages == told
 
 
 @needs_espeak

@@ -52,6 +52,16 @@ class Transcriber(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class RecordingSpeech:
+    """What is said in a recording."""
+
+    entries: list[EvidenceEntry]
+    """Every sentence that is certain enough, in order of time."""
+    uncertain: int = 0
+    """Sentences left out because they are more likely made up than said."""
+
+
+@dataclass(frozen=True, slots=True)
 class SpeechListener:
     """Transcribes a recording in one pass."""
 
@@ -60,10 +70,10 @@ class SpeechListener:
     least: float = 0.35
     """Least confidence of a sentence: below it, it is more likely made up than said."""
 
-    def __call__(self, recording: Recording) -> list[EvidenceEntry]:
-        """Every sentence with the times of its words; empty for a recording without sound."""
+    def __call__(self, recording: Recording) -> RecordingSpeech:
+        """Every sentence with the times of its words; none for a recording without sound."""
         if not recording.has_audio:
-            return []
+            return RecordingSpeech([])
         found: list[EvidenceEntry] = []
         languages: list[str] = []
         for start, samples in self.pieces(recording.sound(sample_rate=SAMPLE_RATE)):
@@ -76,7 +86,8 @@ class SpeechListener:
             ):
                 languages.append(transcript.language)
             found += self._entries(transcript)
-        return found
+        certain = [entry for entry in found if entry.confidence >= self.least]
+        return RecordingSpeech(certain, len(found) - len(certain))
 
     def pieces(self, sound: Iterable[Sound]) -> Iterator[tuple[float, FloatArray]]:
         """The pieces of `sound` to transcribe: start in seconds, and samples."""
@@ -87,8 +98,6 @@ class SpeechListener:
     def _entries(self, transcript: Transcript) -> Iterator[EvidenceEntry]:
         for words in transcript.sentences():
             confidence = float(np.mean([word.confidence for word in words]))
-            if confidence < self.least:
-                continue
             span = Span(words[0].start, max(words[0].start, words[-1].end))
             text = " ".join(word.text for word in words)
             data = {"language": transcript.language, "words": [_word_json(word) for word in words]}

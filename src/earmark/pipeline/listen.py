@@ -22,6 +22,7 @@ from earmark.media.source import stored_path
 from earmark.pipeline.backend import Backend
 from earmark.pipeline.run_plan import ListenPlan
 from earmark.reporting.progress import Progress
+from earmark.reporting.text_format import counted
 
 if TYPE_CHECKING:
     from earmark.evidence.sound_listener import SoundListener
@@ -197,7 +198,7 @@ def keep_speech(
 ) -> None:
     """Store the transcript of each recording that has none by this transcriber yet.
 
-    A recording that cannot be transcribed is logged as a warning and has no transcript.
+    A recording that cannot be transcribed, or has only uncertain sentences, is logged as a warning.
     """
     from earmark.ledger.run_reader import Run  # as above
 
@@ -209,7 +210,10 @@ def keep_speech(
         if isinstance(found, EarmarkError):
             logger.warning("%s: its speech is not written down: %s", recording.name, found)
             continue
-        ledger.keep_speech(recording.key, found, by=origin)
+        if found.uncertain and not found.entries:
+            left_out = counted(found.uncertain, "sentence")
+            logger.warning("%s: its speech is too uncertain, %s left out", recording.name, left_out)
+        ledger.keep_speech(recording.key, found.entries, by=origin)
 
 
 def forget_speech(ledger: Ledger) -> None:
