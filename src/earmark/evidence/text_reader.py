@@ -7,10 +7,11 @@ A line is kept if its confidence is high. Its text is a quotation, never an inst
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +46,7 @@ MAX_LINES = 24
 """Most lines read in one frame, by decreasing confidence."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class TextReader:
     """Reads the text in frames; may be called from several threads."""
 
@@ -56,15 +57,7 @@ class TextReader:
     most: int = 8
     """Most lines returned."""
     store: ModelStore = field(default_factory=ModelStore)
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
-    _networks: Any = field(default=None, repr=False, compare=False)
-
-    kind = "read"
-    name = "pp-ocr"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the settings only: a worker opens the networks itself."""
-        return TextReader, (self.least, self.shortest, self.most, self.store)
+    name: ClassVar[str] = "pp-ocr"
 
     def check(self) -> None:
         """Raises `ModelMissing` or `MissingExtra` if no frame can be read."""
@@ -74,30 +67,31 @@ class TextReader:
 
     def __call__(self, frames: Sequence[Frame], span: Span) -> list[EvidenceEntry]:
         """The lines in any of `frames`, each once, surest first, as evidence about `span`."""
+        self.check()
         best: dict[str, float] = {}
-        with self._lock:
-            self._networks = self._networks or self._open()
         for frame in frames:
             for text, sure in self._read(frame):
                 best[text] = max(sure, best.get(text, 0.0))
         sure_first = sorted(best, key=lambda text: (-best[text], text))[: self.most]
-        return [EvidenceEntry(span, self.kind, text, best[text], self.name) for text in sure_first]
-
-    def _open(self) -> tuple[Any, Any, list[str]]:
-        self.check()
-        detector, recogniser = (open_session(self.store.find(name)) for name in PPOCR)
-        letters = recogniser.get_modelmeta().custom_metadata_map["character"].split("\n")
-        return detector, recogniser, ["", *letters, " "]  # class 0 is the CTC blank
+        return [EvidenceEntry(span, "read", text, best[text], self.name) for text in sure_first]
 
     def _read(self, frame: Frame) -> Iterator[tuple[str, float]]:
         """The lines of one frame that pass the limits."""
-        detector, recogniser, letters = self._networks
+        detector, recogniser, letters = _open_networks(*map(self.store.find, PPOCR))
         for box in _find_lines(_text_probability(detector, frame), frame):
             strip = _straighten(frame.rgb, box)
             (rows,) = recogniser.run(None, {"x": _network_input(strip, 0.5, 0.5)})
             text, sure = _decode_letters(rows[0], letters)
             if sure >= self.least and sum(map(str.isalnum, text)) >= self.shortest:
                 yield text, sure
+
+
+@cache
+def _open_networks(*files: Path) -> tuple[Any, Any, list[str]]:
+    """The detector, the recogniser and its letters."""
+    detector, recogniser = map(open_session, files)
+    letters = recogniser.get_modelmeta().custom_metadata_map["character"].split("\n")
+    return detector, recogniser, ["", *letters, " "]  # class 0 is the CTC blank
 
 
 def _text_probability(network: Any, frame: Frame) -> FloatArray:

@@ -12,14 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from earmark.features.encoder import SAMPLE_RATE
 from earmark.media import Sound
 from earmark.models import ModelStore
-from earmark.models.onnx_session import open_session
+from earmark.models.onnx_session import shared_session
 from earmark.timeline import FloatArray, Span
 
 CHUNK, CONTEXT, STATE_SIZE = 512, 64, 128
@@ -77,7 +76,7 @@ class VoiceActivity:
 
     def probabilities(self, sound: Iterable[Sound]) -> Iterator[tuple[float, float]]:
         """The time and the speech probability of every chunk, the last padded with silence."""
-        session = self._open()
+        session = shared_session(self.weights or ModelStore().find("silero-vad"))
         queue = np.zeros(CONTEXT, dtype=np.float32)
         state = {name: np.zeros((1, 1, STATE_SIZE), dtype=np.float32) for name in ("h", "c")}
         done = 0
@@ -96,9 +95,6 @@ class VoiceActivity:
     def _speech_span(self, start: float, end: float, reported: float) -> Iterator[Span]:
         if end - start >= self.shortest:
             yield Span(max(reported, start - self.pad), end + self.pad)
-
-    def _open(self) -> Any:
-        return open_session(self.weights or ModelStore().find("silero-vad"))
 
 
 def _with_silence(sound: Iterable[Sound]) -> Iterator[FloatArray]:

@@ -58,7 +58,7 @@ class WhisperModel:
 
     name = "whisper-base"
 
-    def __init__(self, store: ModelStore | None = None, *, language: str = "") -> None:
+    def __init__(self, store: ModelStore | None = None, language: str = "") -> None:
         """Cheap to make; raises `ModelMissing` only on first use.
 
         Args:
@@ -69,7 +69,7 @@ class WhisperModel:
         self._language = language
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopened, (self._store, self._language)
+        return WhisperModel, (self._store, self._language)
 
     def __call__(self, samples: FloatArray, *, languages: Collection[str] = ()) -> Transcript:
         """The words in `samples`, at most `MAX_SECONDS` at 16 kHz.
@@ -188,10 +188,6 @@ class WhisperModel:
     @cached_property
     def _settings(self) -> dict[str, Any]:
         return dict(json.loads(self._store.find("whisper-settings").read_text(encoding="utf-8")))
-
-
-def _reopened(store: ModelStore, language: str) -> WhisperModel:
-    return WhisperModel(store, language=language)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -30,5 +30,5 @@ def open_session(model: Path | bytes, *, threads: int | None = 1) -> Any:
         raise ModelMismatch(f"{name} is cut off or no ONNX model: {reason}") from error
 
 
-shared_session = lru_cache(maxsize=8)(open_session)
-"""`open_session` with a cache: one session per process for the same bytes."""
+shared_session = lru_cache(maxsize=16)(open_session)
+"""`open_session` with a cache: one session per process for the same file or bytes."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 from earmark.errors import MissingExtra
 from earmark.models.catalogue import MINILM
 from earmark.models.model_store import ModelStore
-from earmark.models.onnx_session import open_session
+from earmark.models.onnx_session import shared_session
 from earmark.timeline import FloatArray
 
 WIDTH = 384
@@ -27,7 +27,7 @@ BATCH = 32
 """Texts per batch; they are sorted by length, so that there is little padding."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class SentenceEncoder:
     """Turns texts into unit vectors whose dot product is their similarity of meaning.
 
@@ -35,12 +35,6 @@ class SentenceEncoder:
     """
 
     store: ModelStore = field(default_factory=ModelStore)
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
-    _parts: tuple[Any, Any] | None = field(default=None, repr=False, compare=False)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle only the store; a worker opens the network itself."""
-        return SentenceEncoder, (self.store,)
 
     @classmethod
     def if_available(cls, store: ModelStore | None = None) -> SentenceEncoder | None:
@@ -51,27 +45,23 @@ class SentenceEncoder:
 
     def check(self) -> None:
         """Raise `ModelMissing` or `MissingExtra` if the encoder cannot be used."""
-        with self._lock:
-            self._open()
+        self._open()
 
     def __call__(self, texts: Sequence[str]) -> FloatArray:
         """One row per text, `(texts, WIDTH)`, float32; all 0 for an empty text."""
         vectors = np.zeros((len(texts), WIDTH), dtype=np.float32)
-        with self._lock:
-            session, tokenizer = self._open()
-            coded = tokenizer.encode_batch([text[: 8 * MAX_TOKENS] for text in texts])
-            order = sorted(range(len(texts)), key=lambda place: len(coded[place].ids))
-            order = [place for place in order if texts[place].strip()]
-            for first in range(0, len(order), BATCH):
-                places = order[first : first + BATCH]
-                vectors[places] = _embed(session, [coded[place].ids for place in places])
+        session, tokenizer = self._open()
+        coded = tokenizer.encode_batch([text[: 8 * MAX_TOKENS] for text in texts])
+        order = sorted(range(len(texts)), key=lambda place: len(coded[place].ids))
+        order = [place for place in order if texts[place].strip()]
+        for first in range(0, len(order), BATCH):
+            places = order[first : first + BATCH]
+            vectors[places] = _embed(session, [coded[place].ids for place in places])
         return vectors
 
     def _open(self) -> tuple[Any, Any]:
-        if self._parts is None:
-            model, words = (self.store.find(name) for name in MINILM)
-            self._parts = open_session(model), _open_tokenizer(words)
-        return self._parts
+        model, words = (self.store.find(name) for name in MINILM)
+        return shared_session(model), _open_tokenizer(words)
 
 
 def _embed(session: Any, rows: Sequence[Sequence[int]]) -> FloatArray:
@@ -87,6 +77,7 @@ def _embed(session: Any, rows: Sequence[Sequence[int]]) -> FloatArray:
     return np.asarray(sums / np.linalg.norm(sums, axis=1, keepdims=True), dtype=np.float32)
 
 
+@cache
 def _open_tokenizer(path: Path) -> Any:
     try:
         from tokenizers import Tokenizer
