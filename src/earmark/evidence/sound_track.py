@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earmark.evidence.sound_ontology import broader
-from earmark.features.sound_tags import BACKGROUND
+from earmark.features.sound_tags import BACKGROUND, likeliest_names
 from earmark.features.yamnet import YAMNet
 from earmark.media import Sound
 from earmark.timeline import HOP, FloatArray, IndexArray, Span, Track, merge
@@ -96,17 +96,14 @@ class SoundTrack:
     classes: NDArray[np.int16]
     logits: NDArray[np.float32]
 
-    def names_in(self, span: Span, *, most: int = 3, least: float = 0.2) -> tuple[str, ...]:
+    def names_in(self, span: Span) -> tuple[str, ...]:
         """The names of the sounds in `span`, by decreasing maximum probability there."""
         first = int(span.start / self.hop + 1e-6)
         last = int(np.ceil(span.end / self.hop - 1e-6))
         low, high = np.searchsorted(self.cells, [first, last])
         best = np.full(len(self.names), -np.inf, dtype=np.float32)
         np.maximum.at(best, self.classes[low:high], self.logits[low:high])
-        best[self.names.index(BACKGROUND) :] = -np.inf
-        floor = logit(least)
-        likeliest = np.argsort(-best, kind="stable")[:most].tolist()
-        return tuple(self.names[place] for place in likeliest if best[place] >= floor)
+        return likeliest_names(best, self.names)
 
     def strongest(self, weights: FloatArray) -> Track:
         """The maximum of probability times weight in each cell; one weight per class."""
@@ -143,11 +140,9 @@ class SoundTrack:
 
     def _events_of(self, number: int, own: IndexArray) -> Iterator[SoundEvent]:
         """The events of class `number`, from its entries `own`."""
-        cells, likely = self.cells[own], _probability(self.logits[own])
-        cells, likely = (
-            cells[likely >= CONTINUE_PROBABILITY],
-            likely[likely >= CONTINUE_PROBABILITY],
-        )
+        likely = _probability(self.logits[own])
+        goes_on = likely >= CONTINUE_PROBABILITY
+        cells, likely = self.cells[own][goes_on], likely[goes_on]
         if likely.max(initial=0.0) < ONSET_PROBABILITY:
             return
         breaks = np.flatnonzero(np.diff(cells) * self.hop > MAX_GAP + self.hop) + 1
@@ -207,9 +202,8 @@ class SoundTracker:
 
     def __init__(self, encoder: YAMNet) -> None:
         self.encoder = encoder
-        self._cells: list[IndexArray] = []
-        self._classes: list[NDArray[np.int16]] = []
-        self._logits: list[NDArray[np.float32]] = []
+        empty = np.zeros(0, np.intp), np.zeros(0, np.int16), np.zeros(0, np.float32)
+        self._found = [empty]  # cells, classes and logits of each piece
         self._steps = 0
 
     def pass_through(self, sound: Iterable[Sound]) -> Iterator[Sound]:
@@ -222,26 +216,19 @@ class SoundTracker:
                 yield block
 
         for some in self.encoder.cell_logits(reading(), CellSelector()):
-            self._append(some)
+            self._append(*some)
             while read:
                 yield read.popleft()
         yield from read
 
     def track(self) -> SoundTrack:
         """The track so far."""
-        return SoundTrack(
-            self.encoder.classes,
-            self.encoder.cell * HOP,
-            self._steps * HOP,
-            np.concatenate([np.zeros(0, np.intp), *self._cells]),
-            np.concatenate([np.zeros(0, np.int16), *self._classes]),
-            np.concatenate([np.zeros(0, np.float32), *self._logits]),
-        )
+        arrays = map(np.concatenate, zip(*self._found, strict=True))
+        hop, duration = self.encoder.cell * HOP, self._steps * HOP
+        return SoundTrack(self.encoder.classes, hop, duration, *arrays)
 
-    def _append(self, scored: tuple[int, int, IndexArray, FloatArray]) -> None:
-        first, steps, places, rows = scored
+    def _append(self, first: int, steps: int, places: IndexArray, rows: FloatArray) -> None:
         self._steps += steps
         cells, classes = np.nonzero(rows >= logit(MIN_PROBABILITY))
-        self._cells.append(places[cells] + first)
-        self._classes.append(classes.astype(np.int16))
-        self._logits.append(rows[cells, classes].astype(np.float32))
+        logits = rows[cells, classes].astype(np.float32)
+        self._found.append((places[cells] + first, classes.astype(np.int16), logits))

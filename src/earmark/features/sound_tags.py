@@ -25,6 +25,13 @@ MIN_PROBABILITY = 0.2
 _MIN_LOGIT = math.log(MIN_PROBABILITY / (1 - MIN_PROBABILITY))
 
 
+def likeliest_names(logits: FloatArray, names: Sequence[str]) -> tuple[str, ...]:
+    """Up to `MAX_TAGS` of `names` by decreasing logit; background and unlikely classes left out."""
+    count = names.index(BACKGROUND) if BACKGROUND in names else len(names)
+    likeliest = np.argsort(-logits[:count], kind="stable")[:MAX_TAGS].tolist()
+    return tuple(names[place] for place in likeliest if logits[place] >= _MIN_LOGIT)
+
+
 class SoundTagger(SoundEncoder):
     """An encoder whose classes have names.
 
@@ -59,13 +66,7 @@ class SoundTagger(SoundEncoder):
                 inside = track.values[first:last]  # the rows that touch the span
                 if len(inside):
                     best[place] = np.maximum(best[place], inside.max(axis=0))
-        if BACKGROUND in self.classes:
-            best[:, self.classes.index(BACKGROUND) :] = -np.inf
-        likeliest = np.argsort(-best, axis=1, kind="stable")[:, :MAX_TAGS].tolist()
-        return [
-            tuple(self.classes[place] for place in places if row[place] >= _MIN_LOGIT)
-            for row, places in zip(best, likeliest, strict=True)
-        ]
+        return [likeliest_names(row, self.classes) for row in best]
 
     def _activity(self, posteriors: FloatArray) -> FloatArray:
         """The highest posterior in each row of any class that hands can cause, `(steps,)`."""

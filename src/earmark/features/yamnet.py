@@ -17,8 +17,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import starmap
 from multiprocessing import current_process
 from pathlib import Path
 from typing import Literal, get_args
@@ -62,9 +63,6 @@ PATCHES_PER_THREAD, MAX_THREADS = 8, 4
 CLASSES, WIDTH = 521, 1024
 
 Reads = Literal["logits", "activity", "embedding"]
-
-_PendingLogits = tuple[int, int, IndexArray, list[Future[FloatArray]]]
-"""A piece of sound: its first cell, its steps, the chosen cells, and futures of their logits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,25 +122,19 @@ class YAMNet(SoundTagger):
 
         `wanted` chooses the cells, given the samples of all cells of a piece, `(cells, samples)`.
         """
-        waiting: deque[_PendingLogits] = deque()  # one is computed while the next is decoded
-        with ThreadPoolExecutor(_threads()) as pool:
-            for pending in self._submit(sound, wanted, pool):
-                waiting.append(pending)
-                if len(waiting) > 1:
-                    yield _finish(waiting.popleft())
-            yield from map(_finish, waiting)
-
-    def _submit(
-        self, sound: Iterable[Sound], wanted: Callable[[FloatArray], IndexArray], pool: Executor
-    ) -> Iterator[_PendingLogits]:
-        """The pieces of `cell_logits`, with their logits still being computed."""
         width = self.cell * STEP
         before = (PATCH - width) // 2
-        for patches, steps, first in _cells(sound, self.cell):
-            places = wanted(patches[:, before : before + width])
-            shares = np.array_split(places, min(_threads(), 1 + len(places) // PATCHES_PER_THREAD))
-            parts = [pool.submit(self._logits, patches[own]) for own in shares]
-            yield first // self.cell, steps, places, parts
+        waiting: deque[tuple[int, int, IndexArray, Iterator[FloatArray]]] = deque()
+        with ThreadPoolExecutor(_threads()) as pool:
+            for patches, steps, first in _cells(sound, self.cell):
+                places = wanted(patches[:, before : before + width])
+                parts = min(_threads(), 1 + len(places) // PATCHES_PER_THREAD)
+                shares = [patches[own] for own in np.array_split(places, parts)]
+                logits = pool.map(self._logits, shares)
+                waiting.append((first // self.cell, steps, places, logits))
+                if len(waiting) > 1:  # one is computed while the next is decoded
+                    yield _finish(*waiting.popleft())
+            yield from starmap(_finish, waiting)
 
     def _logits(self, patches: FloatArray) -> FloatArray:
         with borrow(_QuantizedNetwork, self._file()) as network:
@@ -227,9 +219,10 @@ def _threads() -> int:
     return 1 if current_process().daemon else min(MAX_THREADS, cores())
 
 
-def _finish(pending: _PendingLogits) -> tuple[int, int, IndexArray, FloatArray]:
-    first, steps, places, parts = pending
-    return first, steps, places, np.concatenate([part.result() for part in parts])
+def _finish(
+    first: int, steps: int, places: IndexArray, parts: Iterator[FloatArray]
+) -> tuple[int, int, IndexArray, FloatArray]:
+    return first, steps, places, np.concatenate(list(parts))
 
 
 def _cells(sound: Iterable[Sound], cell: int) -> Iterator[tuple[FloatArray, int, int]]:
