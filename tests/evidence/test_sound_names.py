@@ -20,7 +20,11 @@ from scale_work import Listens
 SPANS = [Span(0.0, 1.0), Span(1.0, 2.0)]
 
 
-@pytest.mark.parametrize("damage", [b"", b"[[0.0", b"\xff\xfe\x00"], ids=["empty", "cut", "bytes"])
+@pytest.mark.parametrize(
+    "damage",
+    [b"", b"[[0.0", b"\xff\xfe\x00", b"[[2, 1, []]]", b"[5]"],
+    ids=["empty", "cut", "bytes", "backwards", "no rows"],
+)
 def test_what_was_named_is_heard_once_unless_it_is_damaged(tmp_path: Path, damage: bytes) -> None:
     recording = open_recording(make_audio(tmp_path / "a.flac", duration=2.0, clicks=[1.0]))
     heard = tmp_path / "heard"

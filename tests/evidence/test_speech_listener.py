@@ -190,3 +190,10 @@ def test_without_the_files_it_says_how_to_get_them(tmp_path):
 )
 def test_a_model_that_repeats_itself_is_stopped(text: str, extra: int):
     assert repeated_tail([ord(letter) for letter in text]) == extra
+
+
+@needs_speech
+def test_an_unknown_language_is_refused_before_anything_is_heard():
+    with pytest.raises(ValueError, match=r"Whisper knows no language 'xx', but .*de"):
+        WhisperModel(language="xx").check()
+    WhisperModel(language="de").check()

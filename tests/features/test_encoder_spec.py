@@ -59,6 +59,10 @@ def test_a_detector_takes_options_too():
         ("yamnet:cell=", "yamnet: cell is a number, not ''"),
         ("yamnet:cell=99", "a patch is shared by 1 to 24 steps, not 99"),
         ("beats:hop", "no encoder 'beats:hop'"),
+        ("flux:bands=0", "flux: bands is above 0, not 0"),
+        ("log-mel:memory=0", "log-mel: memory is above 0, not 0.0"),
+        ("variance:around=nan", "variance: around is a finite number, not 'nan'"),
+        ("beats:hop=inf", "beats: hop is a finite number, not 'inf'"),
     ],
 )
 def test_what_cannot_be_is_refused(text, complaint):

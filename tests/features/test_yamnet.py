@@ -218,3 +218,8 @@ def test_a_detector_may_be_thresholded(weights):
     np.testing.assert_array_equal(strict, np.where(free >= middle, free, 0))
     with pytest.raises(ValueError, match="a threshold on posteriors is 0 to 1, not 7"):
         YAMNet(reads="activity", threshold=7)
+
+
+def test_weights_that_are_not_there_are_named(tmp_path):
+    with pytest.raises(ModelMissing, match=r"there is no model at .*nowhere"):
+        _ = YAMNet(weights=tmp_path / "nowhere").classes

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from earmark.errors import ModelMissing
+from earmark.errors import ModelMismatch, ModelMissing
 from earmark.models import ModelStore
-from earmark.models.litert import borrow
+from earmark.models.litert import borrow, class_names
 
 PROGRAM = """
 import os, sys
@@ -70,3 +70,10 @@ def test_a_network_is_lent_to_one_at_a_time_and_opened_again_when_its_file_chang
     path.write_bytes(b"another")
     with borrow(opened, path) as fourth:
         assert fourth == [b"another"]
+
+
+def test_a_damaged_file_has_no_class_names(tmp_path):
+    path = tmp_path / "yamnet.tflite"
+    path.write_bytes(bytes(1000))
+    with pytest.raises(ModelMismatch, match=r"yamnet\.tflite is damaged: it has no class names"):
+        class_names(path)

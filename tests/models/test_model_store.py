@@ -12,6 +12,7 @@ import threading
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -114,6 +115,17 @@ def test_an_unknown_hash_is_told_and_not_claimed(store, tmp_path):
         store.add("unknown", file)
 
 
+@dataclass
+class Trickle:
+    """An origin that gives one byte at a time."""
+
+    data: bytes
+
+    @contextmanager
+    def open(self):
+        yield (bytes([one]) for one in self.data)
+
+
 def test_an_archive_without_its_end_is_not_kept(store, tmp_path):
     """Even where no hash is known: PyTorch's checkpoints are ZIP archives."""
     whole = tmp_path / "whole.pt"
@@ -124,6 +136,8 @@ def test_an_archive_without_its_end_is_not_kept(store, tmp_path):
     cut.write_bytes(whole.read_bytes()[:500])
     with pytest.raises(ModelMismatch, match=r"cut\.pt gave a file that is cut off"):
         store.add("unknown", cut)
+    with pytest.raises(ModelMissing, match="gave a file that is cut off"):
+        store.get("unknown", origins=[Trickle(cut.read_bytes())])
     assert store.path("unknown").read_bytes() == whole.read_bytes()
 
 

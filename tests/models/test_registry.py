@@ -47,6 +47,8 @@ def test_an_unknown_name_is_told_those_there_are(declared):
         declared.named("fourth")
 
 
-def test_a_plug_in_that_cannot_be_loaded_says_whose_it_is(declared):
+@pytest.mark.parametrize("code", ["", "1 / 0", "raise RuntimeError", "?"])
+def test_a_plug_in_that_cannot_be_loaded_says_whose_it_is(declared, code, tmp_path):
+    (tmp_path / "plugin_of_test.py").write_text(f"{code}\n")
     with pytest.raises(PluginError, match="the thing broken of plugin-of-test cannot be loaded"):
         declared.named("broken")

@@ -79,9 +79,9 @@ class SoundNamer:
         path = self._path(recording)
         try:
             rows = json.loads(path.read_text(encoding="utf-8")) if path else []
-        except (FileNotFoundError, ValueError):  # not there, or damaged
+            return {Span(start, end): tuple(names) for start, end, names in rows}
+        except (FileNotFoundError, ValueError, TypeError):  # not there, or damaged
             return {}
-        return {Span(start, end): tuple(names) for start, end, names in rows}
 
     def keep(self, recording: Recording, names: SoundNames) -> None:
         """Add `names` to the cache."""

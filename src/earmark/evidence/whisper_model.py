@@ -92,9 +92,14 @@ class WhisperModel:
         return Transcript(words, language, certainty)
 
     def check(self) -> None:
-        """Raises `ModelMissing` if a file is missing."""
+        """Raises `ModelMissing` if a file is missing, `ValueError` for an unknown language."""
         for name in WHISPER:
             self._store.find(name)
+        known = [code.strip("<|>") for code in self._settings["lang_to_id"]]
+        if self._language and self._language not in known:
+            raise ValueError(
+                f"Whisper knows no language {self._language!r}, but {', '.join(known)}"
+            )
 
     def _find_language(self, encoded: FloatArray, before: Collection[str]) -> tuple[str, float]:
         codes = self._settings["lang_to_id"]
@@ -103,8 +108,6 @@ class WhisperModel:
         known = dict(zip((code.strip("<|>") for code in codes), shares, strict=True))
         weight = {code: KNOWN_LANGUAGE_WEIGHT if code in before else 1.0 for code in known}
         language = self._language or max(known, key=lambda code: known[code] * weight[code])
-        if language not in known:
-            raise ValueError(f"Whisper knows no language {language!r}, but {', '.join(known)}")
         return language, float(known[language])
 
     def _decode_tokens(self, encoded: FloatArray, start: Sequence[int], *, most: int) -> list[int]:

@@ -8,6 +8,7 @@ atst-frame:reads=embeddings:drop_layers=2     embeddings for a gate
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
@@ -24,6 +25,9 @@ Built = TypeVar("Built")
 
 MACHINE_OPTIONS = ("weights", "queries", "store", "device", "batch", "threads")
 """Options that depend on the machine: where files are and how a model runs, not its features."""
+
+POSITIVE = ("around", "bands", "drift", "least_spread", "memory", "smooth", "width_pixels")
+"""Options that are above 0; other limits are the encoder's to check."""
 
 NOT_OPTIONS = ("name", "model")
 """Fields that identify the encoder and are not options."""
@@ -106,7 +110,11 @@ def _parse_options(
         if option not in types:
             known = ", ".join(types) or "none"
             raise ValueError(f"{name} has no option {option!r}; it has {known}")
-    return {key: _parse_option(f"{name}: {key}", text, types[key]) for key, text in options.items()}
+    values = {key: _parse_option(f"{name}: {key}", options[key], types[key]) for key in options}
+    for key in values.keys() & set(POSITIVE):
+        if values[key] <= 0:
+            raise ValueError(f"{name}: {key} is above 0, not {values[key]}")
+    return values
 
 
 def _parse_option(option: str, text: str, wanted: Any) -> Any:
@@ -119,9 +127,12 @@ def _parse_option(option: str, text: str, wanted: Any) -> Any:
     if wanted not in (int, float, str, Path):
         raise ValueError(f"{option} cannot be given in words")
     try:
-        return wanted(text)
+        value = wanted(text)
     except ValueError:
         raise ValueError(f"{option} is a number, not {text!r}") from None
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{option} is a finite number, not {text!r}")
+    return value
 
 
 def encoder_files(name: str) -> dict[str, str]:

@@ -44,6 +44,8 @@ class FloorMel(SoundEncoder):
 
     def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
         """The levels of `sound` above the floor, then those relative to the recent past."""
+        if FINE_BANDS % self.bands:
+            raise ValueError(f"floor-mel has bands that divide {FINE_BANDS}, not {self.bands}")
         weights = mel_weights(FINE_BANDS)
         floor = NoiseFloor(self.rise * HOP)
         past = RunningMoments(self.memory, self.bands)

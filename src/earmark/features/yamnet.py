@@ -27,6 +27,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from earmark.errors import ModelMissing
 from earmark.features.encoder import STEP, cut_cells
 from earmark.features.sound_tags import SoundTagger
 from earmark.features.spectrum import serial_matmul
@@ -150,7 +151,12 @@ class YAMNet(SoundTagger):
         return self._activity(1 / (1 + np.exp(-logits)))
 
     def _file(self) -> Path:
-        return self.weights or ModelStore.at(self.store).find("yamnet")
+        if self.weights is None:
+            return ModelStore.at(self.store).find("yamnet")
+        file = self.weights.expanduser()
+        if not file.is_file():
+            raise ModelMissing(f"there is no model at {file}")
+        return file
 
 
 class _QuantizedNetwork:

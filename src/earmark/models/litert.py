@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from earmark.errors import MissingExtra
+from earmark.errors import MissingExtra, ModelMismatch
 from earmark.models.catalogue import MODELS
 
 
@@ -91,5 +91,8 @@ def _hide_info_lines() -> Iterator[None]:
 @cache
 def class_names(path: Path) -> tuple[str, ...]:
     """The class names in a published file, in the order of its outputs: a ZIP at its end."""
-    with zipfile.ZipFile(path) as archive:
-        return tuple(archive.read(archive.namelist()[0]).decode().splitlines())
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return tuple(archive.read(archive.namelist()[0]).decode().splitlines())
+    except zipfile.BadZipFile as error:
+        raise ModelMismatch(f"{path} is damaged: it has no class names ({error})") from error

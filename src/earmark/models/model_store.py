@@ -124,11 +124,10 @@ class ModelStore:
     ) -> StoredModel:
         """Write `chunks` to the file of `model`; `ModelMismatch` if size or hash are wrong."""
         began, digest, size = time.monotonic(), hashlib.sha256(), 0
-        path, start = self.folder / model.file, b""
+        path = self.folder / model.file
         with replacing(path) as scratch:
             with scratch.open("wb") as file:
                 for chunk in chunks:
-                    start = start or chunk[:4]
                     digest.update(chunk)
                     size += file.write(chunk)
                     if size > (model.size_bytes or size):
@@ -136,7 +135,8 @@ class ModelStore:
                     if progress is not None:
                         progress(size, model.size_bytes)
             model.check(size, digest.hexdigest(), origin)
-            is_archive = start == b"PK\x03\x04"
+            with scratch.open("rb") as file:
+                is_archive = file.read(4) == b"PK\x03\x04"
             if is_archive and not zipfile.is_zipfile(scratch):  # its end is missing
                 raise ModelMismatch(f"{origin} gave a file that is cut off; it was not kept")
         facts = (size, digest.hexdigest(), model.sha256 is not None, time.monotonic() - began)

@@ -14,7 +14,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
 
-from earmark.errors import PluginError
+from earmark.errors import PluginError, summarise
 
 Item = TypeVar("Item")
 
@@ -92,10 +92,10 @@ class Registry(dict[str, Item]):
     def _load(self, point: EntryPoint) -> Any:
         try:
             return point.load()
-        except (ImportError, AttributeError) as error:
+        except Exception as error:  # whatever the code of another package raises on import
             owner = point.dist.name if point.dist else "another package"
             raise PluginError(
-                f"the {self.kind} {point.name} of {owner} cannot be loaded ({error}); "
+                f"the {self.kind} {point.name} of {owner} cannot be loaded ({summarise(error)}); "
                 f"reinstall {owner}, or uninstall it"
             ) from error
 
