@@ -83,7 +83,10 @@ class FaceBlur:
     def find(self, frame: Frame) -> list[PictureBox]:
         """The boxes to blur in `frame`, in order of decreasing confidence."""
         scale = min(1.0, self.most_pixels / max(frame.width, frame.height))
-        width, height = (_round_to_unit(side * scale) for side in (frame.width, frame.height))
+        width, height = (
+            max(1, round(side * scale / SIDE_MULTIPLE)) * SIDE_MULTIPLE
+            for side in (frame.width, frame.height)
+        )
         pixels = frame.resized(width, height).rgb.astype(np.float32)
         batch = pixels.transpose(2, 0, 1)[None]  # (1, 3, height, width)
         heat, size, offset, _ = self._network().run(None, {"input.1": batch})
@@ -152,10 +155,6 @@ def _mosaic(face: Pixels) -> Pixels:
         for left, right in pairwise(columns):
             blurred[top:bottom, left:right] = face[top:bottom, left:right].mean(axis=(0, 1))
     return blurred
-
-
-def _round_to_unit(side: float) -> int:
-    return max(1, round(side / SIDE_MULTIPLE)) * SIDE_MULTIPLE
 
 
 @cache

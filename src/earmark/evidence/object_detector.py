@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.media import Frame
 from earmark.models import ModelStore
+from earmark.models.litert import borrow, class_names, open_network
 from earmark.timeline import Span
 
 MODEL = "efficientdet-lite0"
@@ -37,8 +39,6 @@ class ObjectTagger:
 
     def check(self) -> None:
         """Raises `ModelMissing` or `MissingExtra` if no frame can be processed."""
-        from earmark.models.litert import borrow
-
         with borrow(_open, self._file()):
             pass
 
@@ -48,8 +48,6 @@ class ObjectTagger:
 
     def find(self, frames: Sequence[Frame]) -> list[tuple[str, float]]:
         """The objects in any of `frames` with their confidence, in decreasing order."""
-        from earmark.models.litert import borrow, class_names
-
         best: dict[int, float] = {}
         with borrow(_open, self._file()) as network:
             for frame in frames:
@@ -57,10 +55,8 @@ class ObjectTagger:
                     best[number] = max(score, best.get(number, 0.0))
         names = class_names(self._file())
         ranked = sorted(best, key=lambda number: (-best[number], number))
-        detected = [
-            (names[number], best[number]) for number in ranked if best[number] >= self.least
-        ]
-        return [(name, score) for name, score in detected if name != UNNAMED_CLASS][: self.most]
+        found = [(names[number], best[number]) for number in ranked if best[number] >= self.least]
+        return [(name, score) for name, score in found if name != UNNAMED_CLASS][: self.most]
 
     def read(self, frames: Sequence[Frame], span: Span) -> list[EvidenceEntry]:
         """The objects in any of `frames`, as evidence about `span`."""
@@ -69,13 +65,10 @@ class ObjectTagger:
         ]
 
     def _file(self) -> Path:
-        return self.weights if self.weights is not None else ModelStore().find(MODEL)
+        return self.weights or ModelStore().find(MODEL)
 
 
-def _open(path: Path) -> Any:
-    from earmark.models.litert import open_network
-
-    return open_network(MODEL, path)
+_open = partial(open_network, MODEL)
 
 
 def _detect(network: Any, frame: Frame) -> list[tuple[int, float]]:

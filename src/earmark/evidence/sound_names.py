@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,6 +57,10 @@ class SoundNamer:
             known |= zip(missing, self._name(recording, missing), strict=True)
             self.keep(recording, known)
         return {span: known[span] for span in spans}
+
+    def name_item(self, item: NamingItem) -> SoundNames:
+        """The names of one recording, computed by a worker."""
+        return self(item.recording, item.spans)
 
     @property
     def listener(self) -> SoundListener | None:
@@ -112,13 +115,9 @@ class NamingItem:
         return self.recording.name
 
 
-def _name_item(item: NamingItem, *, namer: SoundNamer) -> SoundNames:
-    """Name the sounds of one recording in a worker."""
-    return namer(item.recording, item.spans)
-
-
-NamingWork = Callable[[NamingItem], SoundNames]
-ParallelMap = Callable[[NamingWork, Sequence[NamingItem]], Iterable[tuple[NamingItem, Any]]]
+ParallelMap = Callable[
+    [Callable[[NamingItem], SoundNames], Sequence[NamingItem]], Iterable[tuple[NamingItem, Any]]
+]
 """Does the work for each item, possibly in parallel; yields its names or an `EarmarkError`."""
 
 
@@ -141,7 +140,7 @@ def name_sounds(
     named = [namer.cached(item.recording) if item.spans else {} for item in items]
     missing = [item for item in items if not named[item.place].keys() >= set(item.spans)]
     reasons = [""] * len(items)
-    for item, names in spread(partial(_name_item, namer=namer), missing):
+    for item, names in spread(namer.name_item, missing):
         if isinstance(names, EarmarkError):
             named[item.place], reasons[item.place] = {}, f"its sounds have no names: {names}"
             continue

@@ -51,9 +51,8 @@ def match_sounds(
     if encoder is not None:
         wider = {broad for name in found for broad in broader(name)}
         for name, weight in _match_meanings(words, tuple(names), encoder).items():
-            means = (
-                "means much the same as" if weight >= SAME_MEANING else "is nearest in meaning to"
-            )
+            is_same = weight >= SAME_MEANING
+            means = "means much the same as" if is_same else "is nearest in meaning to"
             if name not in wider:
                 found.setdefault(name, SoundMatch(name, weight, f"{means} {words!r}"))
     direct = set(found)
@@ -100,12 +99,12 @@ def _match_words(words: str, names: Sequence[str]) -> dict[str, SoundMatch]:
     Words in brackets only qualify a name, and match it only if nothing else is asked for: `food`
     finds `Frying (food)`, and `someone chops food` does not.
     """
-    reason = set(stems(words))
+    asked = set(stems(words))
     found = {}
     for name in names:
         head, _, aside = name.partition("(")
         parts = [set(stems(part)) for part in head.split(",")]
-        if any(part and reason >= part for part in parts) or reason == set(stems(aside)):
+        if any(part and asked >= part for part in parts) or asked == set(stems(aside)):
             found[name] = SoundMatch(name, 1.0, "")
     return found
 
@@ -119,11 +118,11 @@ def _embed_names(names: tuple[str, ...], encoder: SentenceEncoder) -> FloatArray
 def _match_meanings(
     words: str, names: tuple[str, ...], encoder: SentenceEncoder
 ) -> Mapping[str, float]:
-    similarity_weights = _embed_names(names, encoder) @ encoder([words])[0]
-    best = float(similarity_weights.max())
+    cosines = _embed_names(names, encoder) @ encoder([words])[0]
+    best = float(cosines.max())
     least = SAME_MEANING if best >= SAME_MEANING else max(NEAREST_MEANING, best - 0.05)
     return {
         name: min(1.0, float(value))
-        for name, value in zip(names, similarity_weights, strict=True)
+        for name, value in zip(names, cosines, strict=True)
         if value >= least
     }

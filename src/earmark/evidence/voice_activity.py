@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -80,7 +81,8 @@ class VoiceActivity:
         queue = np.zeros(CONTEXT, dtype=np.float32)
         state = {name: np.zeros((1, 1, STATE_SIZE), dtype=np.float32) for name in ("h", "c")}
         done = 0
-        for block in _with_silence(sound):
+        silence = np.zeros(CHUNK - 1, dtype=np.float32)  # enough to fill the last chunk
+        for block in chain((block.values for block in sound), [silence]):
             queue = np.concatenate([queue, block])
             count = (len(queue) - CONTEXT) // CHUNK
             if not count:
@@ -95,10 +97,3 @@ class VoiceActivity:
     def _speech_span(self, start: float, end: float, reported: float) -> Iterator[Span]:
         if end - start >= self.shortest:
             yield Span(max(reported, start - self.pad), end + self.pad)
-
-
-def _with_silence(sound: Iterable[Sound]) -> Iterator[FloatArray]:
-    """The samples of `sound`, then enough silence to fill the last chunk."""
-    for block in sound:
-        yield block.values
-    yield np.zeros(CHUNK - 1, dtype=np.float32)

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from earmark.errors import ModelMismatch
-from earmark.features.pretrained.checkpoint import build, drop_layers, load_detector
+from earmark.features.pretrained.checkpoint import build, load_detector
 from earmark.features.pretrained.vocabulary import class_names
 from earmark.models import MODELS, PRETRAINED, find_checkpoint
 from published_weights import SMALL, as_published, saved, seeded_sound, seeded_weights, sized, small
@@ -157,15 +157,15 @@ def test_the_last_layers_may_be_dropped(name, tmp_path):
     sound = torch.from_numpy(seeded_sound(10, 16_000))[None]
     with torch.inference_mode():
         whole, shorter = load_detector(known, path), load_detector(known, path)
-        drop_layers(shorter, 2)
-        assert len(shorter.layers()) == 1
+        shorter.drop_layers(2)
+        assert len(shorter.get_submodule(shorter.layers_path)) == 1
         rows = shorter.embed(shorter.spectrum(sound))
         assert rows.shape == (1, 250, 32)
         assert (rows - whole.embed(whole.spectrum(sound))).abs().max() > 0.1
     with pytest.raises(ValueError, match="cannot drop 3 of the 1 layers"):
-        drop_layers(shorter, 3)
+        shorter.drop_layers(3)
 
 
 def test_convolutions_have_no_layers_to_drop():
     with pytest.raises(ValueError, match="cannot drop 2 of the 0 layers of FrameMobileNet"):
-        drop_layers(build(small("frame-mn06")), 2)
+        build(small("frame-mn06")).drop_layers(2)

@@ -53,7 +53,7 @@ class TorchNetwork:
         `ModelMismatch` if the weights are of another model, `ValueError` for an unknown device.
         """
         detector = load_detector(MODELS.named(options.name), weights.file)
-        drop_layers(detector, options.drop_layers)
+        detector.drop_layers(options.drop_layers)
         try:
             return cls(detector.to(options.device), options, weights.digest)
         except (RuntimeError, AssertionError) as error:  # how PyTorch says that it has none
@@ -107,16 +107,6 @@ def build(known: Model) -> Detector:
     detector = network(classes=len(class_names(known.vocabulary)), **dict(known.network.options))
     assert isinstance(detector, Detector)
     return detector
-
-
-def drop_layers(detector: Detector, count: int) -> None:
-    """Remove the last `count` layers of a transformer; `ValueError` if it has fewer or none."""
-    layers = detector.layers()
-    have = 0 if layers is None else len(layers)
-    if not 0 <= count < max(have, 1):
-        raise ValueError(f"cannot drop {count} of the {have} layers of {type(detector).__name__}")
-    if layers is not None and count:
-        del layers[have - count :]
 
 
 def _read(known: Model, file: Path) -> Mapping[str, Any]:

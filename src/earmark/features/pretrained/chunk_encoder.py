@@ -117,14 +117,14 @@ def encode_in_chunks(
     """
     chunks = _Chunks(sound, layout, step=sample_rate // CLOCK_RATE)
     taken = iter(chunks)
-    overlap = _Overlap(layout)
-    while waiting := list(islice(taken, batch)):
-        heard = model(np.stack(waiting))
-        first = overlap.done
-        rows = np.concatenate([overlap.add(values) for values in heard])
-        yield (rows[: chunks.steps - first] if chunks.steps else rows), first
-    if chunks.steps > overlap.done:
-        yield overlap.rest(chunks.steps - overlap.done), overlap.done
+    batches = iter(lambda: list(islice(taken, batch)), [])
+    heard = (values for some in batches for values in model(np.stack(some)))
+    first = 0
+    for averaged in _average(heard, layout):
+        rows = averaged[: chunks.steps - first] if chunks.steps else averaged
+        if len(rows):
+            yield rows, first
+        first += len(rows)
 
 
 class _Chunks:
@@ -157,32 +157,16 @@ class _Chunks:
             kept, count = kept[hop:], count + 1
 
 
-class _Overlap:
-    """Averages the rows of overlapping chunks, and returns rows that no later chunk covers."""
-
-    def __init__(self, layout: Layout) -> None:
-        self._layout = layout
-        self._total: FloatArray | None = None  # (rows, values), of steps from `done` on
-        self._count = np.zeros(layout.rows, dtype=np.float32)
-        self.done = 0
-        """Steps returned so far."""
-
-    def add(self, values: FloatArray) -> FloatArray:
-        """Add the rows of the next chunk; returns the steps before the chunk after it."""
-        layout = self._layout
-        values = np.repeat(values[: layout.rows], max(1, layout.rows // len(values)), axis=0)
-        assert len(values) == layout.rows
-        if self._total is None:
-            self._total = np.zeros_like(values)
-        self._total += values
-        self._count += 1
-        finished = self._total[: layout.hop] / self._count[: layout.hop, None]
-        self._total = np.pad(self._total[layout.hop :], ((0, layout.hop), (0, 0)))
-        self._count = np.pad(self._count[layout.hop :], (0, layout.hop))
-        self.done += len(finished)
-        return finished
-
-    def rest(self, steps: int) -> FloatArray:
-        """The `steps` after those returned so far, which only the last chunks cover."""
-        assert self._total is not None
-        return self._total[:steps] / self._count[:steps, None]
+def _average(heard: Iterable[FloatArray], layout: Layout) -> Iterator[FloatArray]:
+    """The mean rows of overlapping chunks: up to each next chunk, then the rest of the last."""
+    total: FloatArray = np.zeros((layout.rows, 1), dtype=np.float32)  # (rows, values)
+    count, ahead = total, ((0, layout.hop), (0, 0))
+    for values in heard:
+        rows = np.repeat(values[: layout.rows], max(1, layout.rows // len(values)), axis=0)
+        assert len(rows) == layout.rows
+        total, count = total + rows, count + 1
+        yield total[: layout.hop] / count[: layout.hop]
+        total, count = np.pad(total[layout.hop :], ahead), np.pad(count[layout.hop :], ahead)
+    if count.any():
+        rest = layout.rows - layout.hop
+        yield total[:rest] / count[:rest]

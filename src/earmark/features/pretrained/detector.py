@@ -26,13 +26,15 @@ class Detector(nn.Module):
     layers_path: ClassVar[str] = ""
     """The submodule with the transformer's layers; empty if it has none."""
 
-    def layers(self) -> nn.Sequential | nn.ModuleList | None:
-        """The transformer's layers, the last of which may be dropped; None if it has none."""
-        if not self.layers_path:
-            return None
-        layers = self.get_submodule(self.layers_path)
+    def drop_layers(self, count: int) -> None:
+        """Remove the last `count` layers of a transformer; `ValueError` if it has fewer or none."""
+        layers = self.get_submodule(self.layers_path) if self.layers_path else nn.ModuleList()
         assert isinstance(layers, nn.Sequential | nn.ModuleList)
-        return layers
+        kept = len(layers) - count
+        if count and not 0 < kept < len(layers):
+            name = type(self).__name__
+            raise ValueError(f"cannot drop {count} of the {len(layers)} layers of {name}")
+        del layers[kept:]
 
     @abstractmethod
     def spectrum(self, sound: Tensor) -> Tensor:

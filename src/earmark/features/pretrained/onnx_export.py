@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from earmark.errors import ModelMismatch
-from earmark.features.pretrained.checkpoint import drop_layers, load_detector
+from earmark.features.pretrained.checkpoint import load_detector
 from earmark.features.pretrained.detector import Detector
 from earmark.features.pretrained.network import CARD, ExportCard, WeightsFile
 from earmark.features.pretrained.vocabulary import class_names
@@ -55,7 +55,7 @@ def export(name: str, checkpoint: Path, target: Path, *, dropped_layers: int = 0
     """
     known, file = MODELS.named(name), find_checkpoint(name, checkpoint)
     network, detector = known.network, load_detector(known, file)
-    drop_layers(detector, dropped_layers)
+    detector.drop_layers(dropped_layers)
     card = ExportCard(
         name=name,
         source_sha256=WeightsFile.of(file).digest,
