@@ -121,6 +121,45 @@ def test_pieces_are_no_longer_than_can_be_heard_and_none_is_left_out():
     assert [start for start, _ in pieces] == sorted(start for start, _ in pieces)
 
 
+class Spoken:
+    """Speech in these spans, each told as soon as it has ended."""
+
+    def __init__(self, *spans: Span) -> None:
+        self.spans = spans
+
+    def __call__(self, sound):
+        for block in sound:
+            end = block.start + len(block) / RATE
+            yield from (span for span in self.spans if block.start < span.end <= end)
+
+
+@pytest.mark.parametrize("seconds", [1.0, 30.0, 70.0])
+def test_speech_before_a_long_silence_is_transcribed(seconds):
+    spans = Span(2, 6), Span(8, 12), Span(200, 225), Span(226, 229), Span(500, 504)
+    samples = np.arange(600 * RATE, dtype=np.float32)
+    sound = blocks(samples, seconds=seconds)
+    found = list(SpeechListener(Scripted(), Spoken(*spans)).pieces(iter(sound)))
+    wanted = [(2, 12), (200, 225), (226, 229), (500, 504)]
+    assert [start for start, _ in found] == [start for start, _ in wanted]
+    for (start, end), (_, piece) in zip(wanted, found, strict=True):
+        assert np.array_equal(piece, samples[start * RATE : end * RATE])
+
+
+@needs_espeak
+@needs_speech
+def test_a_sentence_before_minutes_of_silence_is_written_down():
+    class Talks:
+        has_audio = True
+
+        def sound(self, **_):
+            parts = [silence(3), say(SENTENCES[0]), silence(150), say(SENTENCES[1]), silence(100)]
+            return iter(blocks(np.concatenate(parts)))
+
+    entries = SpeechListener(WhisperModel())(Talks()).entries
+    wrong, words = word_errors(" ".join(SENTENCES[:2]), " ".join(one.text for one in entries))
+    assert wrong / words <= 0.2, [entry.text for entry in entries]
+
+
 def test_what_is_hardly_sure_is_left_out():
     class Unsure(Scripted):
         def __call__(self, *_, **__):

@@ -90,10 +90,24 @@ class SpeechListener:
         return RecordingSpeech(certain, len(found) - len(certain))
 
     def pieces(self, sound: Iterable[Sound]) -> Iterator[tuple[float, FloatArray]]:
-        """The pieces of `sound` to transcribe: start in seconds, and samples."""
-        kept = _RecentSound(sound)
-        for span in _join_spans(self.activity(kept)):
-            yield span.start, kept.between(span)
+        """The pieces of `sound` to transcribe: start in seconds, and samples.
+
+        Stretches of speech that lie close together are one piece, up to `MAX_PIECE`. Its samples
+        are taken when a stretch has ended: long before the next one begins they are dropped.
+        """
+        recent = _RecentSound(sound)
+        piece, samples = None, np.zeros(0, dtype=np.float32)
+        for span in self.activity(recent):
+            is_near = piece is not None and span.start - piece.end <= MAX_GAP
+            if piece is not None and is_near and span.end - piece.start <= MAX_PIECE:
+                piece = Span(piece.start, span.end)
+            else:
+                if piece is not None:
+                    yield piece.start, samples
+                piece = span
+            samples = recent.between(piece)
+        if piece is not None:
+            yield piece.start, samples
 
     def _entries(self, transcript: Transcript) -> Iterator[EvidenceEntry]:
         for words in transcript.sentences():
@@ -108,23 +122,8 @@ def _word_json(word: Word) -> list[object]:
     return [word.text, round(word.start, 2), round(word.end, 2), round(word.confidence, 3)]
 
 
-def _join_spans(spans: Iterable[Span]) -> Iterator[Span]:
-    """Stretches of speech that lie close together joined, up to `MAX_PIECE`."""
-    piece: Span | None = None
-    for span in spans:
-        is_near = piece is not None and span.start - piece.end <= MAX_GAP
-        if piece is not None and is_near and span.end - piece.start <= MAX_PIECE:
-            piece = Span(piece.start, span.end)
-            continue
-        if piece is not None:
-            yield piece
-        piece = span
-    if piece is not None:
-        yield piece
-
-
 class _RecentSound:
-    """Passes sound on, and keeps about the last minute of it."""
+    """Passes sound on, and keeps the last block and about a minute before it."""
 
     def __init__(self, sound: Iterable[Sound]) -> None:
         self._sound = iter(sound)
@@ -133,9 +132,8 @@ class _RecentSound:
     def __iter__(self) -> Iterator[Sound]:
         for block in self._sound:
             self._blocks.append(block)
-            held = sum(map(len, self._blocks)) - len(self._blocks[0])
-            while held > 2 * MAX_PIECE * SAMPLE_RATE:
-                held -= len(self._blocks.popleft())
+            while len(self._blocks) > 1 and self._blocks[1].start < block.start - 2 * MAX_PIECE:
+                self._blocks.popleft()
             yield block
 
     def between(self, span: Span) -> FloatArray:
