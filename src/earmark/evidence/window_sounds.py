@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.timeline import Span, Track
+from earmark.timeline import FloatArray, Span, Track
 
 STEADY_DB = 3.0
 """Largest interquartile range, in dB, of a steady level."""
@@ -60,6 +61,12 @@ def sentences_in(span: Span, said: Iterable[EvidenceEntry]) -> tuple[str, ...]:
     return tuple(entry.text for entry in said if entry.span.overlaps(span))
 
 
+@lru_cache(maxsize=2)
+def _quiet_and_loud(level: Track) -> FloatArray:
+    """The lowest and the highest tenth of `level`; cached, because every window asks for them."""
+    return np.quantile(level.values, [0.1, 0.9])
+
+
 def level_words(level: Track, span: Span) -> tuple[str, ...]:
     """Words for `span`, relative to the whole of `level` (dB); none outside it.
 
@@ -71,7 +78,7 @@ def level_words(level: Track, span: Span) -> tuple[str, ...]:
     inside = level.values[first:last]
     if len(inside) == 0:
         return ()
-    quiet, loud = np.quantile(level.values, [0.1, 0.9])
+    quiet, loud = _quiet_and_loud(level)
     peak, spread = inside.max(), np.subtract(*np.quantile(inside, [0.75, 0.25]))
     rise = np.diff(inside).max(initial=0.0)
     words = {
