@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from earmark.errors import EarmarkError
+from earmark.evidence.picture_evidence import available_kinds
 from earmark.media import Recording
 from earmark.media.atomic_file import write_whole
 from earmark.media.content_file import content_file
@@ -165,7 +166,7 @@ def sound_namer(
     store = store or ModelStore()
     if wanted is False:
         return None
-    has_yamnet = store.state("yamnet") == "here" and find_spec("ai_edge_litert") is not None
+    has_yamnet = "heard" in available_kinds(store)
     has_torch = find_spec("torch") is not None
     usable = (
         name

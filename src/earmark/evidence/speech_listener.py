@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.evidence.speech_text import Transcript, Word
+from earmark.evidence.speech_text import Transcript
 from earmark.evidence.voice_activity import VoiceActivity
 from earmark.features.encoder import SAMPLE_RATE
 from earmark.media import Recording, Sound
@@ -114,12 +114,12 @@ class SpeechListener:
             confidence = float(np.mean([word.confidence for word in words]))
             span = Span(words[0].start, max(words[0].start, words[-1].end))
             text = " ".join(word.text for word in words)
-            data = {"language": transcript.language, "words": [_word_json(word) for word in words]}
+            times = [
+                [word.text, round(word.start, 2), round(word.end, 2), round(word.confidence, 3)]
+                for word in words
+            ]
+            data = {"language": transcript.language, "words": times}
             yield EvidenceEntry(span, "said", text, confidence, self.transcriber.name, data)
-
-
-def _word_json(word: Word) -> list[object]:
-    return [word.text, round(word.start, 2), round(word.end, 2), round(word.confidence, 3)]
 
 
 class _RecentSound:

@@ -13,7 +13,7 @@ ENCODERS: Registry[Callable[..., Encoder]] = Registry(
     "earmark.encoders",
     {
         "energy": "earmark.features.energy:Energy",
-        "flux": "earmark.features.flux:Flux",
+        "flux": "earmark.features.log_mel:Flux",
         "variance": "earmark.features.energy:EnergyVariance",
         "log-mel": "earmark.features.log_mel:LogMel",
         "floor-mel": "earmark.features.floor_mel:FloorMel",

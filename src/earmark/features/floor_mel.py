@@ -50,9 +50,7 @@ class FloorMel(SoundEncoder):
         floor = NoiseFloor(self.rise * HOP)
         past = RunningMoments(self.memory, self.bands)
         for power, first in power_spectra(sound):
-            fine = np.log(
-                serial_matmul(power.mean(axis=1), weights) + EPSILON
-            )  # (steps, FINE_BANDS)
+            fine = np.log(serial_matmul(power.mean(axis=1), weights) + EPSILON)
             levels = fine.reshape(len(fine), self.bands, -1).mean(axis=2)
             rows = [levels - floor.advance(levels), past.normalise(levels, self.least_spread)]
             values = np.concatenate(rows, axis=1).astype(np.float32)
@@ -74,23 +72,20 @@ class RunningMoments:
     def normalise(self, levels: FloatArray, least_spread: float) -> FloatArray:
         """The next block of `levels`, minus the moving mean, divided by the moving spread."""
         both = np.concatenate([levels, levels**2], axis=1).astype(float)
-        starts = range(0, len(both), self._stride)
-        faded = np.concatenate([self._filter(both[one : one + self._stride]) for one in starts])
+        faded = np.empty_like(both)
+        for first in range(0, len(both), self._stride):
+            # y[n] = keep * y[n-1] + (1 - keep) * x[n], as a sum with weights keep ** -n.
+            rows = both[first : first + self._stride]
+            weights = self._keep ** np.arange(1.0, len(rows) + 1)[:, None]
+            sums = self._last + np.cumsum(rows * ((1 - self._keep) / weights), axis=0)
+            faded[first : first + self._stride] = weights * sums
+            self._last = faded[first + len(rows) - 1].copy()
         count = self._steps + np.arange(1, len(levels) + 1)
         self._steps += len(levels)
         faded /= (1 - self._keep**count)[:, None]  # divide by the sum of the weights so far
         mean, square = np.split(faded, 2, axis=1)
         spread = np.sqrt(np.maximum(square - mean**2, least_spread**2))
         return np.asarray((levels - mean) / spread)
-
-    def _filter(self, rows: FloatArray) -> FloatArray:
-        """`y[n] = keep * y[n-1] + (1 - keep) * x[n]`, as a sum with weights `keep ** -n`."""
-        weights = self._keep ** np.arange(1.0, len(rows) + 1)[:, None]
-        filtered: FloatArray = weights * (
-            self._last + np.cumsum(rows * ((1 - self._keep) / weights), axis=0)
-        )
-        self._last = filtered[-1]
-        return filtered
 
 
 class NoiseFloor:

@@ -78,7 +78,11 @@ class SoundTagger(SoundEncoder):
         most = posteriors[:, kept].max(axis=1)
         return np.where(most >= self.threshold, most, 0.0).astype(np.float32)
 
-    def _check_threshold(self, name: str) -> None:
+    def _check(self, name: str, *, reads: tuple[str, ...]) -> None:
+        """Raise `ValueError` if the options are invalid."""
+        if self.reads not in reads:
+            words = f"{', '.join(reads[:-1])} or {reads[-1]}"
+            raise ValueError(f"{name} reads {words}, not {self.reads!r}")
         if self.threshold and self.reads != "activity":
             raise ValueError(f"{name} has a threshold for its activity and for nothing else")
         if not 0.0 <= self.threshold < 1.0:

@@ -90,9 +90,7 @@ class YAMNet(SoundTagger):
     def __post_init__(self) -> None:
         if not 1 <= self.cell <= PATCH // STEP:
             raise ValueError(f"a patch is shared by 1 to {PATCH // STEP} steps, not {self.cell}")
-        if self.reads not in get_args(Reads):
-            raise ValueError(f"YAMNet reads {', '.join(get_args(Reads))}, not {self.reads!r}")
-        self._check_threshold("yamnet")
+        self._check("yamnet", reads=get_args(Reads))
 
     @property
     def channels(self) -> int:

@@ -88,13 +88,6 @@ class ChunkEncoder(SoundTagger):
             return self._activity(rows)
         return logit(rows) if self.reads == "logits" else rows
 
-    def _check(self, *, reads: tuple[str, ...]) -> None:
-        """Raise `ValueError` if the options are invalid."""
-        if self.reads not in reads:
-            words = f"{', '.join(reads[:-1])} or {reads[-1]}"
-            raise ValueError(f"{self.name} reads {words}, not {self.reads!r}")
-        self._check_threshold(self.name)
-
     def _weights_mismatch(self, found: str) -> str:
         return (
             f"this gate was trained on another {self.name}: sha256 {(self.expects or '')[:12]}… "

@@ -62,7 +62,7 @@ class PretrainedEncoder(ChunkEncoder):
     """SHA-256 of the checkpoint a gate was trained on; None accepts any."""
 
     def __post_init__(self) -> None:
-        self._check(reads=get_args(Reads))
+        self._check(self.name, reads=get_args(Reads))
         if self.drop_layers and self.reads != "embeddings":
             raise ValueError(f"{self.name} without its last layers has embeddings and nothing else")
         if self.batch < 1 or (self.threads is not None and self.threads < 1):

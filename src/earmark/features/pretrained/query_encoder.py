@@ -81,7 +81,7 @@ class QueryEncoder(ChunkEncoder):
     """A function instead of the ONNX file."""
 
     def __post_init__(self) -> None:
-        self._check(reads=get_args(Reads))
+        self._check(self.name, reads=get_args(Reads))
 
     def __repr__(self) -> str:
         try:
