@@ -300,6 +300,31 @@ def test_a_recording_that_failed_and_was_deleted_is_forgotten(video, tmp_path, r
     assert "broken.mp4" not in second.page.read_text(encoding="utf-8")
 
 
+def test_a_recording_that_is_away_stays_in_the_report_when_other_options_are_given(video, tmp_path):
+    card, away = tmp_path / "card", tmp_path / "away.mp4"
+    card.mkdir()
+    for name in ("a.mp4", "b.mp4"):
+        (card / name).write_bytes(video.read_bytes() + name.encode())  # not the same recording
+
+    def picked(paths: list[Path], budget: str) -> tuple[list[int], int]:
+        done = caption(paths, plan=plan(server.url, budget=budget), run=tmp_path / "run")
+        with Run(tmp_path / "run") as run:
+            counts = [len(list(run.picks(row.id))) for row in run.recordings()]
+            assert all(run.choice(row.id).rule for row in run.recordings())
+        assert done.totals.answered == sum(counts)
+        return counts, server.count()
+
+    with fault_server() as server:
+        assert picked([card], "2") == ([2, 2], 4)
+        (card / "b.mp4").rename(away)
+        for paths in ([card], [card, card / "b.mp4"]):
+            assert picked(paths, "3") == ([3, 2], 5)
+        assert picked([card], "4") == ([4, 2], 6)
+        away.rename(card / "b.mp4")
+        assert picked([card], "4") == ([4, 4], 8)
+        assert picked([card / "a.mp4"], "2") == ([2, 2], 8)
+
+
 def test_without_a_model_picks_and_pictures_are_kept_and_captions_are_not_asked(video, tmp_path):
     done = caption([video], plan=plan(), run=tmp_path)
     rows = picks(done)

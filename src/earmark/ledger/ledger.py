@@ -38,6 +38,7 @@ from earmark.ledger.row_values import (
     FAIL_RECORDING,
     FAILED_PATHS,
     GONE,
+    LAST_PICKS,
     OPENED_FOLDERS,
     SPENT,
     answer_values,
@@ -226,6 +227,16 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
                     "INSERT INTO picks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (*place, *values, tagged, asked.get(span), turn),
                 )
+
+    def keep_last_picks(self) -> None:
+        """Give each recording that the present plan has not chosen from the picks it had last.
+
+        So what was answered stays in the report while its files are away, or are not asked about;
+        `choose` replaces them.
+        """
+        with self._transaction() as database:
+            for statement in LAST_PICKS:
+                database.execute(statement, (self._plan,))
 
     def add_pick(self, recording: str, pick: Pick, tags: Sequence[str] = ()) -> None:
         """Add a pick to the present plan, unless it is there already."""

@@ -120,6 +120,26 @@ FAILED_PATHS = "SELECT path FROM recordings WHERE failure IS NOT NULL AND NOT is
 
 GONE = "UPDATE recordings SET is_replaced = 1 WHERE failure IS NOT NULL AND path = ?"
 
+_LAST = """
+(SELECT plan, recording FROM choices WHERE rowid IN (
+        SELECT max(choices.rowid) FROM choices JOIN present ON number = recording
+        GROUP BY recording)
+    AND recording NOT IN (SELECT recording FROM choices WHERE plan = ?1)) CROSS JOIN
+"""
+
+LAST_PICKS = (
+    f"""
+    INSERT OR IGNORE INTO picks SELECT ?1, recording, window, "start", "end", instant, score, rate,
+        expected, reason, tags, call, round FROM {_LAST} picks USING (plan, recording)
+    """,  # noqa: S608 - of our own
+    f"""
+    INSERT INTO choices SELECT ?1, recording, rule, forecast, notes, forecast_low, forecast_high,
+        forecast_confidence FROM {_LAST} choices USING (plan, recording)
+    """,  # noqa: S608
+)
+"""Take a plan, and copy to it what was chosen last from each recording it has not chosen from; a
+choice that is made again is a new row."""
+
 
 def number_of(database: sqlite3.Connection, recording: str) -> int:
     """The row number of a recording in the database."""

@@ -97,6 +97,7 @@ def choose_tasks(
     with Run(job.ledger.folder) as run:
         for one, choice, names in named:
             _keep_choice(run, one, choice, names, tasks=tasks, number=number)
+    job.ledger.keep_last_picks()
     return tasks
 
 
