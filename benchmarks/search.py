@@ -89,10 +89,10 @@ def main() -> None:
         fill(folder, said.entries)
         print(f"{said.entries} entries made in {time.perf_counter() - began:.1f} s")
         with Archive(folder) as archive:
-            archive.by_words("warm")
+            archive.search("warm")
             for query in QUERIES:
                 began, cpu = time.perf_counter(), time.process_time()
-                found = archive.by_words(query)
+                found = archive.search(query)
                 took, cpu = time.perf_counter() - began, time.process_time() - cpu
                 print(
                     f"words {query!r}: {len(found)} in {1000 * took:.0f} ms, cpu {1000 * cpu:.0f}"

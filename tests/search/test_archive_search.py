@@ -133,7 +133,7 @@ def test_an_archive_is_every_run_below_a_folder(tmp_path):
     (tmp_path / "archive" / "broken").mkdir()
     (tmp_path / "archive" / "broken" / "run.db").write_bytes(b"not a database")
     with Archive(tmp_path / "archive") as archive:
-        found = archive.by_words("board")
+        found = archive.search("board")
         assert len(archive.skipped) == 1
     assert {each.run.name for each in found} == {"one", "two"}
     with pytest.raises(LedgerError, match="no run in"):

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
-from contextlib import closing
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from earmark.errors import LedgerError
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import RecordingRow
-from earmark.ledger.row_values import SPENT
-from earmark.ledger.run_reader import Run
+from earmark.ledger.row_values import INDEX_CAPTIONS, INDEX_TAGS, RECORDING_COLUMNS, SPENT
+from earmark.ledger.run_reader import Run, read_recording
 from earmark.ledger.schema import connect, explain_errors, transaction
 
 CLIPS = "clips of "
@@ -51,37 +51,34 @@ def note_clips(ledger: Ledger, recording: str, clips: Sequence[Path]) -> None:
 
 def all_recordings(folder: Path) -> list[RecordingRow]:
     """Every recording the run in `folder` has ever met: failed and replaced ones too."""
-    with closing(connect(folder, to_write=False)) as database, explain_errors(folder):
-        rows = database.execute("SELECT id, path, name, chapters FROM recordings").fetchall()
-    return [
-        RecordingRow(key, path, 0.0, 0, name=name, chapters=tuple(map(tuple, json.loads(chapters))))
-        for key, path, name, chapters in rows
-    ]
+    with Run(folder) as run:
+        rows = run.rows(f"SELECT {', '.join(RECORDING_COLUMNS)} FROM recordings")  # noqa: S608
+        return [read_recording(row, {}) for row in rows]
 
 
 def read_traces(folder: Path, recordings: Sequence[RecordingRow]) -> StoredTraces:
     """What the run in `folder` keeps of `recordings`."""
     ids = [one.id for one in recordings]
     with Run(folder) as run:
-        clips = [run.note(f"{CLIPS}{key}") for key in ids]
-    with closing(connect(folder, to_write=False)) as database, explain_errors(folder):
-        _mark(database, ids)
-        texts = [text for (text,) in database.execute(_TEXTS)]
-        pictures = [picture for (picture,) in database.execute(_PICTURES)]
+        clips = [json.loads(run.note(f"{CLIPS}{key}") or "[]") for key in ids]
+        texts, pictures = (
+            tuple(one for (one,) in run.rows(query, json.dumps(ids)))
+            for query in (_TEXTS, _PICTURES)
+        )
     return StoredTraces(
         tuple(ids),
         tuple({place for one in recordings for place, _ in (*one.files, (one.path, 0.0))}),
-        tuple({one.name for one in recordings if one.name}),
-        tuple(texts),
-        tuple(pictures),
-        tuple(Path(path) for each in clips if each for path in json.loads(each)),
+        tuple(sorted({one.name for one in recordings} - {""})),
+        texts,
+        pictures,
+        tuple(Path(path) for each in clips for path in each),
     )
 
 
 def still_held(folder: Path, traces: Iterable[str | bytes]) -> set[str | bytes]:
     """Those of some texts and pictures that the run in `folder` keeps of any recording."""
-    with closing(connect(folder, to_write=False)) as database, explain_errors(folder):
-        return {one for one in traces if database.execute(_HOLDS, (one,)).fetchone()[0]}
+    with Run(folder) as run:
+        return {one for one in traces if next(run.rows(_HOLDS, one))[0]}
 
 
 def delete_recordings(folder: Path, ids: Collection[str]) -> None:
@@ -90,22 +87,18 @@ def delete_recordings(folder: Path, ids: Collection[str]) -> None:
     What their calls took still counts against the caps of the run. A `LedgerError` says that
     somebody is reading the run just now, or that it cannot be written.
     """
-    with closing(connect(folder, to_write=True)) as database, explain_errors(folder):
-        database.execute("PRAGMA secure_delete = ON")
-        _empty_journal(database, folder)  # before anything is deleted: it must be possible
+    gone = (json.dumps(list(ids)),)
+    with _erasing(folder, again="forget the recording again") as database:
         before = database.execute(SPENT).fetchone()
-        _mark(database, ids)
-        (guard,) = database.execute(
-            "SELECT sql FROM sqlite_schema WHERE name = 'answer_stays'"
-        ).fetchone()
-        with transaction(database):
-            database.execute("DROP TRIGGER answer_stays")
-            for statement in _DELETE:
-                database.execute(statement)
-            database.execute(guard)
-            _count_forgotten(database, before)
-        database.execute("VACUUM")
-        _empty_journal(database, folder)
+        guard = "SELECT sql FROM sqlite_schema WHERE name = 'answer_stays'"
+        (trigger,) = database.execute(guard).fetchone()
+        database.execute("DROP TRIGGER answer_stays")
+        for statement in _DELETE:
+            database.execute(statement, gone)
+        database.execute(trigger)
+        for statement in _INDEX_AGAIN:
+            database.execute(statement)
+        _count_forgotten(database, before)
 
 
 def has_speech(folder: Path) -> bool:
@@ -120,30 +113,28 @@ def delete_speech(folder: Path) -> None:
     The caller holds the lock of the run. No word of it stays in the database or its journal; a
     `LedgerError` says that somebody is reading the run just now.
     """
+    with _erasing(folder, again="run the command again") as database:
+        database.execute("DELETE FROM evidence WHERE kind = 'said'")
+        database.execute(_REBUILD)
+    with closing(connect(folder, to_write=True)) as database, explain_errors(folder):
+        # Last: it says that nothing is left to delete.
+        database.execute("UPDATE recordings SET transcribed_by = ''")
+
+
+@contextmanager
+def _erasing(folder: Path, *, again: str) -> Iterator[sqlite3.Connection]:
+    """One transaction; of what it deletes no byte stays in the run, nor in a temporary file."""
     with closing(connect(folder, to_write=True)) as database, explain_errors(folder):
         database.execute("PRAGMA secure_delete = ON")
-        _empty_journal(database, folder, again="run the command again")
+        database.execute("PRAGMA temp_store = MEMORY")
+        _empty_journal(database, folder, again)  # before anything is deleted: it must be possible
         with transaction(database):
-            database.execute("DELETE FROM evidence WHERE kind = 'said'")
-            database.execute(_REBUILD)
+            yield database
         database.execute("VACUUM")
-        _empty_journal(database, folder, again="run the command again")
-        with transaction(database):  # last: it says that nothing is left to delete
-            database.execute("UPDATE recordings SET transcribed_by = ''")
+        _empty_journal(database, folder, again)
 
 
-def _mark(database: sqlite3.Connection, ids: Collection[str]) -> None:
-    """The recordings meant, as the temporary table `gone`."""
-    database.execute("PRAGMA temp_store = MEMORY")
-    database.execute("CREATE TEMP TABLE gone (number INTEGER PRIMARY KEY, id TEXT)")
-    database.executemany(
-        "INSERT INTO gone SELECT number, id FROM recordings WHERE id = ?", ((key,) for key in ids)
-    )
-
-
-def _empty_journal(
-    database: sqlite3.Connection, folder: Path, *, again: str = "forget the recording again"
-) -> None:
+def _empty_journal(database: sqlite3.Connection, folder: Path, again: str) -> None:
     (is_busy, *_) = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     if is_busy:
         raise LedgerError(
@@ -161,18 +152,22 @@ def _count_forgotten(database: sqlite3.Connection, before: tuple[float, ...]) ->
     database.execute("INSERT OR REPLACE INTO notes VALUES ('forgotten', ?)", (json.dumps(taken),))
 
 
-_TEXTS = """
-SELECT text FROM answers WHERE call IN (
-    SELECT id FROM calls WHERE recording IN (SELECT number FROM gone))
-UNION SELECT text FROM evidence WHERE recording IN (SELECT number FROM gone)
-    AND kind IN ('said', 'read')
-UNION SELECT text FROM corrections WHERE recording IN (SELECT number FROM gone) AND text <> ''
+_OF_RECORDINGS = """
+recording IN (SELECT number FROM recordings WHERE id IN (SELECT value FROM json_each(?1)))
 """
+"""Takes the ids of the recordings meant, as JSON; so do the queries made of it."""
 
-_PICTURES = """
-SELECT DISTINCT thumbnail FROM frames
-WHERE recording IN (SELECT number FROM gone) AND thumbnail <> x''
-"""
+_OF_CALLS = f"call IN (SELECT id FROM calls WHERE {_OF_RECORDINGS})"  # noqa: S608 - of our own
+
+_TEXTS = f"""
+SELECT text FROM answers WHERE {_OF_CALLS}
+UNION SELECT text FROM evidence WHERE {_OF_RECORDINGS} AND kind IN ('said', 'read')
+UNION SELECT text FROM corrections WHERE {_OF_RECORDINGS} AND text <> ''
+"""  # noqa: S608
+
+_PICTURES = f"""
+SELECT DISTINCT thumbnail FROM frames WHERE {_OF_RECORDINGS} AND thumbnail <> x''
+"""  # noqa: S608
 
 _HOLDS = """
 SELECT EXISTS (SELECT 1 FROM answers WHERE instr(text, ?1))
@@ -182,41 +177,29 @@ SELECT EXISTS (SELECT 1 FROM answers WHERE instr(text, ?1))
     OR EXISTS (SELECT 1 FROM frames WHERE thumbnail = ?1)
 """
 
-_OF_CALLS = "call IN (SELECT id FROM calls WHERE recording IN (SELECT number FROM gone))"
-
-_REFERRING = "corrections", "picks", "choices", "calls", "tags", "frames", "heard", "evidence"
-
 _HAS_SPEECH = """
 SELECT EXISTS (SELECT 1 FROM recordings WHERE transcribed_by <> '')
     OR EXISTS (SELECT 1 FROM evidence WHERE kind = 'said')
 """
 
-_REBUILD = "INSERT INTO evidence_words (evidence_words) VALUES ('rebuild')"
+_REFERRING = "corrections", "picks", "choices", "calls", "tags", "frames", "heard", "evidence"
 
 _DELETE = (
-    f"DELETE FROM failures WHERE {_OF_CALLS}",  # noqa: S608 - of our own
-    f"DELETE FROM answers WHERE {_OF_CALLS}",  # noqa: S608
-    *(
-        f"DELETE FROM {table} WHERE recording IN (SELECT number FROM gone)"  # noqa: S608
-        for table in _REFERRING
-    ),
+    *(f"DELETE FROM {table} WHERE {_OF_CALLS}" for table in ("failures", "answers")),  # noqa: S608
+    *(f"DELETE FROM {table} WHERE {_OF_RECORDINGS}" for table in _REFERRING),  # noqa: S608
     # Lists of clips, and the windows that an audit has drawn.
-    "DELETE FROM notes WHERE EXISTS (SELECT 1 FROM gone WHERE instr(name || value, gone.id))",
-    "DELETE FROM recordings WHERE number IN (SELECT number FROM gone)",
-    # An index of words keeps those of deleted rows until it is merged: both are made anew.
-    _REBUILD,
-    "INSERT INTO words (words) VALUES ('delete-all')",
-    """
-    INSERT INTO words (rowid, caption, tags)
-    SELECT id, text, coalesce((
-        SELECT group_concat(value, ' ') FROM tags, json_each(tags.words)
-        WHERE tags.recording = calls.recording AND tags."start" = calls."start"
-            AND tags."end" = calls."end"), '')
-    FROM answers JOIN calls ON id = call
-    """,
-    """
-    INSERT INTO words (rowid, caption, tags)
-    SELECT -id, '', (SELECT group_concat(value, ' ') FROM json_each(tags.words)) FROM tags
-    """,
+    "DELETE FROM notes WHERE EXISTS ("
+    " SELECT 1 FROM json_each(?1) gone WHERE instr(name || notes.value, gone.value))",
+    "DELETE FROM recordings WHERE id IN (SELECT value FROM json_each(?1))",
 )
 """From what refers to what it refers to."""
+
+_REBUILD = "INSERT INTO evidence_words (evidence_words) VALUES ('rebuild')"
+
+_INDEX_AGAIN = (
+    _REBUILD,
+    "INSERT INTO words (words) VALUES ('delete-all')",
+    INDEX_CAPTIONS,
+    INDEX_TAGS,
+)
+"""An index of words keeps those of deleted rows until it is merged: both are made anew."""

@@ -85,6 +85,21 @@ FROM (
 """Calls ever sent, tokens, money, and how many calls were counted at the most they can take; those
 about recordings that were forgotten since, too."""
 
+INDEX_CAPTIONS = """
+INSERT INTO words (rowid, caption, tags)
+SELECT id, text, coalesce((
+    SELECT group_concat(value, ' ') FROM tags, json_each(tags.words)
+    WHERE tags.recording = calls.recording AND tags."start" = calls."start"
+        AND tags."end" = calls."end"), '')
+FROM answers JOIN calls ON id = call
+"""
+
+INDEX_TAGS = """
+INSERT INTO words (rowid, caption, tags)
+SELECT -id, '', (SELECT group_concat(value, ' ') FROM json_each(tags.words)) FROM tags
+"""
+"""Enter all answers and all tags into the index of words, or those that a condition leaves."""
+
 RECORDING_COLUMNS = tuple(each.name for each in fields(RecordingRow) if each.name != "folder")
 """The columns of a recording that was opened, in the order of its fields."""
 
@@ -223,6 +238,11 @@ def split_tags(words: str | None, heard: str | None) -> tuple[str, ...]:
     if words:
         return tuple(json.loads(words))
     return tuple(heard.split(", ")) if heard else ()
+
+
+def read_chapters(stored: str) -> tuple[tuple[str, float], ...]:
+    """Files of a recording, and the second each begins at; empty if it is one file."""
+    return tuple((path, start) for path, start in json.loads(stored))
 
 
 def replace_evidence(

@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from earmark.errors import LedgerError
-from earmark.ledger.row_values import RECORDING_COLUMNS, differences, remember_plan, update_columns
+from earmark.ledger.row_values import (
+    INDEX_CAPTIONS,
+    INDEX_TAGS,
+    RECORDING_COLUMNS,
+    differences,
+    remember_plan,
+    update_columns,
+)
 from earmark.ledger.run_lock import lock_run
 from earmark.ledger.run_reader import Run
 from earmark.ledger.schema import connect, explain_errors, has_tables, present_file, transaction
@@ -59,9 +66,7 @@ INSERT INTO main.evidence (recording, "start", "end", kind, text, confidence, or
 CREATE TEMP TABLE tagged AS SELECT coalesce(max(id), 0) AS before FROM main.tags;
 INSERT OR IGNORE INTO main.tags (recording, "start", "end", words)
     SELECT new, "start", "end", words FROM other.tags JOIN recording_of ON old = recording;
-INSERT INTO main.words (rowid, caption, tags)
-    SELECT -id, '', (SELECT group_concat(value, ' ') FROM json_each(tags.words))
-    FROM main.tags, tagged WHERE id > before;
+{INDEX_TAGS} WHERE id > (SELECT before FROM tagged);
 
 INSERT OR IGNORE INTO main.calls (identity, recording, "start", "end", model, state)
     SELECT identity, new, "start", "end", model, 'waiting'
@@ -88,12 +93,8 @@ INSERT INTO main.failures (call, reason, prompt_tokens, completion_tokens, spend
         JOIN main.answers ours ON ours.call = new
     WHERE NOT is_open AND theirs.kind = 'caption' AND ours.at <> theirs.at AND NOT EXISTS (
         SELECT 1 FROM main.failures kept WHERE kept.call = new AND kept.at = theirs.at);
-INSERT INTO main.words (rowid, caption, tags)
-    SELECT new, text, coalesce((
-        SELECT group_concat(value, ' ') FROM main.tags, json_each(tags.words)
-        WHERE tags.recording = calls.recording AND tags."start" = calls."start"
-            AND tags."end" = calls."end"), '')
-    FROM other.answers JOIN call_of ON old = call JOIN main.calls ON calls.id = new WHERE is_open;
+{INDEX_CAPTIONS} WHERE id IN (
+    SELECT new FROM call_of JOIN other.answers ON call = old WHERE is_open);
 INSERT INTO main.failures (call, reason, prompt_tokens, completion_tokens, spend, at)
     SELECT new, reason, prompt_tokens, completion_tokens, spend, at
     FROM other.failures JOIN call_of ON old = call WHERE NOT EXISTS (

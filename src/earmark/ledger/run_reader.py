@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import lru_cache
@@ -29,7 +29,14 @@ from earmark.ledger.records import (
     folders_apart,
     parts_of,
 )
-from earmark.ledger.row_values import COARSE, FAILED_PATHS, RECORDING_COLUMNS, split_tags, unpack
+from earmark.ledger.row_values import (
+    COARSE,
+    FAILED_PATHS,
+    RECORDING_COLUMNS,
+    read_chapters,
+    split_tags,
+    unpack,
+)
 from earmark.ledger.schema import FILE, connect, explain_errors
 from earmark.selection.pick import Pick
 from earmark.timeline import Span, Track
@@ -155,21 +162,15 @@ class Run(AbstractContextManager["Run"]):
 
     def recordings(self) -> list[RecordingRow]:
         """Those that could be worked on, by path."""
-        query = f"SELECT {_RECORDING} FROM present ORDER BY path, id"  # noqa: S608
+        rows = self.rows(f"SELECT {_RECORDING} FROM present ORDER BY path, id")  # noqa: S608
         folders = self.folders()
-        rows = map(read_recording, self.rows(query))
-        return [replace(row, folder=folders[row.path]) for row in rows]
+        return [read_recording(row, folders) for row in rows]
 
     def recording(self, recording: str) -> RecordingRow | None:
         """The recording with that id; None where there is none that could be worked on."""
-        query = f"SELECT {_RECORDING} FROM present WHERE id = ?"  # noqa: S608
-        row = next(map(read_recording, self.rows(query, recording)), None)
-        return row and replace(row, folder=self.folders(row.path)[row.path])
-
-    def chapters(self, recording: str) -> tuple[tuple[str, float], ...]:
-        """Files of a recording, and the second each begins at; empty if it is one file."""
-        rows = self.rows("SELECT chapters FROM recordings WHERE id = ?", recording)
-        return _read_chapters(next(rows, ["[]"])[0])
+        rows = self.rows(f"SELECT {_RECORDING} FROM present WHERE id = ?", recording)  # noqa: S608
+        row = next(rows, None)
+        return row and read_recording(row, self.folders(row["path"]))
 
     def folders(self, path: str = "") -> dict[str, str]:
         """The folders that tell recordings with the same file name apart, by path.
@@ -377,14 +378,11 @@ def _read_error(kept: str) -> ForecastError | None:
     return ForecastError.from_json(json.loads(kept)) if kept else None
 
 
-def _read_chapters(stored: str) -> tuple[tuple[str, float], ...]:
-    return tuple((path, start) for path, start in json.loads(stored))
-
-
-def read_recording(row: Sequence[Any]) -> RecordingRow:
-    """The recording whose columns `row` begins with, in the order of its fields."""
-    parts = _read_chapters(row[7])
-    return RecordingRow(*(*row[:7], parts, row[8], tuple(json.loads(row[9]))))
+def read_recording(row: Sequence[Any], folders: Mapping[str, str]) -> RecordingRow:
+    """The recording whose columns `row` begins with; `folders` as `Run.folders` gives them."""
+    *facts, chapters, began, marks = row[: len(RECORDING_COLUMNS)]
+    marked, folder = tuple(json.loads(marks)), folders.get(facts[1], "")
+    return RecordingRow(*(*facts, read_chapters(chapters), began, marked, folder))
 
 
 def _pick_row(recording: str, row: Sequence[Any]) -> PickRow:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -79,8 +79,7 @@ def read_summaries(run: Run) -> Iterator[RecordingSummary]:
     """What each of the recordings of `run` has come to, by path."""
     folders = run.folders()
     for row in run.rows(_SUMMARIES, run.plan_number):
-        recording, values = read_recording(row), dict(row)
-        recording = replace(recording, folder=folders.get(recording.path, ""))
+        recording, values = read_recording(row, folders), dict(row)
         names = ("best_score", "said", "sounds", "corrections")
         facts = {name: values[name] for name in names}
         facts["has_forecast"] = bool(values["has_forecast"])

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from earmark.ledger.row_values import split_tags
+from earmark.ledger.row_values import read_chapters, split_tags
 from earmark.timeline import Span
 
 _INDEXED = """
@@ -17,7 +17,6 @@ SELECT recording, "start", "end" FROM tags JOIN present ON number = recording WH
 """
 """Answers stand in the index of words under their call, tags under their negative number."""
 
-
 _HIT = """
 SELECT r.id, r.path, (
         SELECT window FROM plans CROSS JOIN picks p ON p.plan = plans.id AND p.recording = ?1
@@ -26,7 +25,7 @@ SELECT r.id, r.path, (
         SELECT text FROM calls JOIN answers ON call = id
         WHERE recording = ?1 AND "start" = ?2 AND "end" = ?3 AND kind = 'tags'
         ORDER BY at DESC LIMIT 1),
-    a.text, a.model, f.thumbnail
+    a.text, a.model, f.thumbnail, r.chapters
 FROM recordings r
     LEFT JOIN tags t ON t.recording = ?1 AND t."start" = ?2 AND t."end" = ?3
     LEFT JOIN frames f ON f.recording = ?1 AND f."start" = ?2 AND f."end" = ?3
@@ -38,6 +37,9 @@ WHERE r.number = ?1
 """
 """Plans come first, as written: SQLite would go through all picks for each hit."""
 
+_EVIDENCE_WITH = """
+SELECT rowid, rank FROM evidence_words WHERE evidence_words MATCH ? ORDER BY rank, rowid LIMIT ?
+"""
 
 _HOLDING = "SELECT rowid FROM words WHERE words MATCH ?"
 
@@ -47,32 +49,24 @@ WHERE recording = ?1 AND "start" = ?2 AND "end" = ?3 AND kind = 'caption'
 ORDER BY id = ?4 DESC, at DESC
 """
 
-
 _EVIDENCE = """
-SELECT r.id, r.path, e."start", e."end", e.kind, e.text, e.confidence, e.origin, f.thumbnail
+SELECT r.id, r.path, e."start", e."end", e.kind, e.text, e.confidence, e.origin, f.thumbnail,
+    r.chapters
 FROM evidence e JOIN present r ON r.number = e.recording
     LEFT JOIN frames f ON f.recording = e.recording
         AND f."start" = e."start" AND f."end" = e."end"
 WHERE e.id = ?
 """
 
-
 _RECORDINGS = """
-SELECT id FROM present WHERE number IN (
-    SELECT recording FROM calls WHERE id IN (SELECT rowid FROM words WHERE words MATCH ?1)
-    UNION SELECT recording FROM tags WHERE id IN (SELECT -rowid FROM words WHERE words MATCH ?1)
-    UNION SELECT recording FROM evidence WHERE id IN (
-        SELECT rowid FROM evidence_words WHERE evidence_words MATCH ?1))
-"""
-
-_SOUNDING = """
 SELECT id FROM present WHERE number IN (
     SELECT recording FROM tags WHERE id IN (SELECT -rowid FROM words WHERE words MATCH ?1)
     UNION SELECT recording FROM calls JOIN answers ON call = id
-        WHERE kind = 'tags' AND id IN (SELECT rowid FROM words WHERE words MATCH ?1)
-    UNION SELECT recording FROM evidence WHERE kind = 'heard' AND id IN (
+        WHERE kind IN ('tags', ?2) AND id IN (SELECT rowid FROM words WHERE words MATCH ?1)
+    UNION SELECT recording FROM evidence WHERE (kind = 'heard' OR ?2 NOT NULL) AND id IN (
         SELECT rowid FROM evidence_words WHERE evidence_words MATCH ?1))
 """
+"""Takes the words, and `caption` to look into what is no sound too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +91,8 @@ class SearchHit:
     """Of evidence; None where there is none."""
     rank: float = 0.0
     """How well it matches; lower is better, and only hits of one search can be compared."""
+    chapters: tuple[tuple[str, float], ...] = ()
+    """Files of the recording and the second each begins at; empty if it is one file."""
 
     @property
     def told(self) -> str:
@@ -132,21 +128,23 @@ class TextIndex:
         if not query:
             return []
         in_caption = f"({query}) AND caption : ({_as_query(words, ' OR ')})"
-        windows = self._windows_with(query, most, in_caption=in_caption)
-        hits = [*windows, *self._evidence_with(query, most)]
+        hits = list(self._windows_with(query, most, in_caption=in_caption))
+        for number, rank in list(self._read(_EVIDENCE_WITH, query, most)):
+            if hit := self.hit_at(SearchableText(True, number, ""), rank=rank):
+                hits.append(hit)
         return sorted(hits, key=lambda hit: hit.rank)[:most]
 
     def recordings_with(self, words: str) -> set[str]:
         """The ids of the recordings with a caption, tags or evidence that hold all of `words`."""
-        return self._matching(_RECORDINGS, words)
+        return self._recordings_with(words, "caption")
 
     def recordings_with_sound(self, words: str) -> set[str]:
         """The ids of the recordings in which a sound that holds all of `words` was named."""
-        return self._matching(_SOUNDING, words)
+        return self._recordings_with(words, None)
 
-    def _matching(self, recordings: str, words: str) -> set[str]:
+    def _recordings_with(self, words: str, other: str | None) -> set[str]:
         query = _as_query(words)
-        return {key for (key,) in self._read(recordings, query)} if query else set()
+        return {key for (key,) in self._read(_RECORDINGS, query, other)} if query else set()
 
     def named_sounds(self, *, most: int) -> list[tuple[str, int]]:
         """The sounds that were named, and in how many recordings, the most common first."""
@@ -173,17 +171,6 @@ class TextIndex:
             if len(found) == most:
                 break
 
-    def _evidence_with(self, query: str, most: int) -> Iterator[SearchHit]:
-        rows = self._read(
-            "SELECT rowid, rank FROM evidence_words WHERE evidence_words MATCH ?"
-            " ORDER BY rank, rowid LIMIT ?",
-            query,
-            most,
-        )
-        for number, rank in list(rows):
-            if hit := self.hit_at(SearchableText(True, number, ""), rank=rank):
-                yield hit
-
     def searchable(self) -> Iterator[SearchableText]:
         """Every text that can be found, once for each place it stands at."""
         for call, text in self._read("SELECT call, text FROM answers WHERE kind = 'caption'"):
@@ -201,18 +188,19 @@ class TextIndex:
         row = self._row(_EVIDENCE, text.place)
         if row is None:
             return None
-        name, path, start, end, kind, words, confidence, origin, picture = row
+        name, path, start, end, kind, words, confidence, origin, picture, chapters = row
         place = (name, path, None, Span(start, end), "", (), origin, picture or b"")
-        return SearchHit(*place, kind, words, confidence, rank)
+        return SearchHit(*place, kind, words, confidence, rank, read_chapters(chapters))
 
     def _hit(self, found: tuple[Any, ...], place: int, rank: float) -> SearchHit:
         """A span with the caption at `place`, or, if that is negative, as found by its tags."""
         row = self._row(_HIT, *found, place, self._plan)
         assert row is not None
-        name, path, window, words, heard, caption, model, picture = row
+        name, path, window, words, heard, caption, model, picture, chapters = row
         said = (caption or "", split_tags(words, heard), model or "", picture or b"")
-        kind = "caption" if place > 0 else "tags"
-        return SearchHit(name, path, window, Span(*found[1:]), *said, kind, rank=rank)
+        kind, files = "caption" if place > 0 else "tags", read_chapters(chapters)
+        span = Span(*found[1:])
+        return SearchHit(name, path, window, span, *said, kind, rank=rank, chapters=files)
 
     def _row(self, query: str, *values: object) -> tuple[Any, ...] | None:
         return next(self._read(query, *values), None)

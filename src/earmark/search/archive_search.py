@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -38,13 +38,16 @@ class FoundMoment:
     run: Path
     hits: tuple[SearchHit, ...]
     """They overlap or follow each other; the best match first, tags last."""
-    chapters: tuple[tuple[str, float], ...] = ()
-    """Files of the recording and the second each begins at; empty if it is one file."""
 
     @property
     def hit(self) -> SearchHit:
         """The entry that describes it best."""
         return self.hits[0]
+
+    @property
+    def chapters(self) -> tuple[tuple[str, float], ...]:
+        """Files of the recording and the second each begins at; empty if it is one file."""
+        return self.hit.chapters
 
     @property
     def telling(self) -> tuple[SearchHit, ...]:
@@ -112,7 +115,7 @@ class FoundMoment:
         }
 
 
-class Archive:
+class Archive(AbstractContextManager["Archive"]):
     """The runs in a folder, kept open for repeated searches; close it when done."""
 
     def __init__(self, folder: Path) -> None:
@@ -125,29 +128,23 @@ class Archive:
         places = [folder] if (folder / FILE).is_file() else find_runs(folder)
         if not places:
             require_run(folder)
+        self.runs: list[Run] = []
         self.skipped: list[str] = []
         """Why runs could not be opened, one line each."""
-        self.runs = list(self._open_runs(places))
+        for place in places:
+            try:
+                self.runs.append(self._open.enter_context(Run(place)))
+            except LedgerError as error:
+                self.skipped.append(str(error))
         if not self.runs:
             raise LedgerError("; ".join(self.skipped))
         self._indexes: dict[Path, MeaningIndex] = {}
 
-    def _open_runs(self, places: Iterable[Path]) -> Iterator[Run]:
-        for place in places:
-            try:
-                yield self._open.enter_context(Run(place))
-            except LedgerError as error:
-                self.skipped.append(str(error))
-
-    def __enter__(self) -> Archive:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
+    def close(self, *_: object) -> None:
         """Close the runs."""
         self._open.close()
+
+    __exit__ = close
 
     def search(
         self,
@@ -158,36 +155,22 @@ class Archive:
         told: Told | None = None,
         blur: FaceBlur | None = None,
     ) -> list[FoundMoment]:
-        """Moments by words, or by meaning with an encoder; see the function `search`."""
-        if meaning is None:
-            found = self.by_words(words, most=most)
-        else:
-            found = self.by_meaning(words, meaning, most=most, told=told)
-        return found if blur is None else [_blurred(one, blur) for one in found]
+        """Moments by words, or by meaning with an encoder; see the function `search`.
 
-    def by_words(self, words: str, *, most: int = 50) -> list[FoundMoment]:
-        """Moments that contain all of `words`, best match first: as found on the page of a run."""
-        return search_words(self.runs, words, most=most)
-
-    def by_meaning(
-        self,
-        words: str,
-        encoder: SentenceEncoder,
-        *,
-        most: int = 50,
-        told: Told | None = None,
-    ) -> list[FoundMoment]:
-        """Moments similar in meaning to `words`, the most similar first.
-
-        The first search encodes every text and stores the vectors beside each run.
+        The first search by meaning encodes every text and stores the vectors beside each run.
         """
-        found: list[FoundMoment] = []
-        for run in self.runs:
-            if run.folder not in self._indexes:
-                self._indexes[run.folder] = MeaningIndex.of(run, encoder, told=told)
-            hits = self._indexes[run.folder].search(run, words, most=GATHERED * most)
-            found += as_moments(run.folder, hits)
-        return _best_ranked(self.runs, found, most)
+        if meaning is None:
+            found = search_words(self.runs, words, most=most)
+        else:
+            for run in self.runs:
+                if run.folder not in self._indexes:
+                    self._indexes[run.folder] = MeaningIndex.of(run, meaning, told=told)
+            similar = (
+                self._indexes[run.folder].search(run, words, most=GATHERED * most)
+                for run in self.runs
+            )
+            found = _best_moments(self.runs, similar, most)
+        return found if blur is None else [_blurred(one, blur) for one in found]
 
 
 def search(
@@ -216,15 +199,18 @@ def search(
         return archive.search(words, most=most, meaning=meaning, told=told, blur=blur)
 
 
-def search_words(runs: Iterable[Run], words: str, *, most: int) -> list[FoundMoment]:
+def search_words(runs: Sequence[Run], words: str, *, most: int) -> list[FoundMoment]:
     """Moments of `runs` with an entry that contains all of `words`, best match first."""
-    every = list(runs)
-    found = (
-        moment
-        for run in every
-        for moment in as_moments(run.folder, run.search(words, most=GATHERED * most))
-    )
-    return _best_ranked(every, found, most)
+    return _best_moments(runs, (run.search(words, most=GATHERED * most) for run in runs), most)
+
+
+def _best_moments(
+    runs: Iterable[Run], hits: Iterable[Iterable[SearchHit]], most: int
+) -> list[FoundMoment]:
+    """The best moments, of the hits in each of `runs`."""
+    pairs = zip(runs, hits, strict=True)
+    found = (moment for run, own in pairs for moment in as_moments(run.folder, own))
+    return sorted(found, key=lambda each: each.rank)[:most]
 
 
 def as_moments(run: Path, hits: Iterable[SearchHit]) -> list[FoundMoment]:
@@ -238,7 +224,8 @@ def as_moments(run: Path, hits: Iterable[SearchHit]) -> list[FoundMoment]:
     groups: list[list[SearchHit]] = []
     end, recording, ends = 0.0, "", dict[tuple[str, str], float]()
     for hit in sorted(every, key=lambda hit: (hit.recording, hit.span)):
-        if _is_repeated(hit, tracks):
+        is_window = hit.kind == "heard" and hit.model != SOUND_TRACK
+        if is_window and (hit.recording, hit.text) in tracks:
             continue
         kind_and_text = hit.kind, hit.told
         goes_on = hit.span.start < end or ends.get(kind_and_text, -1.0) >= hit.span.start
@@ -251,18 +238,6 @@ def as_moments(run: Path, hits: Iterable[SearchHit]) -> list[FoundMoment]:
         FoundMoment(run, tuple(sorted(group, key=lambda hit: (hit.kind == "tags", hit.rank))))
         for group in groups
     ]
-
-
-def _is_repeated(hit: SearchHit, tracks: set[tuple[str, str]]) -> bool:
-    is_window = hit.kind == "heard" and hit.model != SOUND_TRACK
-    return is_window and (hit.recording, hit.text) in tracks
-
-
-def _best_ranked(runs: Iterable[Run], found: Iterable[FoundMoment], most: int) -> list[FoundMoment]:
-    """The best of the moments in `runs`, with the files of their recordings."""
-    by_folder = {run.folder: run for run in runs}
-    best = sorted(found, key=lambda each: each.rank)[:most]
-    return [replace(one, chapters=by_folder[one.run].chapters(one.hit.recording)) for one in best]
 
 
 def _blurred(found: FoundMoment, blur: FaceBlur) -> FoundMoment:

@@ -49,37 +49,22 @@ RULES = (
     "empty if they tell all. Answer with JSON that fits this schema: "
 )
 
-SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "sentences": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "text": {"type": "string"},
-                    "sources": {
-                        "type": "array",
-                        "items": {
-                            "type": "object",
-                            "properties": {
-                                "entry": {"type": "integer"},
-                                "quote": {"type": "string"},
-                            },
-                            "required": ["entry", "quote"],
-                            "additionalProperties": False,
-                        },
-                    },
-                },
-                "required": ["text", "sources"],
-                "additionalProperties": False,
-            },
-        },
-        "unknown": {"type": "string"},
-    },
-    "required": ["sentences", "unknown"],
-    "additionalProperties": False,
-}
+
+def _object(**properties: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The JSON schema of an object with exactly these properties."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+_TEXT = {"type": "string"}
+_SOURCE = _object(entry={"type": "integer"}, quote=_TEXT)
+_SENTENCE = _object(text=_TEXT, sources={"type": "array", "items": _SOURCE})
+
+SCHEMA = _object(sentences={"type": "array", "items": _SENTENCE}, unknown=_TEXT)
 
 
 @dataclass(frozen=True, slots=True)
