@@ -55,6 +55,20 @@ def test_what_has_no_picture_is_found_without_one(folder: Path):
     assert (hit.thumbnail, hit.tags, hit.kind) == (b"", (), "caption")
 
 
+@pytest.mark.parametrize("words", ["mallet\0", "\0mallet", "mallet \0 wood", 'mallet"', "mallet -"])
+def test_signs_that_are_no_part_of_a_word_are_passed_over(folder: Path, words: str):
+    with Run(folder) as run:
+        assert "a mallet falls on wood" in {hit.caption for hit in run.search(words)}
+
+
+@pytest.mark.parametrize("words", ["\0", "\udcff", "\udcff\udc80d"])
+def test_words_that_no_text_can_hold_find_nothing(folder: Path, words: str):
+    """A name typed in another encoding than the terminal's is such a word."""
+    with Run(folder) as run:
+        assert run.search(words) == []
+        assert run.texts.recordings_with(words) == set()
+
+
 def test_the_best_come_first_and_no_more_than_are_wanted(folder: Path):
     with Run(folder) as run:
         every = run.search("mallet")

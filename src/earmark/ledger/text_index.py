@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from earmark.ledger.row_values import read_chapters, split_tags
+from earmark.media.source import storable_text
 from earmark.timeline import Span
 
 _INDEXED = """
@@ -208,4 +209,5 @@ class TextIndex:
 
 def _as_query(words: str, between: str = " ") -> str:
     """The words as full-text search takes them: all of them, each the beginning of a word."""
-    return between.join(f'"{word}"*' for word in words.replace('"', " ").split())
+    plain = storable_text(words).translate({ord('"'): " ", 0: " "})
+    return between.join(f'"{word}"*' for word in plain.split())
