@@ -93,19 +93,21 @@ def correct(folder: Path, correction: Correction) -> Correction:
     with _writing(folder) as database:
         number = number_of(database, made.recording)
         start, end = made.span.start, made.span.end
-        query = "SELECT duration FROM recordings WHERE number = ?"
-        (duration,) = database.execute(query, (number,)).fetchone()
-        # A window may end where the grid does, a little after the recording.
-        if made.verdict == "missed" and not 0 <= start < end <= duration + 1:
-            raise ValueError(f"{start:g} to {end:g} s is no part of a recording of {duration:g} s")
         place = (number, start, end)
-        judged = database.execute(_JUDGED, place).fetchone() if made.verdict != "missed" else None
-        if judged is None and made.verdict != "missed":
+        if made.verdict == "missed":
+            query = "SELECT duration FROM recordings WHERE number = ?"
+            (duration,) = database.execute(query, (number,)).fetchone()
+            # A window may end where the grid does, a little after the recording.
+            if not 0 <= start < end <= duration + 1:
+                of = f"a recording of {duration:g} s"
+                raise ValueError(f"{start:g} to {end:g} s is no part of {of}")
+            judged = (None, "", "")
+        elif (judged := database.execute(_JUDGED, place).fetchone()) is None:
             raise ValueError(
                 f"there is no answer from {start:g} to {end:g} s to judge; "
                 "mark what was overlooked as missed"
             )
-        call, identity, caption = judged or (None, "", "")
+        call, identity, caption = judged
         at = now()
         (key,) = database.execute(
             'INSERT INTO corrections (recording, "start", "end", verdict, text, author, at, call)'
