@@ -54,6 +54,19 @@ def test_what_was_read_is_kept_without_its_secrets(tmp_path: Path):
         assert "hunter22" not in text and "abcdef0123" not in text
 
 
+def test_the_words_of_a_sentence_are_kept_as_its_text_is(tmp_path: Path):
+    """Without secrets, and though a transcriber sends half of a character."""
+    said = "see https://me:pw@host/ \ud83d"
+    spoken = entry(8, "said", said, words=[[word, 8.0, 8.4] for word in said.split()])
+    with open_run(tmp_path) as ledger:
+        ledger.keep_speech("a", [spoken], by="whisper")
+        with Run(ledger.folder) as run:
+            (kept,) = run.evidence("a")
+    assert kept.data is not None
+    assert [word for word, *_ in kept.data["words"]] == kept.text.split()
+    assert kept.text == "see https://host/?*** ?"
+
+
 def test_a_merge_carries_evidence_once(tmp_path: Path):
     for name in ("1", "2"):
         with open_run(tmp_path / name) as ledger:

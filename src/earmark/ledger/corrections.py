@@ -16,7 +16,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from earmark.ledger.row_values import now, number_of
+from earmark.ledger.row_values import as_text, now, number_of
 from earmark.ledger.run_lock import lock_run
 from earmark.ledger.run_reader import Run
 from earmark.ledger.schema import (
@@ -27,8 +27,6 @@ from earmark.ledger.schema import (
     transaction,
     version_of,
 )
-from earmark.media.source import storable_text
-from earmark.redaction import redact
 from earmark.timeline import Span
 
 VERDICTS = ("right", "wrong", "reworded", "missed")
@@ -200,9 +198,7 @@ def _majority(said: list[Correction]) -> Correction | None:
 
 
 def _checked(correction: Correction) -> Correction:
-    text, author = (
-        redact(storable_text(words.strip())) for words in (correction.text, correction.author)
-    )
+    text, author = (as_text(words.strip()) for words in (correction.text, correction.author))
     if correction.verdict not in VERDICTS:
         raise ValueError(f"a verdict is one of {', '.join(VERDICTS)}, not {correction.verdict!r}")
     if not author or len(author) > MOST_AUTHOR:

@@ -44,6 +44,8 @@ from earmark.ledger.row_values import (
     answer_values,
     as_amount,
     as_count,
+    as_json,
+    as_text,
     call_number,
     keep_tags,
     now,
@@ -56,7 +58,7 @@ from earmark.ledger.run_reader import FORECAST_ERROR
 from earmark.ledger.run_writer import RunWriter
 from earmark.media import Source
 from earmark.media.source import is_remote, storable_text, stored_path
-from earmark.redaction import map_texts, redact, redact_url
+from earmark.redaction import redact_url
 from earmark.selection.pick import Pick
 from earmark.timeline import Span, Track
 
@@ -94,7 +96,7 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
         chapters = [(stored_path(path), start) for path, start in recording.chapters]
         values = asdict(recording) | {
             "path": stored_path(recording.path),
-            "name": redact(storable_text(recording.name)),
+            "name": as_text(recording.name),
             "chapters": json.dumps(chapters, ensure_ascii=False),
             "marks": json.dumps(recording.marks),
         }
@@ -108,7 +110,7 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
 
     def fail_recording(self, recording: str, path: str, reason: str, *, name: str = "") -> None:
         """Store a recording that could not be processed, with the reason."""
-        texts = (redact(storable_text(text)) for text in (name, reason))
+        texts = map(as_text, (name, reason))
         with self._transaction() as database:
             place = (redact_url(storable_text(recording)), stored_path(path))
             database.execute(FAIL_RECORDING, (*place, *texts))
@@ -162,7 +164,7 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
         measured = (windows.scores, windows.instants, windows.rates)
         arrays = (values.astype(EXACT).tobytes() for values in measured)
         drawn = (sketch.values.astype(COARSE).tobytes(), sketch.hop) if sketch else (None, None)
-        odd = json.dumps(map_texts(warnings), ensure_ascii=False)
+        odd = as_json(warnings)
         about = (sound_bytes, access, odd, windows.per_call, audio_track)
         with self._transaction() as database:
             database.execute(
@@ -201,7 +203,7 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
         with self._transaction() as database:
             number = number_of(database, recording)
             place = (self._plan, number)
-            about = json.dumps(map_texts(notes), ensure_ascii=False)
+            about = as_json(notes)
             told: tuple[float | None, ...] = (None, None, None)
             if isinstance(forecast, ForecastRange):
                 # Of a recording like none that was met nobody can say how sure it is.
@@ -410,7 +412,7 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
             database.execute(
                 "INSERT INTO failures (call, reason, prompt_tokens, completion_tokens, spend, at)"
                 " VALUES (?, ?, ?, ?, ?, ?)",
-                (number, redact(storable_text(reason)), *paid, now()),
+                (number, as_text(reason), *paid, now()),
             )
 
         self._write_durably(write)

@@ -35,7 +35,7 @@ Little-endian on any machine."""
 
 def remember_plan(database: sqlite3.Connection, plan: Mapping[str, Any]) -> int:
     """Make `plan` the present one, and store which process holds the run; returns its number."""
-    text = json.dumps(map_texts(plan), sort_keys=True, ensure_ascii=False)
+    text = as_json(plan, sort_keys=True)
     database.execute("INSERT OR IGNORE INTO plans (plan, opened) VALUES (?, ?)", (text, now()))
     number = database.execute("SELECT id FROM plans WHERE plan = ?", (text,)).fetchone()[0]
     notes = {"plan": str(number), "holder": f"process {os.getpid()} on {platform.node()}"}
@@ -184,7 +184,7 @@ def answer_values(answer: Answer) -> tuple[object, ...]:
         as_amount(answer.latency) or 0.0,
         answer.form,
         storable_text(answer.finish),
-        redact(storable_text(answer.note)),
+        as_text(answer.note),
     )
 
 
@@ -269,13 +269,23 @@ def replace_evidence(
 
 
 def _evidence_values(entry: EvidenceEntry) -> tuple[object, ...]:
-    data = None if entry.data is None else json.dumps(entry.data, ensure_ascii=False)
-    text = redact(storable_text(entry.text))
+    data = None if entry.data is None else as_json(entry.data)
+    text = as_text(entry.text)
     return entry.span.start, entry.span.end, entry.kind, text, entry.confidence, entry.origin, data
 
 
 unpack: Callable[[bytes], FloatArray] = partial(np.frombuffer, dtype=EXACT)
 """The numbers of a recording's windows, read-only: one blob instead of a row a window."""
+
+
+def as_text(words: str) -> str:
+    """Words as they are kept: without secrets, and without what is no character."""
+    return redact(storable_text(words))
+
+
+def as_json(value: object, *, sort_keys: bool = False) -> str:
+    """A value as JSON, its texts as they are kept."""
+    return json.dumps(map_texts(value, as_text), sort_keys=sort_keys, ensure_ascii=False)
 
 
 def as_count(value: int | None) -> int | None:
