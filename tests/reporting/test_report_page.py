@@ -150,14 +150,18 @@ def test_what_a_killed_write_left_is_cleaned_up(tmp_path: Path):
 def test_the_pictures_of_a_large_page_are_those_it_shows(tmp_path: Path):
     page = tmp_path / "a report.html"
     many, fewer, few = (tell_many(tmp_path / str(count), count) for count in (1200, 1010, 3))
+    own = tmp_path / "a report_pictures" / "holiday.jpg"  # of somebody else
+    own.parent.mkdir()
+    own.touch()
     for folder in (many, fewer, many):
         with Run(folder) as run:
             write_page(run, page)
         data = data_of(page.read_text(encoding="utf-8"))
         assert data["pictures"] == "a%20report_pictures/"
         named = {pick["picture"] for pick in data["recordings"][0]["picks"]}
-        assert {path.name for path in (tmp_path / "a report_pictures").iterdir()} == named
+        assert {path.name for path in own.parent.iterdir()} == {own.name, *named}
     with Run(few) as run:
         write_page(run, page)
     data = data_of(page.read_text(encoding="utf-8"))
     assert data["pictures"] == "" and len(data["recordings"][0]["picks"][0]["picture"]) > 1000
+    assert list(own.parent.iterdir()) == [own]

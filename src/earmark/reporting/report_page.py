@@ -80,18 +80,18 @@ def write_page(
     """
     heading = heading or describe_run(run, title)
     is_large = heading["totals"]["picks"] > MOST_EMBEDDED
-    album = PictureFiles(pictures_of(path)) if is_large else None
+    pictures = PictureFiles(pictures_of(path))
+    album = pictures if is_large else None
     shown = [(row, overview_of(run, row)) for row in (run.recordings() if rows is None else rows)]
     recordings = []
     for row, overview in sorted(shown, key=lambda pair: not pair[1].has_something):
         links = ((link_to(file, beside=path.parent), start) for file, start in row.files)
         found = [each for each in links if each[0]] if files is None else files.get(row.id, ())
         recordings.append(_recording_json(run, row, overview, album) | {"files": tuple(found)})
-    pictures = f"{quote(album.folder.name)}/" if album else ""
-    data = heading | {"pictures": pictures, "recordings": recordings}
+    folder = f"{quote(pictures.folder.name)}/" if is_large else ""
+    data = heading | {"pictures": folder, "recordings": recordings}
     save_page(path, "page", data, has_files=is_large)
-    if album is not None:
-        album.remove_others()
+    pictures.remove_others()
     return path
 
 
@@ -132,8 +132,8 @@ class PictureFiles:
         return name
 
     def remove_others(self) -> None:
-        """Delete the pictures of earlier pages that this page does not show."""
-        for path in self.folder.glob("*.jpg"):
+        """Delete the pictures of earlier pages that this page does not show, and nothing else."""
+        for path in self.folder.glob("[0-9a-f]" * 32 + ".jpg"):
             if path.name not in self.names:
                 path.unlink(missing_ok=True)
 
