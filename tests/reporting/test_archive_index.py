@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +18,7 @@ from chromium import CHROMIUM, DRIVER, chromium, look
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.gate.forecast_error import ForecastError, ForecastRange, Miss, log_density
 from earmark.ledger.ledger import Ledger
-from earmark.ledger.records import CallRow, RecordingRow
+from earmark.ledger.records import CallRow, PickFrames, RecordingRow
 from earmark.ledger.run_reader import Run
 from earmark.reporting.archive_index import curve, write_index
 from earmark.reporting.run_report import MOST_ON_A_PAGE, write_report
@@ -92,6 +94,22 @@ def test_only_pages_that_changed_are_written_again(tmp_path):
     with Run(folder) as run:
         write_report(run, folder / "report.html")  # what cannot be read is written anew
     assert len(json.loads((folder / "recordings" / "written.json").read_text())) == len(pages)
+
+
+def test_pages_are_written_again_where_faces_are_to_be_blurred(tmp_path):
+    folder = tell_archive(tmp_path, recordings=MOST_ON_A_PAGE + 1, windows=10)
+    blur: Any = SimpleNamespace(jpeg=lambda picture: picture and b"blurred")
+    with Ledger(folder, PLAN) as ledger, Run(folder) as run:
+        recording = run.recordings()[0]
+        (row, *_) = run.picks(recording.id)
+        ledger.keep_frames(recording.id, PickFrames(row.span, b"face"))
+    stem, shown = Path(recording.path).stem, []
+    for each in (None, blur, None):
+        with Run(folder, blur=each) as run:
+            write_report(run, folder / "report.html")
+        (page,) = (folder / "recordings").glob(f"{stem}-*.html")
+        shown.append(base64.b64decode(data_of(page)["recordings"][0]["picks"][0]["picture"]))
+    assert shown == [b"face", b"blurred", b"face"]
 
 
 def test_a_page_says_why_a_call_failed_the_last_time(tmp_path):

@@ -132,14 +132,17 @@ def _write_pages(
 ) -> None:
     """Write the page of every recording that has changed since its page was written.
 
-    A page changes only with the counts of its recording, the plan or the version, which are stored
-    beside the pages, or with the reasons why calls failed: a page with failures is always written.
+    A page changes only with the counts of its recording, the plan, the version or the blurring of
+    faces, which are stored beside the pages, or with the reasons why calls failed: a page with
+    failures is always written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     noted, before = folder / "written.json", {}
     with suppress(FileNotFoundError, ValueError):
         before = json.loads(noted.read_text(encoding="utf-8"))
-    edition = hashlib.sha256(json.dumps([VERSION, run.plan()]).encode()).hexdigest()[:16]
+    edition = hashlib.sha256(
+        json.dumps([VERSION, run.plan(), run.hides_faces]).encode()
+    ).hexdigest()[:16]
     now: dict[str, list[Any]] = {}
     for summary, row in rows:
         name = page_name(summary)
