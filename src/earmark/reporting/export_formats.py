@@ -193,17 +193,18 @@ def export(run: Run, path: Path, *, format: str) -> list[Path]:  # noqa: A002 - 
         MediaError: Some recordings could not be written; raised after all others are.
     """
     write = EXPORTERS.named(format)()
-    files = {path: run.recordings()}
+    every = run.recordings()
+    files = {path: every}
     is_folder = path.is_dir() or not path.suffix
-    if write.is_per_recording and (len(run.recordings()) != 1 or is_folder):
-        names = file_stems((each.path, each.name) for each in run.recordings())
+    if write.is_per_recording and (len(every) != 1 or is_folder):
+        names = file_stems((each.path, each.name) for each in every)
         files = {
             path / f"{name}.{write.suffix or format}": [recording]
-            for name, recording in zip(names, run.recordings(), strict=True)
+            for name, recording in zip(names, every, strict=True)
         }
     elif path.is_dir():
         raise ValueError(f"{path} is a folder and {format} is one file: name a file in it")
-    spare_recordings(run.recordings(), files)
+    spare_recordings(every, files)
     written, refused = [], list[MediaError]()
     for target, recordings in files.items():
         try:

@@ -189,7 +189,7 @@ def total_lines(every: Sequence[RecordingOverview]) -> Iterator[tuple[str, tuple
         yield "Found", (_describe_found(sought),)
     if heard := [one for one in every if one.active is not None]:
         active = sum(one.active or 0.0 for one in heard)
-        yield "Active", (_describe_active(active, _sum_heard(heard)),)
+        yield "Active", (_describe_active(active, sum(one.heard_for for one in heard)),)
     times: dict[str, list[int]] = defaultdict(list)
     for one in every:
         for tally in one.sounds:
@@ -197,15 +197,15 @@ def total_lines(every: Sequence[RecordingOverview]) -> Iterator[tuple[str, tuple
     if times:
         often = sorted(times, key=lambda name: (-len(times[name]), -sum(times[name]), name))
         sounds = (
-            f"{short_name(name)} {sum(times[name])}× in {_count_recordings(times[name])}"
+            f"{short_name(name)} {sum(times[name])}× in {counted(len(times[name]), 'recording')}"
             for name in often
         )
         yield "Heard", _first_lines(sounds, MOST_SOUNDS, "other sound")
     if spoken := [one for one in every if one.speech]:
-        yield "Speech", (f"in {_count_recordings(spoken)}",)
+        yield "Speech", (f"in {counted(len(spoken), 'recording')}",)
     if listened := [one for one in every if one.louder is not None]:
         louder = sum(one.louder or 0.0 for one in listened)
-        yield "Louder", (_describe_louder(louder, _sum_heard(listened)),)
+        yield "Louder", (_describe_louder(louder, sum(one.heard_for for one in listened)),)
 
 
 def _describe_found(sought: Sequence[SoughtThing]) -> str:
@@ -215,11 +215,7 @@ def _describe_found(sought: Sequence[SoughtThing]) -> str:
         asked = counted(sum(one.asked for one in sought), "window")
         return f"“{sought[0].question}” in none of {asked} asked about"
     count = sum(len(one.seen) for one in seen)
-    return f"“{seen[0].question}” {count}× in {_count_recordings(seen)}"
-
-
-def _sum_heard(some: Iterable[RecordingOverview]) -> float:
-    return sum(one.heard_for for one in some)
+    return f"“{seen[0].question}” {count}× in {counted(len(seen), 'recording')}"
 
 
 def _describe_active(active: float, duration: float) -> str:
@@ -235,10 +231,6 @@ def _describe_silent(sounding: Span, duration: float) -> tuple[str, ...]:
 def _describe_louder(louder: float, duration: float) -> str:
     why = f"{LOUDER_DB:.0f} dB above the quiet, or a sound with a name"
     return f"{format_length(louder)} of {format_length(duration)} ({why})"
-
-
-def _count_recordings(some: Sequence[object]) -> str:
-    return counted(len(some), "recording")
 
 
 def short_name(sound: str) -> str:
@@ -303,7 +295,6 @@ def overview_of(run: Run, recording: RecordingRow) -> RecordingOverview:
     loud = _louder_windows(heard, [entry.span for entry in sounds] + transcribed)
     going = _expected_activity(run, heard)
     answered = [row for row in run.picks(recording.id) if row.kept]
-    plan = run.plan()
     return RecordingOverview(
         path=recording.path,
         name=recording.title,
@@ -317,28 +308,26 @@ def overview_of(run: Run, recording: RecordingRow) -> RecordingOverview:
         else (),
         busiest=tuple(_busiest(going, heard.window, recording.duration)) if going else (),
         activities=tuple(_activities(answered)) if answered else (),
-        is_named=bool(tracked) or plan.get("sounds") is not None,
-        sought=_find_result(run, answered, tracked) if plan.get("find") else None,
+        is_named=bool(tracked) or run.plan().get("sounds") is not None,
+        sought=_find_result(run, recording.id),
     )
 
 
 def seen_moments(run: Run, recording: str) -> tuple[Span, ...]:
     """When `find` saw what it searched for in a recording, by time; empty if it did not search."""
-    tracked = run.evidence(recording, kinds=("heard",))
-    sounds = [entry for entry in tracked if entry.origin == SOUND_TRACK]
-    sought = _find_result(run, list(run.picks(recording)), sounds)
+    sought = _find_result(run, recording)
     return sought.seen if sought else ()
 
 
-def _find_result(
-    run: Run, picks: Sequence[PickRow], tracked: Sequence[EvidenceEntry]
-) -> SoughtThing | None:
+def _find_result(run: Run, recording: str) -> SoughtThing | None:
     question = str(run.plan().get("find") or "")
+    picks = run.picks(recording) if question else ()
     answers = [(row.span, seen) for row in picks if (seen := is_seen(row.answer)) is not None]
-    if not question or not answers:
+    if not answers:
         return None
     meant = json.loads(run.note(f"{SOUNDS_MEANT}{question}") or "[]")
-    sounds = [entry.span for entry in tracked if entry.text in meant]
+    heard = run.evidence(recording, kinds=("heard",))
+    sounds = [one.span for one in heard if one.origin == SOUND_TRACK and one.text in meant]
     spans = _with_sounds([span for span, is_seen in answers if is_seen], sounds)
     return SoughtThing(question, len(answers), tuple(merge(spans, gap=TOGETHER)))
 
