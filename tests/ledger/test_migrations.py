@@ -112,7 +112,7 @@ def test_opening_to_write_migrates_and_asks_nothing_again(old: Path):
         names = {4.0: "old 1", 12.0: "old 3", 20.0: "old 5"}
         calls = [CallRow(names[row.span.start], "a", row.span, "m1") for row in run.picks("a")]
         assert ledger.unanswered(calls) == calls[1:]
-        assert {call: span for call, (span, _) in ledger.answered("a").items()} == {
+        assert {call.identity: call.span for call in ledger.answered("a")} == {
             "gone 0": Span(0.0, 8.0),
             "old 1": Span(4.0, 8.0),
             "present 1": Span(8.0, 16.0),

@@ -30,7 +30,7 @@ from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.gate.forecast_error import ForecastError, ForecastRange
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
-from earmark.ledger.records import Call, PickFrames, RecordingRow
+from earmark.ledger.records import Call, CallRow, PickFrames, RecordingRow
 from earmark.ledger.row_values import (
     ADD_RECORDING,
     COARSE,
@@ -296,22 +296,27 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
             answered = self._register(database, every)
         return [call for identity, call in every if identity not in answered]
 
-    def answered(self, recording: str) -> dict[str, tuple[Span, str | None]]:
-        """The span and the activity of each call that a model has answered, by its identity.
-
-        Of the calls about `recording`, under any plan. The activity is empty where nothing is being
-        done, None where the answer does not say.
-        """
+    def answered(self, recording: str) -> list[CallRow]:
+        """The calls about `recording` that a model has answered, under any plan."""
         rows = self._rows(
-            'SELECT identity, "start", "end", data FROM calls'
+            'SELECT identity, "start", "end", calls.model FROM calls'
             " JOIN recordings ON number = recording JOIN answers ON call = calls.id"
             " WHERE recordings.id = ? AND kind = 'caption' ORDER BY 2, 3",
             recording,
         )
-        return {
-            identity: (Span(start, end), activity_of(json.loads(data or "null")))
-            for identity, start, end, data in rows
-        }
+        return [CallRow(key, recording, Span(*times), model) for key, *times, model in rows]
+
+    def said(self, recording: str) -> dict[str, str | None]:
+        """The activity that each answer about `recording` names, by the identity of its call.
+
+        Empty where nothing is being done, None where the answer does not say.
+        """
+        rows = self._rows(
+            "SELECT identity, data FROM calls JOIN recordings ON number = recording"
+            " JOIN answers ON call = calls.id WHERE recordings.id = ? AND kind = 'caption'",
+            recording,
+        )
+        return {identity: activity_of(json.loads(data or "null")) for identity, data in rows}
 
     def spent(self) -> Tally:
         """A tally that starts with what all calls of this run have cost, under any plan.

@@ -303,12 +303,12 @@ def _tasks(run: Run, draws: Sequence[Draw], asking: Plan, model: str) -> Iterato
 
 
 def _is_answered(ledger: Ledger, task: Task) -> bool:
-    return task.request.identity in ledger.answered(task.recording.key)
+    return task.request.identity in ledger.said(task.recording.key)
 
 
 def _is_active(ledger: Ledger, tasks: Sequence[Task]) -> list[bool | None]:
     """Whether the answer to each task names an activity; None without an answer."""
     keys = {task.recording.key for task in tasks}
-    activities = {call: name for key in keys for call, (_, name) in ledger.answered(key).items()}
+    activities = {call: name for key in keys for call, name in ledger.said(key).items()}
     found = (activities.get(task.request.identity) for task in tasks)
     return [None if name is None else bool(name) for name in found]

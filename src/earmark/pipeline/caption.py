@@ -89,6 +89,7 @@ def caption(
             seen = ask_in_rounds(job, captioner, log)
         tally = log.tally
         logger.info("%d answered, %d failed; writing the report", tally.answered, tally.failed)
+        ledger.keep_last_picks()
         page, totals = publish(ledger)
     forecast = totals.forecast(error)
     return CaptionResult(

@@ -97,7 +97,6 @@ def choose_tasks(
     with Run(job.ledger.folder) as run:
         for one, choice, names in named:
             _keep_choice(run, one, choice, names, tasks=tasks, number=number)
-    job.ledger.keep_last_picks()
     return tasks
 
 
@@ -139,7 +138,7 @@ def _paid_windows(
             unanswered += [
                 row.span for row in run.picks(recording.key) if row.status == "not asked"
             ]
-    answered = job.ledger.answered(recording.key)
+    answered = {row.identity: row.span for row in job.ledger.answered(recording.key)}
     if not answered and not unanswered:
         return []
     from earmark.evidence.sound_names import name_sounds
@@ -150,17 +149,17 @@ def _paid_windows(
         speech = list(run.evidence(recording.key, kinds=("said",)))
     assert heard is not None, "it was stored"
     grid = heard.windows(job.plan.listening.survival)
-    known = [*(span for span, _ in answered.values()), *unanswered]
-    places = {grid.window_at(span.start) for span in known}
+    places = {grid.window_at(span.start) for span in (*answered.values(), *unanswered)}
     picks = explain(grid, sorted(one for one in places if one < len(grid)), lambda *_: "")
     spans = [pick.span for pick in picks]
     ((names, _),) = name_sounds(job.plan.namer, [(recording, spans)], job.backend.map)
     sounds = sounds_in(spans, level=None, names=names, said=speech)
+    activities = job.ledger.said(recording.key)
     paid, question = [], job.plan.question
     for pick in picks:
         request = Request.about(recording.key, pick, question, sounds[pick.span], job.model)
         if request.identity in answered or pick.span in unanswered:
-            _, activity = answered.get(request.identity, (None, None))
+            activity = activities.get(request.identity)
             paid.append(ObservedActivity(grid.window_at(pick.start), activity, pick.start))
     return paid
 
