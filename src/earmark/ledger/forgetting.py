@@ -28,13 +28,8 @@ CLIPS = "clips of "
 
 @dataclass(frozen=True, slots=True)
 class StoredTraces:
-    """What a run knows recordings by: what must not be found when they are forgotten."""
+    """What a run keeps of recordings, beside their names: what must not be found afterwards."""
 
-    ids: tuple[str, ...]
-    places: tuple[str, ...]
-    """Their files and addresses."""
-    names: tuple[str, ...]
-    """What manifests call them."""
     texts: tuple[str, ...]
     """Captions, speech, read text and corrections; names of sounds and objects tell of no one."""
     pictures: tuple[bytes, ...]
@@ -60,19 +55,12 @@ def read_traces(folder: Path, recordings: Sequence[RecordingRow]) -> StoredTrace
     """What the run in `folder` keeps of `recordings`."""
     ids = [one.id for one in recordings]
     with Run(folder) as run:
-        clips = [json.loads(run.note(f"{CLIPS}{key}") or "[]") for key in ids]
+        lists = [json.loads(run.note(f"{CLIPS}{key}") or "[]") for key in ids]
         texts, pictures = (
             tuple(one for (one,) in run.rows(query, json.dumps(ids)))
             for query in (_TEXTS, _PICTURES)
         )
-    return StoredTraces(
-        tuple(ids),
-        tuple({place for one in recordings for place, _ in (*one.files, (one.path, 0.0))}),
-        tuple(sorted({one.name for one in recordings} - {""})),
-        texts,
-        pictures,
-        tuple(Path(path) for each in clips for path in each),
-    )
+    return StoredTraces(texts, pictures, tuple(Path(path) for clips in lists for path in clips))
 
 
 def still_held(folder: Path, traces: Iterable[str | bytes]) -> set[str | bytes]:

@@ -137,21 +137,23 @@ def forget(
         for run in meant:
             stack.callback(lock_run(run).close)
         traces = [read_traces(run, rows) for run, rows in meant.items()]
-        ids = {key for each in traces for key in each.ids}
+        forgotten = list(chain.from_iterable(meant.values()))
+        ids = {one.id for one in forgotten}
+        places = {place for one in forgotten for place in _files(one)}
         # Clips and cached files go first: only the runs know which belong to the recording.
         clips = sum(_delete(path) for each in traces for path in each.clips)
         cached = sum(_delete(path) for key in ids for path in _cached(cache, key))
         for run in meant:
             delete_recordings(run, ids)
-            _clean_folder(run, traces)
-    places = sorted({place for each in traces for place in each.places})
+            _clean_folder(run, ids, places)
+    needles = _needles(forgotten, traces, runs)
     return ForgetResult(
-        tuple(places),
+        tuple(sorted(places)),
         tuple(meant),
         tuple(run for run in meant if not all_recordings(run)),
         cached,
         clips,
-        search_files([*folders, *_parts(cache)], _needles(traces, runs), own=places),
+        search_files([*folders, *_parts(cache)], needles, own=places),
     )
 
 
@@ -178,16 +180,16 @@ def _delete(path: Path) -> bool:
     return is_there
 
 
-def _clean_folder(run: Path, traces: Sequence[StoredTraces]) -> None:
+def _clean_folder(run: Path, ids: Set[str], places: Set[str]) -> None:
     """Write the pages of a run without the recordings, and delete what can be made again."""
     _delete(run / MEANINGS)
     _delete(run / PAGES / "written.json")
     shutil.rmtree(pictures_of(run / PAGE), ignore_errors=True)
-    for key in {key for each in traces for key in each.ids}:
+    for key in ids:
         for page in (run / PAGES).glob(f"*-{key[:10]}.html"):
             shutil.rmtree(pictures_of(page), ignore_errors=True)
             page.unlink()
-    _clean_plan(run / SAVED_PLAN, {place for each in traces for place in each.places})
+    _clean_plan(run / SAVED_PLAN, places)
     if (run / PAGE).exists():
         with Run(run) as kept:
             write_report(kept, run / PAGE)
@@ -214,14 +216,13 @@ def _clean_plan(path: Path, places: Set[str]) -> None:
     write_whole(path, json.dumps(plan | {"paths": paths}))
 
 
-def _needles(traces: Sequence[StoredTraces], runs: Sequence[Path]) -> dict[str, list[bytes | str]]:
+def _needles(
+    forgotten: Sequence[RecordingRow], traces: Sequence[StoredTraces], runs: Sequence[Path]
+) -> dict[str, list[bytes | str]]:
     """The names, texts and pictures to search for, without those that another recording has."""
     others = {name for run in runs for one in all_recordings(run) for name in _names(one)}
     names = {
-        name
-        for each in traces
-        for name in (*each.ids, *each.places, *each.names, *map(name_of, each.places))
-        if "." in name or len(name) >= LEAST_TEXT
+        name for one in forgotten for name in _names(one) if "." in name or len(name) >= LEAST_TEXT
     }
     stored: set[str | bytes] = set()
     for each in traces:
