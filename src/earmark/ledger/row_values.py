@@ -103,16 +103,13 @@ SELECT -id, '', (SELECT group_concat(value, ' ') FROM json_each(tags.words)) FRO
 RECORDING_COLUMNS = tuple(each.name for each in fields(RecordingRow) if each.name != "folder")
 """The columns of a recording that was opened, in the order of its fields."""
 
-
-def update_columns(columns: Iterable[str]) -> str:
-    """What an upsert sets where the row is there: `columns` without the id, to the new values."""
-    return ", ".join(f"{column} = excluded.{column}" for column in columns if column != "id")
-
+UPDATE_RECORDING = ", ".join(f"{column} = excluded.{column}" for column in RECORDING_COLUMNS[1:])
+"""What an upsert sets where the recording is there: all but its id, to the new values."""
 
 ADD_RECORDING = f"""
 INSERT INTO recordings ({", ".join(RECORDING_COLUMNS)})
 VALUES ({", ".join(f":{column}" for column in RECORDING_COLUMNS)})
-ON CONFLICT (id) DO UPDATE SET {update_columns(RECORDING_COLUMNS)}, failure = NULL, is_replaced = 0
+ON CONFLICT (id) DO UPDATE SET {UPDATE_RECORDING}, failure = NULL, is_replaced = 0
 """  # noqa: S608 - columns of our own
 """Takes the columns of a recording by name."""
 

@@ -14,15 +14,15 @@ from earmark.ledger.row_values import (
     INDEX_CAPTIONS,
     INDEX_TAGS,
     RECORDING_COLUMNS,
+    UPDATE_RECORDING,
     differences,
     remember_plan,
-    update_columns,
 )
 from earmark.ledger.run_lock import lock_run
 from earmark.ledger.run_reader import Run
 from earmark.ledger.schema import connect, explain_errors, has_tables, present_file, transaction
 
-_COLUMNS = (*RECORDING_COLUMNS, "failure", "is_replaced", "transcribed_by")
+_COLUMNS = ", ".join((*RECORDING_COLUMNS, "failure", "is_replaced", "transcribed_by"))
 
 _TAKE = f"""
 UPDATE main.frames SET thumbnail = x'' WHERE (SELECT count(*) FROM main.notes WHERE name = 'blur')
@@ -36,9 +36,9 @@ INSERT OR REPLACE INTO main.notes SELECT 'audit', json_group_array(json(part)) F
         json_each(iif(json_type(kept.value) = 'array', kept.value, json_array(json(kept.value))))
             AS each
     ORDER BY part) HAVING count(*);
-INSERT INTO main.recordings ({", ".join(_COLUMNS)})
-    SELECT {", ".join(_COLUMNS)} FROM other.recordings WHERE true
-    ON CONFLICT (id) DO UPDATE SET {update_columns(_COLUMNS)}
+INSERT INTO main.recordings ({_COLUMNS}) SELECT {_COLUMNS} FROM other.recordings WHERE true
+    ON CONFLICT (id) DO UPDATE SET {UPDATE_RECORDING}, failure = excluded.failure,
+        is_replaced = excluded.is_replaced, transcribed_by = excluded.transcribed_by
     WHERE recordings.failure IS NOT NULL OR recordings.is_replaced;
 UPDATE main.recordings AS lost SET is_replaced = 1 WHERE failure IS NOT NULL AND EXISTS (
     SELECT 1 FROM main.recordings found WHERE found.path = lost.path

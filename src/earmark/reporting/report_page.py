@@ -186,7 +186,7 @@ def _recording_json(
         "coverage": forecast_of(run, recording, heard),
         "access": heard.access,
         "heard": heard.sound_bytes,
-        "picks": _picks_json(run, list(run.picks(recording.id)), album),
+        "picks": list(_picks_json(run, list(run.picks(recording.id)), album)),
         "evidence": list(_evidence_json(entries)) if entries else [],
         "overview": list(overview.lines()),
     }
@@ -245,42 +245,35 @@ def _evidence_json(entries: Sequence[EvidenceEntry]) -> Iterator[list[Any]]:
 
 def _picks_json(
     run: Run, rows: Sequence[PickRow], album: PictureFiles | None
-) -> list[dict[str, Any]]:
+) -> Iterator[dict[str, Any]]:
     """The picks, each with the index of the pick it is folded into; its own index if it is not."""
     leaders = fold_repeats([row.caption for row in rows])
-    pictures = (run.thumbnail(row.recording, row.span) for row in rows)
-    return [
-        _pick_json(row)
-        | {
+    for row, leader in zip(rows, leaders, strict=True):
+        pick, answer = row.pick, row.answer
+        picture = run.thumbnail(row.recording, row.span)
+        counts = (answer.prompt_tokens, answer.completion_tokens) if answer else ()
+        yield {
+            "window": pick.window,
+            "start": pick.start,
+            "end": pick.end,
+            "instant": pick.instant,
+            "score": round(pick.score, 3) if math.isfinite(pick.score) else None,
+            "expected": round(pick.expected, 2),
+            "reason": pick.reason,
+            "round": row.round,
+            "activity": row.activity,
+            "tags": row.tags,
+            "status": row.status,
+            "caption": _shortened(answer.text) if answer else None,
+            "model": answer.model if answer else None,
+            "tokens": sum(filter(None, counts)),
+            "latency": round(answer.latency, 2) if answer else 0,
+            "cut": bool(answer and answer.finish == "length"),
+            "note": answer.note if answer else "",
+            "failure": _shortened(row.failure) if row.failure else None,
             "leader": leader,
             "picture": album.keep(picture) if album else base64.b64encode(picture).decode(),
         }
-        for row, leader, picture in zip(rows, leaders, pictures, strict=True)
-    ]
-
-
-def _pick_json(row: PickRow) -> dict[str, Any]:
-    pick, answer = row.pick, row.answer
-    return {
-        "window": pick.window,
-        "start": pick.start,
-        "end": pick.end,
-        "instant": pick.instant,
-        "score": round(pick.score, 3) if math.isfinite(pick.score) else None,
-        "expected": round(pick.expected, 2),
-        "reason": pick.reason,
-        "round": row.round,
-        "activity": row.activity,
-        "tags": row.tags,
-        "status": row.status,
-        "caption": _shortened(answer.text) if answer else None,
-        "model": answer.model if answer else None,
-        "tokens": (answer.prompt_tokens or 0) + (answer.completion_tokens or 0) if answer else 0,
-        "latency": round(answer.latency, 2) if answer else 0,
-        "cut": bool(answer and answer.finish == "length"),
-        "note": answer.note if answer else "",
-        "failure": _shortened(row.failure) if row.failure else None,
-    }
 
 
 def _shortened(text: str) -> str:
