@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -13,8 +16,10 @@ from earmark.cli.app import app
 from earmark.errors import LedgerError
 from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
 from earmark.ledger.ledger import Ledger
+from earmark.ledger.run_reader import Run
+from earmark.models.sentence_encoder import WIDTH
 from earmark.search.archive_search import Archive, search
-from earmark.search.meaning_index import FILE
+from earmark.search.meaning_index import FILE, MeaningIndex
 from earmark.timeline import Span
 from ledger_runs import PLAN, fill, open_run, row
 from quiet_shift import require_minilm
@@ -155,6 +160,36 @@ def test_no_more_than_asked_for_and_the_best_first(run):
     assert len(search(run, "drill", most=1)) == 1
     ranks = [each.rank for each in search(run, "drill")]
     assert ranks == sorted(ranks)
+
+
+def first_letters(texts: Sequence[str]) -> np.ndarray:
+    """Vectors that are the same for texts that begin with the same letter: in place of a model."""
+    return np.eye(WIDTH, dtype=np.float32)[[ord(text[0].lower()) for text in texts]]
+
+
+@pytest.mark.parametrize("damaged", [b"", b"PK\3\4", b"\x93NUMPY cut off", None])
+def test_what_was_kept_of_meanings_and_cannot_be_read_is_made_anew(run, damaged):
+    encoder: Any = first_letters
+    first = search(run, "a", meaning=encoder)
+    assert ("caption", "A hand drills a board.") in texts(first)
+    (run / FILE).unlink()
+    if damaged is None:
+        (run / FILE).mkdir()  # nor can it be written
+    else:
+        (run / FILE).write_bytes(damaged)
+    assert search(run, "a", meaning=encoder) == first
+
+
+def test_meaning_finds_a_text_that_a_replaced_recording_has_too(tmp_path):
+    heard = EvidenceEntry(Span(0.0, 4.0), "heard", "Saw", 0.5, "yamnet")
+    with Ledger(tmp_path, PLAN) as ledger:
+        for key in ("old", "new"):  # at one path
+            ledger.add(replace(row("a"), id=key))
+            ledger.keep_evidence(key, [heard], kinds={"heard"})
+    encoder: Any = first_letters
+    with Run(tmp_path) as kept:
+        (hit,) = MeaningIndex.of(kept, encoder).search(kept, "saw", most=1)
+    assert (hit.recording, hit.text) == ("new", "Saw")
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ import hashlib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -70,15 +71,12 @@ class MeaningIndex:
         likeness = self.vectors @ self.encoder([words])[0]
         near = np.flatnonzero(likeness >= LEAST)
         near = near[np.argsort(-likeness[near], kind="stable")]
-        hits: list[SearchHit] = []
-        for number in near.tolist():
-            for place in self.places[number][: most - len(hits)]:
-                hit = run.texts.hit_at(place, rank=-float(likeness[number]))
-                if hit is not None:
-                    hits.append(hit)
-            if len(hits) >= most:
-                break
-        return hits
+        found = (
+            run.texts.hit_at(place, rank=-float(likeness[number]))
+            for number in near.tolist()
+            for place in self.places[number]
+        )
+        return list(islice(filter(None, found), most))
 
 
 def _vectors(
@@ -105,8 +103,9 @@ def _vectors(
 
 def _read(path: Path) -> np.ndarray[tuple[int], np.dtype[np.void]]:
     try:
-        kept = np.load(path, allow_pickle=False)
-    except (FileNotFoundError, ValueError, EOFError):  # not there, or damaged
+        with path.open("rb") as file:
+            kept = np.lib.format.read_array(file, allow_pickle=False)
+    except (OSError, ValueError):  # not there or not readable, or damaged
         return np.zeros(0, dtype=ROW)
     return kept if kept.dtype == ROW else np.zeros(0, dtype=ROW)
 
