@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from earmark.ledger.row_values import read_chapters, split_tags
@@ -39,7 +40,7 @@ WHERE r.number = ?1
 """Plans come first, as written: SQLite would go through all picks for each hit."""
 
 _EVIDENCE_WITH = """
-SELECT rowid, rank FROM evidence_words WHERE evidence_words MATCH ? ORDER BY rank, rowid LIMIT ?
+SELECT rowid, rank FROM evidence_words WHERE evidence_words MATCH ? ORDER BY rank, rowid
 """
 
 _HOLDING = "SELECT rowid FROM words WHERE words MATCH ?"
@@ -129,10 +130,12 @@ class TextIndex:
         if not query:
             return []
         in_caption = f"({query}) AND caption : ({_as_query(words, ' OR ')})"
-        hits = list(self._windows_with(query, most, in_caption=in_caption))
-        for number, rank in list(self._read(_EVIDENCE_WITH, query, most)):
-            if hit := self.hit_at(SearchableText(True, number, ""), rank=rank):
-                hits.append(hit)
+        windows = self._windows_with(query, most, in_caption=in_caption)
+        evidence = (
+            self.hit_at(SearchableText(True, number, ""), rank=rank)
+            for number, rank in self._read(_EVIDENCE_WITH, query)
+        )
+        hits = [*windows, *islice(filter(None, evidence), most)]
         return sorted(hits, key=lambda hit: hit.rank)[:most]
 
     def recordings_with(self, words: str) -> set[str]:
