@@ -85,6 +85,14 @@ def test_a_port_that_is_taken_is_one_line():
             pass
 
 
+def test_metrics_are_read_whatever_parameters_a_scrape_has():
+    with (
+        serve_metrics(counted(), 0) as port,
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics?job=earmark") as answer,
+    ):
+        assert answer.read().decode() == exposition(counted())
+
+
 def test_metrics_are_served_to_this_machine_alone():
     with serve_metrics(counted(), 0) as port, socket.socket() as other:
         other.bind(("127.0.0.2", port))  # another address of this machine is still free

@@ -148,7 +148,8 @@ def serve_metrics(progress: Progress, port: int, *, host: str = "127.0.0.1") -> 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             text = exposition(progress).encode()
-            self.send_response(200 if self.path in ("/metrics", "/") else 404)
+            path = self.path.partition("?")[0]
+            self.send_response(200 if path in ("/metrics", "/") else 404)
             self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
             self.send_header("Content-Length", str(len(text)))
             self.end_headers()
