@@ -295,6 +295,7 @@ def overview_of(run: Run, recording: RecordingRow) -> RecordingOverview:
     loud = _louder_windows(heard, [entry.span for entry in sounds] + transcribed)
     going = _expected_activity(run, heard)
     answered = [row for row in run.picks(recording.id) if row.kept]
+    plan = run.plan()
     return RecordingOverview(
         path=recording.path,
         name=recording.title,
@@ -308,8 +309,8 @@ def overview_of(run: Run, recording: RecordingRow) -> RecordingOverview:
         else (),
         busiest=tuple(_busiest(going, heard.window, recording.duration)) if going else (),
         activities=tuple(_activities(answered)) if answered else (),
-        is_named=bool(tracked) or run.plan().get("sounds") is not None,
-        sought=_find_result(run, recording.id),
+        is_named=bool(tracked) or plan.get("sounds") is not None,
+        sought=_find_result(run, recording.id) if plan.get("find") else None,
     )
 
 
