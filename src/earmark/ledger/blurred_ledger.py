@@ -1,4 +1,4 @@
-"""A run whose pictures are blurred: once it is, it stays so, and keeps no other."""
+"""Blurs the pictures that a run stores: a run that is blurred stays blurred."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def blur_of(run: Run, asked: FaceBlur | None, store: ModelStore) -> FaceBlur | None:
-    """What is blurred in what is shown of `run`: what it has blurred, and what is `asked` for."""
+    """The blur for pictures of `run`: `asked` for, or because the run is blurred; else None."""
     if not asked and not run.is_blurred:
         return None
     from earmark.evidence.face_blur import FaceBlur
@@ -24,10 +24,10 @@ def blur_of(run: Run, asked: FaceBlur | None, store: ModelStore) -> FaceBlur | N
 
 
 def blur_run(folder: Path, blur: FaceBlur) -> None:
-    """Note that pictures of the run in `folder` are blurred, and blur those it keeps already.
+    """Mark the run in `folder` as blurred, and blur the pictures that it stores.
 
-    What they showed before is overwritten in its database. Nothing is done where it was before;
-    `ModelMissing` says that what finds faces is not here.
+    The old pictures are overwritten in the database. A run that is blurred already is unchanged.
+    `ModelMissing` says that the face detector is not installed.
     """
     with closing(connect(folder, to_write=True)) as database, explain_errors(folder):
         if database.execute("SELECT 1 FROM notes WHERE name = ?", (BLURRED,)).fetchone():

@@ -1,9 +1,9 @@
-"""What people say of answers: kept in the run beside them, with who and when, and never over them.
+"""Corrections of answers by people, stored beside the answers, which stay as they are.
 
-Several people and processes may correct a run, also while another process is at work on it. So a
-correction is not written through the `Ledger`, which is one process's: it is one short transaction
-on a connection of its own, which waits its turn and is on the disk when it is over. Nothing of it
-is ever overwritten: who has changed their mind says so again, or withdraws what they said.
+Several people and processes may correct a run while another process writes it. So a correction is
+not written through the `Ledger`, which one process holds: it is one short synced transaction on a
+connection of its own. Corrections are never overwritten: a person who changes their mind adds
+another one, or withdraws the first.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from earmark.ledger.schema import (
 from earmark.timeline import Span
 
 VERDICTS = ("right", "wrong", "reworded", "missed")
-"""Of an answer the first three; the last marks a moment that was not picked."""
+"""The first three judge an answer; the last marks a moment that was not picked."""
 
 MOST_TEXT, MOST_AUTHOR = 4000, 80
-"""Characters of what is said, and of who says it."""
+"""Highest number of characters of a text, and of the name of its author."""
 
 _JUDGED = """
 SELECT calls.id, identity, text FROM calls JOIN answers ON call = calls.id
@@ -42,7 +42,7 @@ ORDER BY EXISTS (
     SELECT 1 FROM picks JOIN notes ON name = 'plan' AND value = plan WHERE picks.call = calls.id
 ) DESC, at DESC LIMIT 1
 """
-"""The answer a span is shown with: that of the present plan, else the latest."""
+"""The answer shown for a span: that of the present plan, else the latest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +63,13 @@ class Correction:
     call: str = ""
     """Identity of the call whose answer was judged."""
     caption: str = ""
-    """That answer, as it is read back."""
+    """The text of that answer."""
     withdrawn: str = ""
     """When it was taken back; empty where it counts."""
 
 
 def read_corrections(run: Run, recording: str | None = None) -> list[Correction]:
-    """All that people said, of one recording or of all, as it was said; see `settle`."""
+    """All corrections, of one recording or of all, in the order they were made; see `settle`."""
     rows = run.rows(
         'SELECT r.id, c."start", c."end", verdict, author, c.text, c.id, c.at,'
         " coalesce(identity, ''), coalesce(a.text, ''), coalesce(withdrawn, '')"
@@ -82,7 +82,7 @@ def read_corrections(run: Run, recording: str | None = None) -> list[Correction]
 
 
 def correct(folder: Path, correction: Correction) -> Correction:
-    """Keep what somebody says of the run in `folder`; as it was kept, with its number and time.
+    """Store a correction of the run in `folder`; returned as stored, with its number and time.
 
     A `ValueError` says that the recording is unknown, that there is no answer to judge, that words
     are missing or too long, or that the span is no part of the recording.
@@ -129,10 +129,10 @@ def withdraw(folder: Path, key: int) -> None:
 
 
 def settle(corrections: Iterable[Correction]) -> list[Correction]:
-    """What the corrections come to: one for each answer and each missed moment, in order of time.
+    """One correction for each answer and each missed moment, in order of time.
 
-    Of one person the latest word counts, of several the word of most; where as many say one thing
-    as another, the answer is disputed and left out. Of several rewordings the latest is taken.
+    Of each person the latest verdict counts, and the majority of the people decides. An answer
+    without a majority is left out. Of several rewordings the latest is taken.
     """
     latest: dict[tuple[str, ...], Correction] = {}
     missed: dict[tuple[object, ...], Correction] = {}
@@ -153,7 +153,7 @@ def settle(corrections: Iterable[Correction]) -> list[Correction]:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How often the model was right, as far as people have said."""
+    """How often the model was right, according to the corrections."""
 
     right: int = 0
     judged: int = 0
@@ -171,7 +171,7 @@ class Agreement:
 
     @classmethod
     def of(cls, corrections: Iterable[Correction]) -> Agreement:
-        """What `corrections` come to."""
+        """The agreement of `corrections`."""
         counts = Counter(one.verdict for one in settle(corrections))
         right, judged = counts["right"], sum(counts.values()) - counts["missed"]
         shares = (right / judged, *wilson_interval(right, judged)) if judged else ()
@@ -179,7 +179,7 @@ class Agreement:
 
 
 def wilson_interval(right: int, judged: int) -> tuple[float, float]:
-    """Where a share lies with 95 % confidence that is `right` of `judged`, which are not none.
+    """The 95 % confidence interval of the share `right / judged`; `judged` is at least 1.
 
     Wilson, "Probable inference, the law of succession, and statistical inference", 1927.
     """
@@ -190,7 +190,7 @@ def wilson_interval(right: int, judged: int) -> tuple[float, float]:
 
 
 def _majority(said: list[Correction]) -> Correction | None:
-    """The latest of what most say; None where there is no most."""
+    """The latest correction with the verdict of the majority; None without a majority."""
     ordered = Counter(one.verdict for one in said).most_common()
     if len(ordered) > 1 and ordered[0][1] == ordered[1][1]:
         return None
@@ -212,10 +212,10 @@ def _checked(correction: Correction) -> Correction:
 
 @contextmanager
 def _writing(folder: Path) -> Iterator[sqlite3.Connection]:
-    """One short transaction beside whoever is at work on the run."""
+    """One short transaction; another process may hold the run."""
     require_run(folder)
     with explain_errors(folder):
-        if version_of(folder) != VERSION:  # whoever holds the run has brought it here already
+        if version_of(folder) != VERSION:  # a process that holds the run has migrated it
             with closing(lock_run(folder)):
                 connect(folder, to_write=True).close()
         with closing(connect(folder, to_write=True)) as database:

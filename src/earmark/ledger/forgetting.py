@@ -1,9 +1,9 @@
-"""What a run keeps of a recording, deleted for good: the one place where answers are.
+"""Deletes what a run stores about a recording: the only place where answers are deleted.
 
-Everywhere else a trigger of the schema refuses that. Here it is put aside within the transaction
-that deletes, so that no other process ever meets the run without it. Deleted rows are written over
-(`secure_delete`), both indexes of words are made anew, and the file is written anew without the
-free pages that held them: no byte of the recording stays in the database or its journal.
+Elsewhere a trigger of the schema refuses that. Here it is dropped and created again within the
+transaction that deletes, so that no other process sees the run without it. Deleted rows are
+overwritten (`secure_delete`), both word indexes are rebuilt, and the file is vacuumed: no byte of
+the recording stays in the database or its journal.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from earmark.ledger.run_reader import Run, read_recording
 from earmark.ledger.schema import connect, explain_errors, transaction
 
 CLIPS = "clips of "
-"""Begins the name of the note that lists what was cut from a recording, before its id."""
+"""Start of the name of the note that lists the clips of a recording; its id follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTraces:
-    """What a run keeps of recordings, beside their names: what must not be found afterwards."""
+    """What a run stores about recordings, apart from their names; none of it may remain."""
 
     texts: tuple[str, ...]
     """Captions, speech, read text and corrections; names of sounds and objects tell of no one."""
@@ -37,7 +37,7 @@ class StoredTraces:
 
 
 def note_clips(ledger: Ledger, recording: str, clips: Sequence[Path]) -> None:
-    """Keep where clips of a recording were written to, beside those noted before."""
+    """Add clips that were cut from a recording to the list of its clips."""
     with Run(ledger.folder) as run:
         known = json.loads(run.note(f"{CLIPS}{recording}") or "[]")
     paths = sorted({*known, *(str(path.absolute()) for path in clips)})
@@ -45,14 +45,14 @@ def note_clips(ledger: Ledger, recording: str, clips: Sequence[Path]) -> None:
 
 
 def all_recordings(folder: Path) -> list[RecordingRow]:
-    """Every recording the run in `folder` has ever met: failed and replaced ones too."""
+    """Every recording that the run in `folder` ever had: failed and replaced ones too."""
     with Run(folder) as run:
         rows = run.rows(f"SELECT {', '.join(RECORDING_COLUMNS)} FROM recordings")  # noqa: S608
         return [read_recording(row, {}) for row in rows]
 
 
 def read_traces(folder: Path, recordings: Sequence[RecordingRow]) -> StoredTraces:
-    """What the run in `folder` keeps of `recordings`."""
+    """What the run in `folder` stores about `recordings`."""
     ids = [one.id for one in recordings]
     with Run(folder) as run:
         lists = [json.loads(run.note(f"{CLIPS}{key}") or "[]") for key in ids]
@@ -64,7 +64,7 @@ def read_traces(folder: Path, recordings: Sequence[RecordingRow]) -> StoredTrace
 
 
 def still_held(folder: Path, traces: Iterable[str | bytes]) -> set[str | bytes]:
-    """Those of some texts and pictures that the run in `folder` keeps of any recording."""
+    """Those of `traces` that the run in `folder` still stores, about any recording."""
     with Run(folder) as run:
         return {one for one in traces if next(run.rows(_HOLDS, one))[0]}
 
@@ -72,8 +72,8 @@ def still_held(folder: Path, traces: Iterable[str | bytes]) -> set[str | bytes]:
 def delete_recordings(folder: Path, ids: Collection[str]) -> None:
     """Delete every row about the recordings `ids`; the caller holds the lock of the run.
 
-    What their calls took still counts against the caps of the run. A `LedgerError` says that
-    somebody is reading the run just now, or that it cannot be written.
+    The cost of their calls still counts against the caps of the run. A `LedgerError` says that
+    another process is reading the run, or that it cannot be written.
     """
     gone = (json.dumps(list(ids)),)
     with _erasing(folder, again="forget the recording again") as database:
@@ -90,28 +90,28 @@ def delete_recordings(folder: Path, ids: Collection[str]) -> None:
 
 
 def has_speech(folder: Path) -> bool:
-    """Whether the run in `folder` has a transcript, or one that was not deleted to the end."""
+    """Whether the run in `folder` has a transcript, or one whose deletion was interrupted."""
     with closing(connect(folder, to_write=True)) as database, explain_errors(folder):
         return bool(database.execute(_HAS_SPEECH).fetchone()[0])
 
 
 def delete_speech(folder: Path) -> None:
-    """Delete every transcript of the run in `folder`; stopped, it can be done again.
+    """Delete every transcript of the run in `folder`; if interrupted, it can be repeated.
 
     The caller holds the lock of the run. No word of it stays in the database or its journal; a
-    `LedgerError` says that somebody is reading the run just now.
+    `LedgerError` says that another process is reading the run.
     """
     with _erasing(folder, again="run the command again") as database:
         database.execute("DELETE FROM evidence WHERE kind = 'said'")
         database.execute(_REBUILD)
     with closing(connect(folder, to_write=True)) as database, explain_errors(folder):
-        # Last: it says that nothing is left to delete.
+        # Last: this marks the deletion as complete.
         database.execute("UPDATE recordings SET transcribed_by = ''")
 
 
 @contextmanager
 def _erasing(folder: Path, *, again: str) -> Iterator[sqlite3.Connection]:
-    """One transaction; of what it deletes no byte stays in the run, nor in a temporary file."""
+    """A transaction; no byte of what it deletes stays in the run or in a temporary file."""
     with closing(connect(folder, to_write=True)) as database, explain_errors(folder):
         database.execute("PRAGMA secure_delete = ON")
         database.execute("PRAGMA temp_store = MEMORY")
@@ -132,7 +132,7 @@ def _empty_journal(database: sqlite3.Connection, folder: Path, again: str) -> No
 
 
 def _count_forgotten(database: sqlite3.Connection, before: tuple[float, ...]) -> None:
-    """Keep what the deleted calls took, without what they were about."""
+    """Store the cost of the deleted calls, without what they were about."""
     row = database.execute("SELECT value FROM notes WHERE name = 'forgotten'").fetchone()
     known = json.loads(row[0]) if row else [0, 0, 0.0, 0]
     after = database.execute(SPENT).fetchone()
@@ -190,4 +190,4 @@ _INDEX_AGAIN = (
     INDEX_CAPTIONS,
     INDEX_TAGS,
 )
-"""An index of words keeps those of deleted rows until it is merged: both are made anew."""
+"""A word index keeps the words of deleted rows until it is merged, so both are rebuilt."""

@@ -1,4 +1,4 @@
-"""The run's memory: what was heard, picked, asked and answered, written as it happens.
+"""Writes a run as it happens: what was heard, picked, asked and answered.
 
 Whatever a process has committed is there when a run is resumed: recordings that were heard are not
 listened to again, and calls that were answered are not asked again.
@@ -134,11 +134,11 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
             database.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, value))
 
     def keep_survival(self, survival: Survival) -> None:
-        """Keep how long actions last: the curve that the rates of the recordings assume."""
+        """Store how long actions last: the curve that the rates of the recordings assume."""
         self.note("survival", json.dumps([survival.times, survival.shares]))
 
     def keep_forecast_error(self, error: ForecastError | None) -> None:
-        """Keep how far the forecasts of the present plan may be off; None where not measured."""
+        """Store how far forecasts of the present plan may be off; None if that is not measured."""
         self.note(FORECAST_ERROR, json.dumps(asdict(error)) if error else "")
 
     def hear(
@@ -153,19 +153,18 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
         warnings: Sequence[str] = (),
         audio_track: int = 0,
     ) -> None:
-        """Keep what listening gave, in place of what an earlier listening gave; see `HeardRow`.
+        """Store the result of listening, replacing an earlier one; see `HeardRow`.
 
-        Windows are kept exactly, their `key` names all that can change them (the content, the
-        encoder, the gate, the grid); the level is kept as coarse as the eye needs. The audio track
-        is the one that was heard, not the one asked for where that is silent.
+        Windows are stored exactly, and the level as coarse as it is drawn. The `key` names all that
+        can change the windows (content, encoder, gate, grid). The audio track is the one that was
+        heard, which is not the one asked for if that is silent.
         """
         sketch = level.sketched() if level is not None else None
         grid = (windows.length, windows.duration, windows.calls, float(np.sum(windows.rates)))
         measured = (windows.scores, windows.instants, windows.rates)
         arrays = (values.astype(EXACT).tobytes() for values in measured)
         drawn = (sketch.values.astype(COARSE).tobytes(), sketch.hop) if sketch else (None, None)
-        odd = as_json(warnings)
-        about = (sound_bytes, access, odd, windows.per_call, audio_track)
+        about = (sound_bytes, access, as_json(warnings), windows.per_call, audio_track)
         with self._transaction() as database:
             database.execute(
                 "INSERT OR REPLACE INTO heard"
@@ -194,11 +193,11 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
         notes: Sequence[str] = (),
         round: int | None = None,  # noqa: A002 - the word the command line uses
     ) -> None:
-        """Keep the picks of the present plan, in place of any it had; see `ChoiceRow`.
+        """Store the picks of the present plan, replacing any it had; see `ChoiceRow`.
 
-        `tags` are what is heard in words, by span. The `round` that they are asked in counts from
-        1, and is None where all is asked at once; with one, a pick that is answered stays of its
-        round, with the reason it had.
+        `tags` name what is heard, by span. The `round` in which they are asked counts from 1, and
+        is None if all are asked at once; with a round, an answered pick keeps the round and the
+        reason it had.
         """
         with self._transaction() as database:
             number = number_of(database, recording)
@@ -206,7 +205,7 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
             about = as_json(notes)
             told: tuple[float | None, ...] = (None, None, None)
             if isinstance(forecast, ForecastRange):
-                # Of a recording like none that was met nobody can say how sure it is.
+                # For a recording unlike those it was measured on, the confidence is unknown.
                 confidence = None if forecast.is_unlike else forecast.confidence
                 told, forecast = (forecast.low, forecast.high, confidence), forecast.expected
             database.execute(
@@ -231,10 +230,10 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
                 )
 
     def keep_last_picks(self) -> None:
-        """Give each recording that the present plan has not chosen from the picks it had last.
+        """Copy the last picks of each recording for which the present plan has made no choice.
 
-        So what was answered stays in the report while its files are away, or are not asked about;
-        `choose` replaces them.
+        So its answers stay in the report while its files are away or not asked about. `choose`
+        replaces the copies.
         """
         with self._transaction() as database:
             for statement in LAST_PICKS:
@@ -368,8 +367,8 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
 
         def write(database: sqlite3.Connection) -> None:
             number = call_number(database, call)
-            # Tags ask no model: they are kept like an answer, and not counted as a call, nor as one
-            # in doubt. An answer that came by post was asked for without `begin`.
+            # Tags ask no model: they are stored like an answer, and count neither as a call nor as
+            # an interrupted one. A batch is answered without `begin`.
             database.execute(
                 "UPDATE calls SET asked = max(asked, 1) * ?1, interrupted = interrupted * ?1"
                 " WHERE id = ?2",

@@ -1,4 +1,4 @@
-"""What a run remembers, as plain records."""
+"""Records of what a run stores."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def folders_apart(paths: Iterable[str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class FailedRecording:
-    """A recording that could not be worked on, and why."""
+    """A recording that could not be processed, and why."""
 
     id: str
     path: str
@@ -156,7 +156,7 @@ class StoredAnswer:
     spend: float
     """Money, in the currency of the plan's prices; 0 where nothing was paid."""
     at: str
-    """When it was kept, in UTC."""
+    """When it was stored, in UTC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +222,7 @@ class PickRow:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceRow:
-    """How the picks of one recording came about."""
+    """How the picks of one recording were chosen."""
 
     rule: str = ""
     """The rule that chose."""
@@ -231,12 +231,12 @@ class ChoiceRow:
     notes: tuple[str, ...] = ()
     """What a reader should know: swaps, warnings."""
     forecast_range: ForecastRange | None = None
-    """Between what the forecast is to lie; None where nobody has measured that."""
+    """The range of the forecast; None if that is not measured."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeardRow:
-    """What listening to one recording gave, enough to draw its time line; nothing by default."""
+    """The result of listening to one recording, enough to draw its time line; empty by default."""
 
     recording: str
     window: float = 0.0
@@ -260,9 +260,9 @@ class HeardRow:
     per_call: int = 1
     """Steps in a window: more than 1 where windows are placed freely."""
     key: str = ""
-    """Names all that could change it: the encoder, the gate, the grid."""
+    """Names all that can change it: encoder, gate, grid."""
     audio_track: int = 0
-    """Which was listened to, from 0."""
+    """The audio track that was listened to, from 0."""
 
     def windows(self, survival: Survival, *, owned: tuple[int, ...] = ()) -> Windows:
         """The windows to choose from; the survival curve and the paid windows are not stored."""
@@ -276,7 +276,7 @@ Expected = tuple[float | None, ForecastRange | None]
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What a run has come to under its present plan; counts, never shares."""
+    """Counts of a run under its present plan; never shares."""
 
     recordings: int = 0
     duration: float = 0.0

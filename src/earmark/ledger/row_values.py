@@ -1,4 +1,4 @@
-"""Records as columns, and the rows many writes share; the transaction is the caller's."""
+"""Values of columns, and writes that several modules share; the caller opens the transaction."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ MOST_TOKENS = 1 << 40
 """More than any call takes, and few enough that a database adds up a million of them."""
 
 EXACT, COARSE = "<f8", "<f4"
-"""What selection reads again must be what it read before, to the last bit; what is drawn need not.
-Little-endian on any machine."""
+"""Types of stored numbers, little-endian: exact for what selection reads again, coarse for what is
+only drawn."""
 
 
 def remember_plan(database: sqlite3.Connection, plan: Mapping[str, Any]) -> int:
@@ -57,8 +57,7 @@ def count_interrupted(database: sqlite3.Connection) -> int:
     """
     lose = "UPDATE calls SET state = 'interrupted', interrupted = interrupted + 1 WHERE state = "
     broken = 0
-    # By their numbers alone, from two small indexes: an answer cannot be kept to a call that is not
-    # answered then.
+    # Counts are enough, and quick from two small indexes: every answer belongs to an answered call.
     answers = "SELECT (SELECT count(*) FROM calls WHERE state = 'answered') - count(*) FROM answers"
     if database.execute(answers).fetchone()[0]:
         unkept = "'answered' AND NOT EXISTS (SELECT 1 FROM answers WHERE call = calls.id)"
@@ -82,8 +81,8 @@ FROM (
         json_extract(value, '$[3]')
     FROM notes WHERE name = 'forgotten')
 """
-"""Calls ever sent, tokens, money, and how many calls were counted at the most they can take; those
-about recordings that were forgotten since, too."""
+"""Calls ever sent, tokens, money, and how many calls were counted at their highest possible cost;
+calls about recordings that were forgotten since are included."""
 
 INDEX_CAPTIONS = """
 INSERT INTO words (rowid, caption, tags)
@@ -119,14 +118,14 @@ INSERT INTO recordings (
 VALUES (?, ?, ?, ?, '[]', 0, 0, 0, 0)
 ON CONFLICT (id) DO UPDATE SET failure = excluded.failure, name = excluded.name, is_replaced = 0
 """
-"""Takes the id, path and name of a recording, and why there is no more of it."""
+"""Takes the id, path and name of a recording, and why it failed."""
 
 OPENED_FOLDERS = """
 UPDATE recordings SET is_replaced = 1 WHERE failure IS NOT NULL AND NOT is_replaced AND EXISTS (
     SELECT 1 FROM present AS held
     WHERE held.path > recordings.path || '/' AND held.path < recordings.path || '0')
 """
-"""Of folders that could not be read, those whose recordings are here: `0` follows `/`."""
+"""Folders that could not be read, and whose recordings are present now: `0` follows `/`."""
 
 FAILED_PATHS = "SELECT path FROM recordings WHERE failure IS NOT NULL AND NOT is_replaced"
 
@@ -208,9 +207,9 @@ def tags_of(database: sqlite3.Connection, recording: int, span: Span) -> str:
 def keep_tags(
     database: sqlite3.Connection, recording: int, span: Span, words: Sequence[str]
 ) -> int:
-    """Keep the tags of a span and index them; the number they are kept under.
+    """Store the tags of a span and index them; returns their number.
 
-    Tags stand in the index under their negative number: answers are found under their call's.
+    In the word index, tags have their negative number, and answers that of their call.
     """
     old = tags_of(database, recording, span)
     number = database.execute(
@@ -231,7 +230,7 @@ def keep_tags(
 
 
 def split_tags(words: str | None, heard: str | None) -> tuple[str, ...]:
-    """The tags of a pick, or those kept as its answer when no model was asked."""
+    """The tags of a pick, or those stored as its answer if no model was asked."""
     if words:
         return tuple(json.loads(words))
     return tuple(heard.split(", ")) if heard else ()
@@ -276,12 +275,12 @@ unpack: Callable[[bytes], FloatArray] = partial(np.frombuffer, dtype=EXACT)
 
 
 def as_text(words: str) -> str:
-    """Words as they are kept: without secrets, and without what is no character."""
+    """Words as they are stored: without secrets and lone surrogates."""
     return redact(storable_text(words))
 
 
 def as_json(value: object, *, sort_keys: bool = False) -> str:
-    """A value as JSON, its texts as they are kept."""
+    """A value as JSON, with its texts as they are stored."""
     return json.dumps(map_texts(value, as_text), sort_keys=sort_keys, ensure_ascii=False)
 
 
@@ -291,7 +290,7 @@ def as_count(value: int | None) -> int | None:
 
 
 def as_amount(value: float) -> float | None:
-    """An amount of money or time; None for what is none: negative, infinite, not a number."""
+    """An amount of money or time; None if it is negative, infinite or not a number."""
     return float(value) if math.isfinite(value) and value >= 0 else None
 
 

@@ -1,4 +1,4 @@
-"""The calls of a run: those still to make, and what becomes of each, kept as it is known."""
+"""The calls of a run: those still to make, and the record of their outcomes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class StoredWindows(Collection[Windows]):
     """Of the run."""
     survival: Survival
     paid: Mapping[str, tuple[int, ...]]
-    """By recording, each of which has been heard: the windows whose call is paid already."""
+    """The windows whose call is paid already, by recording; each has been heard."""
 
     def __len__(self) -> int:
         return len(self.paid)
@@ -101,7 +101,7 @@ class CallRecorder:
     calls: int = 0
     """To make."""
     count_calls: Callable[[Tally, int], None] = lambda *_: None
-    """Told what the calls have come to so far, of so many."""
+    """Called with the tally so far, and the number of calls to make."""
     tasks: dict[str, Task] = field(default_factory=dict)
     """By identity, those under way."""
     unanswered: set[tuple[str, Span]] = field(default_factory=set)
@@ -134,7 +134,7 @@ class CallRecorder:
         self.ledger.fail(request, reason, was_sent=None, tokens=tokens, spend=spend)
 
     def answered(self, request: Request, answer: Answer) -> None:
-        """A call was answered: kept before another is begun."""
+        """A call was answered: stored before another begins."""
         spend = self.limits.cost(request, answer)
         self.ledger.keep(request, answer, spend=spend)
         if answer.evidence:

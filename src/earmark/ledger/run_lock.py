@@ -18,11 +18,11 @@ LOCK = "run.lock"
 """Name of the lock file in a run's folder."""
 
 PATIENCE = 0.2
-"""Seconds: longer than anybody takes to look whether the run is at work."""
+"""Seconds to wait for a lock: longer than `is_at_work` of another process takes."""
 
 
 def is_at_work(folder: Path) -> bool:
-    """Whether a process holds the run in `folder`; looking does not hold anybody up."""
+    """Whether a process holds the run in `folder`; the check delays no other process."""
     if not (folder / LOCK).is_file():
         return False
     address = f"{(folder / LOCK).resolve().as_uri()}?mode=ro"

@@ -1,4 +1,4 @@
-"""Several runs of one plan, such as the shards of an archive, made one."""
+"""Merges runs of one plan, such as the shards of an archive, into one run."""
 
 from __future__ import annotations
 
@@ -135,16 +135,16 @@ DROP TABLE call_of;
 DROP TABLE tagged;
 DROP TABLE plan_of;
 """  # noqa: S608 - columns of our own
-"""Takes the run attached as `other`; `plan_of` says what its plan is called here and there.
+"""Merges the run attached as `other`; `plan_of` has the numbers of its plan in both.
 
-Numbers differ from run to run, so everything is joined by id and identity. Taking a run twice
-changes nothing. Where one has faces blurred, pictures of a run that has not are left out.
+Row numbers differ between runs, so everything is joined by id and identity. Merging a run twice
+changes nothing. If one of the runs has faces blurred, pictures of the other are left out.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """What several runs came to together."""
+    """Counts of the merged run."""
 
     runs: int
     recordings: int
@@ -198,7 +198,7 @@ def _common_plan(runs: Sequence[Path]) -> dict[str, Any]:
 
 
 def _has_plan(folder: Path) -> bool:
-    """Whether a run is there; a process killed early leaves a file without tables, or a plan."""
+    """Whether there is a run with a plan; a process killed early leaves no tables or no plan."""
     if not has_tables(folder):
         return False
     with Run(folder) as run:
@@ -206,7 +206,7 @@ def _has_plan(folder: Path) -> bool:
 
 
 def _take(database: sqlite3.Connection, folder: Path, plan: dict[str, Any]) -> None:
-    """All of one run in one transaction: a killed process leaves whole runs only."""
+    """Merge one run in one transaction, so that a killed process leaves only complete runs."""
     with present_file(folder) as file:
         database.execute("ATTACH DATABASE ? AS other", (str(file),))
         try:

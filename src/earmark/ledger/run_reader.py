@@ -1,4 +1,4 @@
-"""A run as it stands, read and never written."""
+"""Reads a run; never writes it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from earmark.ledger.text_index import SearchHit, TextIndex
 
 BLURRED, FORECAST_ERROR = "blur", "forecast error"
-"""The notes in which a run says what is blurred in it, and how far its forecasts may be off."""
+"""Names of the notes that say what is blurred, and how far forecasts may be off."""
 
 _RECORDING = ", ".join(RECORDING_COLUMNS)
 _ANSWER = (
@@ -116,7 +116,7 @@ SELECT * FROM (
 
 
 class Run(AbstractContextManager["Run"]):
-    """Reads one run; another process may be writing it. What is asked for is the present plan's."""
+    """Reads one run under its present plan; another process may be writing it."""
 
     def __init__(self, folder: Path, *, blur: FaceBlur | None = None) -> None:
         """Open the run in `folder`; `blur` is applied to pictures that are stored without it.
@@ -130,15 +130,15 @@ class Run(AbstractContextManager["Run"]):
         self._blur = blur if blur and not self.is_blurred else None
 
     def close(self, *_: object) -> None:
-        """Let go of the database."""
+        """Close the database."""
         self._connection.close()
 
     __exit__ = close
 
     def refresh(self) -> None:
-        """Read the plan of whoever opened the run last: it is the present one from here."""
+        """Make the plan that the run was last opened with the present one."""
         self.plan_number = int(self.note("plan") or 0)
-        """What the database calls it; 0 before the first."""
+        """Its number in the database; 0 before the first."""
 
     def plan(self) -> dict[str, Any]:
         """The plan the run was last opened under; empty before the first."""
@@ -161,13 +161,13 @@ class Run(AbstractContextManager["Run"]):
         return str(next(rows, [""])[0])
 
     def recordings(self) -> list[RecordingRow]:
-        """Those that could be worked on, by path."""
+        """The recordings that could be processed, by path."""
         rows = self.rows(f"SELECT {_RECORDING} FROM present ORDER BY path, id")  # noqa: S608
         folders = self.folders()
         return [read_recording(row, folders) for row in rows]
 
     def recording(self, recording: str) -> RecordingRow | None:
-        """The recording with that id; None where there is none that could be worked on."""
+        """The recording with that id; None if there is none that could be processed."""
         rows = self.rows(f"SELECT {_RECORDING} FROM present WHERE id = ?", recording)  # noqa: S608
         row = next(rows, None)
         return row and read_recording(row, self.folders(row["path"]))
@@ -182,21 +182,21 @@ class Run(AbstractContextManager["Run"]):
         return folders_apart(path for (path,) in self.rows(query, len(name), name))
 
     def survival(self) -> Survival | None:
-        """How long actions last, as the rates assume; None in older runs."""
+        """How long actions last, according to the rates; None in older runs."""
         kept = self.note("survival")
         return _read_survival(kept) if kept else None
 
     def forecast_error(self) -> ForecastError | None:
-        """How far the forecasts of the present plan may be off; None where nobody measured it."""
+        """How far forecasts of the present plan may be off; None if that is not measured."""
         return _read_error(self.note(FORECAST_ERROR))
 
     def note(self, name: str) -> str:
-        """What is kept under `name`; empty where nothing is."""
+        """The note `name`; empty if there is none."""
         rows = self.rows("SELECT value FROM notes WHERE name = ?", name)
         return str(next(rows, [""])[0])
 
     def failed_recordings(self) -> list[FailedRecording]:
-        """The recordings that could not be worked on, by path."""
+        """The recordings that could not be processed, by path."""
         rows = self.rows(
             "SELECT id, path, failure, name FROM recordings"
             " WHERE failure IS NOT NULL AND NOT is_replaced ORDER BY path, id"
@@ -204,7 +204,7 @@ class Run(AbstractContextManager["Run"]):
         return [FailedRecording(*row) for row in rows]
 
     def failed_paths(self) -> set[str]:
-        """The paths of recordings that could not be worked on, or that have calls that failed."""
+        """The paths of recordings that could not be processed or have failed calls."""
         return self._set(
             f"{FAILED_PATHS} UNION SELECT path FROM present"  # noqa: S608 - of our own
             " JOIN calls ON recording = number WHERE state = 'failed'"
@@ -215,7 +215,7 @@ class Run(AbstractContextManager["Run"]):
         return self._set("SELECT identity FROM calls WHERE state = 'answered'")
 
     def heard(self, recording: str) -> HeardRow | None:
-        """What listening gave; None for a recording not yet listened to."""
+        """The result of listening; None for a recording not yet listened to."""
         query = (
             "SELECT window, scores, rates, instants, heard.duration, level, level_hop, sound_bytes,"
             " access, warnings, per_call, key, audio_track"
@@ -231,7 +231,7 @@ class Run(AbstractContextManager["Run"]):
         return HeardRow(recording, window, scores, rates, instants, duration, track, *about)
 
     def choice(self, recording: str) -> ChoiceRow:
-        """How the picks of a recording came about; blank before any were made."""
+        """How the picks of a recording were chosen; empty before they were."""
         query = (
             "SELECT rule, notes, forecast, forecast_low, forecast_high, forecast_confidence"
             " FROM choices JOIN recordings ON number = recording WHERE plan = ? AND id = ?"
@@ -251,34 +251,31 @@ class Run(AbstractContextManager["Run"]):
         return (_pick_row(recording, row) for row in rows)
 
     def thumbnail(self, recording: str, span: Span) -> bytes:
-        """The JPEG kept for a pick; empty when there is none."""
+        """The JPEG stored for a pick; empty if there is none."""
         rows = self.rows(f"SELECT thumbnail {_FRAMES_OF}", recording, span.start, span.end)
         picture = bytes(next(rows, [b""])[0])
         return self._blur.jpeg(picture) if self._blur else picture
 
     def has_thumbnail(self, recording: str, span: Span) -> bool:
-        """Whether a picture is kept for a pick."""
+        """Whether a picture is stored for a pick."""
         rows = self.rows(f"SELECT length(thumbnail) {_FRAMES_OF}", recording, span.start, span.end)
         return any(size for (size,) in rows)
 
     def answers(self, recording: str, span: Span) -> list[StoredAnswer]:
-        """Every answer ever kept for a span, the latest first: other prompts, other models."""
+        """Every answer stored for a span, the latest first: other prompts, other models."""
         query = f'{_ANSWERS_OF} "start" = ? AND "end" = ? ORDER BY at DESC, a.call DESC'
         rows = self.rows(query, recording, span.start, span.end)
         return [_read_answer(row[2:]) for row in rows]
 
     def captions(self, recording: str) -> Iterator[tuple[Span, StoredAnswer]]:
-        """Every caption ever kept of a recording with its span, in order of when it was kept."""
+        """Every caption stored for a recording with its span, in the order they were stored."""
         rows = self.rows(f"{_ANSWERS_OF} a.kind = 'caption' ORDER BY at, a.call", recording)
         return ((Span(*row[:2]), _read_answer(row[2:])) for row in rows)
 
     def evidence(
         self, recording: str, *, kinds: Collection[str] = KINDS, within: Span | None = None
     ) -> Iterator[EvidenceEntry]:
-        """What is known of a recording without a vision model, in order of time.
-
-        `within` a span: only what shares more than nothing with it.
-        """
+        """Evidence of a recording in order of time; only what overlaps `within`, if given."""
         rows = self.rows(
             'SELECT "start", "end", kind, text, confidence, origin, data FROM evidence'
             " JOIN recordings ON number = recording"
@@ -325,11 +322,11 @@ class Run(AbstractContextManager["Run"]):
         )
 
     def transcribed(self, transcriber: str) -> set[str]:
-        """The recordings that `transcriber` has transcribed, also where nobody speaks."""
+        """The recordings that `transcriber` has transcribed, those without speech included."""
         return self._set("SELECT id FROM recordings WHERE transcribed_by = ?", transcriber)
 
     def last_model(self) -> str:
-        """The model that was asked for the latest answer kept; empty where none was."""
+        """The model that gave the latest answer; empty if there is no answer."""
         query = (
             "SELECT calls.model FROM answers JOIN calls ON id = call WHERE kind = 'caption'"
             " ORDER BY at DESC LIMIT 1"
@@ -337,7 +334,7 @@ class Run(AbstractContextManager["Run"]):
         return str(next(self.rows(query), [""])[0])
 
     def totals(self) -> Totals:
-        """What the run has come to."""
+        """Counts of the run so far."""
         return Totals(**dict(next(self.rows(_TOTALS, self.plan_number))))
 
     def search(self, words: str, *, most: int = 50) -> list[SearchHit]:
@@ -346,7 +343,7 @@ class Run(AbstractContextManager["Run"]):
 
     @property
     def texts(self) -> TextIndex:
-        """All that can be searched."""
+        """The texts that can be searched."""
         from earmark.ledger.text_index import TextIndex
 
         return TextIndex(self.rows, self.plan_number)
@@ -355,10 +352,10 @@ class Run(AbstractContextManager["Run"]):
         return {value for (value,) in self.rows(query, *values)}
 
     def rows(self, query: str, *values: object) -> Iterator[Any]:
-        """The rows of a query, read lazily; for modules that read one part of a run."""
+        """The rows of a query, read lazily."""
         with explain_errors(self.folder):
             found = self._connection.execute(query, values)
-            # A cursor itself would be closed where reading is given up, maybe after its database.
+            # Not the cursor itself: an abandoned one would be closed late, after its database.
             yield from (row for row in found)
 
 

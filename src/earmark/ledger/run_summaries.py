@@ -1,4 +1,4 @@
-"""What each recording of a run has come to: what an archive of many is listed and sorted by."""
+"""Counts of each recording of a run, by which an archive is listed and sorted."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ FROM json_each(?1) w CROSS JOIN recordings r ON r.id = value
 
 @dataclass(frozen=True, slots=True)
 class RecordingSummary:
-    """What one recording has come to under the present plan, and what an archive is sorted by."""
+    """Counts of one recording under the present plan."""
 
     recording: RecordingRow
     totals: Totals
@@ -66,7 +66,7 @@ class RecordingSummary:
     best_score: float | None = None
     """Of its picks; None where there are none."""
     has_forecast: bool = True
-    """Whether anything was heard by which actions are expected of it."""
+    """Whether listening gave a forecast of its actions."""
     said: int = 0
     """Stretches of speech with a transcript."""
     sounds: int = 0
@@ -76,7 +76,7 @@ class RecordingSummary:
 
 
 def read_summaries(run: Run) -> Iterator[RecordingSummary]:
-    """What each of the recordings of `run` has come to, by path."""
+    """The summary of each recording of `run`, by path."""
     folders = run.folders()
     for row in run.rows(_SUMMARIES, run.plan_number):
         recording, values = read_recording(row, folders), dict(row)
@@ -91,11 +91,10 @@ def read_summaries(run: Run) -> Iterator[RecordingSummary]:
 def read_strips(
     run: Run, recordings: Sequence[str]
 ) -> tuple[list[FloatArray], list[tuple[int, float, float, str]]]:
-    """What the strips of `recordings` are drawn from, read in one go.
+    """The values from which the strips of `recordings` are drawn, in two queries.
 
-    The scores of the windows of each, none before it was heard. And what each has that is
-    `picked`, `answered`, `failed` or `corrected`: its place among `recordings`, from and to when,
-    and which of these.
+    The scores of each, empty before it was heard. And all that is `picked`, `answered`, `failed` or
+    `corrected`: the index of its recording, its start and end, and which of these it is.
     """
     wanted = json.dumps(list(recordings))
     scores: list[FloatArray] = [np.zeros(0) for _ in recordings]

@@ -1,7 +1,7 @@
-"""One process's connection to a run: what it commits stays, though it is killed or the disk fills.
+"""The one connection that writes a run: what it commits survives a kill and a full disk.
 
-A transaction is whole or not there. What became of a call is on the disk before the next step; room
-is set aside for it, so that a full disk does not cost the answers still in flight.
+A transaction is complete or absent. The outcome of a call is on the disk before the next step; disk
+space is reserved for it, so that a full disk does not cost the answers still in flight.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ RESERVE_BYTES = 1 << 20
 """Enough for the answers of some dozens of calls."""
 
 Write = Callable[[sqlite3.Connection], object]
-"""Something to be written in a transaction that is open."""
+"""Writes something in an open transaction."""
 
 
 class RunWriter:
-    """Writes one run, which it holds; safe to use from several threads."""
+    """Holds and writes one run; safe to use from several threads."""
 
     def __init__(
         self, folder: Path, plan: Mapping[str, Any], *, blur: FaceBlur | None = None
@@ -64,7 +64,7 @@ class RunWriter:
             self._held = held.pop_all()
 
     def close(self, *_: object) -> None:
-        """Let go of the run; it can be opened again."""
+        """Close the run; it can be opened again."""
         with self._thread_lock:
             self._held.close()
 
@@ -72,9 +72,9 @@ class RunWriter:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """What becomes of calls within the block is committed, and synced, once: when it ends.
+        """Outcomes of calls within the block are committed and synced once, when it ends.
 
-        So answers that arrive together cost one sync. Those that cannot be written together are
+        So answers that arrive together cost one sync. If they cannot be written together, they are
         written one by one, and the first error is raised.
         """
         with self._thread_lock:
@@ -104,7 +104,7 @@ class RunWriter:
     def _write_durably(self, write: Write) -> None:
         """Write the outcome of a call and sync it to the disk; tried twice where the disk fails.
 
-        On a full disk the reserve is given up first, and the log is folded into the database.
+        On a full disk the reserve is deleted first, and the journal is written to the database.
         """
         if self._waiting is not None:
             self._waiting.append(write)

@@ -38,7 +38,7 @@ COLUMNS = {
     "evidence": ("text", "origin", "data"),
     "corrections": ("text", "author"),
 }
-"""Where a run keeps words that a page or an export tells."""
+"""Columns with texts that a page or an export shows."""
 
 
 @contextmanager

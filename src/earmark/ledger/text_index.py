@@ -17,7 +17,7 @@ SELECT recording, "start", "end" FROM calls JOIN present ON number = recording W
 UNION ALL
 SELECT recording, "start", "end" FROM tags JOIN present ON number = recording WHERE tags.id = -?1
 """
-"""Answers stand in the index of words under their call, tags under their negative number."""
+"""In the word index, answers have the number of their call, and tags their negative number."""
 
 _HIT = """
 SELECT r.id, r.path, (
@@ -37,7 +37,7 @@ FROM recordings r
         ORDER BY id = ?4 DESC, at DESC LIMIT 1)
 WHERE r.number = ?1
 """
-"""Plans come first, as written: SQLite would go through all picks for each hit."""
+"""Plans come first, as written: else SQLite reads all picks for each hit."""
 
 _EVIDENCE_WITH = """
 SELECT rowid, rank FROM evidence_words WHERE evidence_words MATCH ? ORDER BY rank, rowid
@@ -73,7 +73,7 @@ SELECT id FROM present WHERE number IN (
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """A stretch whose caption, tags or evidence are what was looked for."""
+    """A stretch whose caption, tags or evidence match a search."""
 
     recording: str
     path: str
@@ -104,7 +104,7 @@ class SearchHit:
 
 @dataclass(frozen=True, slots=True)
 class SearchableText:
-    """A text of the run that can be searched, and where it stands."""
+    """A text of the run that can be searched, and where it is stored."""
 
     is_evidence: bool
     place: int
@@ -114,7 +114,7 @@ class SearchableText:
 
 @dataclass(frozen=True, slots=True)
 class TextIndex:
-    """Reads what a run keeps for searching; words are stemmed as English (Porter)."""
+    """Searches the texts of a run; words are stemmed as English (Porter)."""
 
     _read: Callable[..., Iterator[tuple[Any, ...]]]
     """The rows of a query with its values."""
@@ -176,7 +176,7 @@ class TextIndex:
                 break
 
     def searchable(self) -> Iterator[SearchableText]:
-        """Every text that can be found, once for each place it stands at."""
+        """Every text that can be found, once for each place where it is stored."""
         for call, text in self._read("SELECT call, text FROM answers WHERE kind = 'caption'"):
             yield SearchableText(False, call, text)
         for number, words in self._read("SELECT id, words FROM tags"):
@@ -185,7 +185,7 @@ class TextIndex:
             yield SearchableText(True, number, text)
 
     def hit_at(self, text: SearchableText, *, rank: float = 0.0) -> SearchHit | None:
-        """What stands at the place of `text`; None of a recording that was replaced."""
+        """The hit at the place of `text`; None for a recording that was replaced."""
         if not text.is_evidence:
             row = self._row(_INDEXED, text.place)
             return self._hit(row, text.place, rank) if row else None

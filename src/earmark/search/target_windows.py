@@ -42,7 +42,7 @@ CONFIRM = 0.05
 DOUBT = 0.3
 """Factor on the probability of the windows of a sound after one of them was answered no."""
 
-STRANGE = 0.1
+EXPLORED = 0.1
 """Share of calls evenly spread over windows without a matching sound: only these calls allow an
 estimate of what is missed there."""
 
@@ -175,7 +175,7 @@ def next_windows(many: Sequence[TargetWindows], calls: int) -> list[list[int]]:
     """
     spent = sum(len(one.asked) + len(one.lost) for one in many)
     batch = next_stop(spent) - spent
-    quiet = _quiet_windows(many, round(STRANGE * batch))
+    quiet = _quiet_windows(many, round(EXPLORED * batch))
     rated = [_with_rates(one, also) for one, also in zip(many, quiet, strict=True)]
     held = sum(len(one.owned) for one in rated)
     budget = Budget(count=batch - sum(map(len, quiet)) + held)
@@ -189,7 +189,7 @@ def next_windows(many: Sequence[TargetWindows], calls: int) -> list[list[int]]:
     order = sorted(range(len(found)), key=lambda at: (-_one_digit(found[at][0]), _bit_reversed(at)))
     ranked = [found[at][1:] for at in order]
     without_sound = [(place, window) for place, also in enumerate(quiet) for window in also]
-    every = round(1 / STRANGE)
+    every = round(1 / EXPLORED)
     for number, one_more in enumerate(without_sound):
         ranked.insert(number * every + every // 2, one_more)
     taken: list[list[int]] = [[] for _ in many]
