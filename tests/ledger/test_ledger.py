@@ -102,6 +102,27 @@ def test_a_larger_budget_asks_only_the_new_windows(tmp_path: Path):
             assert run.plan()["budget"] == 3
 
 
+def test_a_plan_that_made_no_choice_has_the_last_picks_that_were_no_search(tmp_path: Path):
+    """Chosen under one plan, another, the first again, then searched by `find`."""
+    other = PLAN | {"budget": 1}
+    for plan, places, rule in (
+        (PLAN, [1, 3], "coverage"),
+        (other, [5], "coverage"),
+        (PLAN, [1, 3], "coverage"),
+        (PLAN | {"find": "a saw"}, [2], "find"),
+    ):
+        with Ledger(tmp_path, plan) as ledger:
+            ledger.add(row("a"))
+            ledger.hear("a", windows(".9.8.7"), key="v1")
+            ledger.choose("a", explain(windows(".9.8.7"), np.array(places), said), rule=rule)
+    for plan, expected in ((PLAN | {"budget": 4}, [1, 3]), (other, [5])):
+        with Ledger(tmp_path, plan) as ledger, Run(tmp_path) as run:
+            ledger.keep_last_picks()
+            ledger.keep_last_picks()
+            assert [pick.pick.window for pick in run.picks("a")] == expected
+            assert run.choice("a").rule == "coverage"
+
+
 def test_another_prompt_asks_again_and_keeps_the_old_beside_the_new(tmp_path: Path):
     def other(window: int) -> CallRow:
         return call(window, prompt="in French", model="m2")

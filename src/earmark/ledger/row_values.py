@@ -134,7 +134,7 @@ GONE = "UPDATE recordings SET is_replaced = 1 WHERE failure IS NOT NULL AND path
 _LAST = """
 (SELECT plan, recording FROM choices WHERE rowid IN (
         SELECT max(choices.rowid) FROM choices JOIN present ON number = recording
-        GROUP BY recording)
+        WHERE rule <> 'find' GROUP BY recording)
     AND recording NOT IN (SELECT recording FROM choices WHERE plan = ?1)) CROSS JOIN
 """
 
@@ -148,8 +148,8 @@ LAST_PICKS = (
         forecast_confidence FROM {_LAST} choices USING (plan, recording)
     """,  # noqa: S608
 )
-"""Take a plan, and copy to it what was chosen last from each recording it has not chosen from; a
-choice that is made again is a new row."""
+"""Take a plan, and copy to it the last choice from each recording it has made no choice from; a
+choice that is made again is a new row, and what `find` asked about is no choice."""
 
 
 def number_of(database: sqlite3.Connection, recording: str) -> int:
