@@ -15,10 +15,11 @@ from earmark.timeline import FloatArray
 
 _SUMMARIES = f"""
 SELECT {", ".join(f"r.{column}" for column in RECORDING_COLUMNS)},
-    coalesce(h.windows, 0) AS windows,
+    1 AS recordings, coalesce(h.windows, 0) AS windows,
     iif(o.plan IS NOT NULL AND o.forecast IS NULL, 0.0, coalesce(h.expected, 0.0)) AS expected,
     count(p.plan) AS picks, coalesce(sum(a.kind = 'caption'), 0) AS answered,
     coalesce(sum(c.state = 'failed'), 0) AS failed,
+    count(CASE WHEN a.kind = 'caption' OR c.state = 'failed' THEN 1 END) AS asked,
     total(iif(o.forecast IS NULL, 0, p.expected)) AS touched, total(a.spend) AS spend,
     coalesce(sum(iif(a.kind = 'caption', a.prompt_tokens, 0)), 0) AS prompt_tokens,
     coalesce(sum(iif(a.kind = 'caption', a.completion_tokens, 0)), 0) AS completion_tokens,
@@ -79,13 +80,10 @@ def read_summaries(run: Run) -> Iterator[RecordingSummary]:
     """The summary of each recording of `run`, by path."""
     folders = run.folders()
     for row in run.rows(_SUMMARIES, run.plan_number):
-        recording, values = read_recording(row, folders), dict(row)
-        names = ("best_score", "said", "sounds", "corrections")
-        facts = {name: values[name] for name in names}
-        facts["has_forecast"] = bool(values["has_forecast"])
-        totals = {name: values[name] for name in values.keys() & Totals.__slots__}
-        asked = values["answered"] + values["failed"]
-        yield RecordingSummary(recording, Totals(recordings=1, asked=asked, **totals), **facts)
+        totals = Totals(**{name: row[name] for name in {*row.keys()} & {*Totals.__slots__}})
+        best_score, has_forecast, *counts = row[-5:]
+        recording = read_recording(row, folders)
+        yield RecordingSummary(recording, totals, best_score, bool(has_forecast), *counts)
 
 
 def read_strips(
