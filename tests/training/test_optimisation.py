@@ -199,7 +199,7 @@ def test_draws_are_the_same_for_the_same_seed_and_others_for_another() -> None:
     recordings = list(kitchen(3).values())
 
     def draws(seed: int) -> list[torch.Tensor]:
-        crops = Crops(recordings, crop=8.0, batch=3, seed=seed)
+        crops = Crops(recordings, 200, 3, seed=seed)
         return [crops.draw().features for _ in range(3)]
 
     assert all(map(torch.equal, draws(1), draws(1)))
@@ -212,6 +212,6 @@ def test_long_recordings_are_drawn_more_often() -> None:
     marked = long_one.takes[0].copy()
     marked[:] = 7
     heard = [next(iter(short.values())), replace(long_one, takes=(marked,))]
-    crops = Crops(heard, crop=4.0, batch=50, seed=0)
+    crops = Crops(heard, 100, 50, seed=0)
     share = np.mean([float((crops.draw().features[:, 0, 0] == 7).float().mean()) for _ in range(8)])
     assert 0.8 < share < 0.98  # 0.9 of the sound

@@ -22,7 +22,7 @@ from earmark.features import encoder_named
 from earmark.features.encoder import Encoder, SoundEncoder
 from earmark.media import Meter, Recording, Sound, open_recording
 from earmark.media.atomic_file import replacing
-from earmark.timeline import FloatArray
+from earmark.timeline import FloatArray, Track
 from earmark.training.augmentation import alter
 
 Watch = Callable[[str, int, int], None]
@@ -136,10 +136,17 @@ def _listen(recording: Recording, encoder: Encoder, seed: int) -> FloatArray:
         tracks = encoder.encode([Sound(alter(samples, rate, seed=seed), 0.0, rate)])
     else:
         tracks = encoder(recording, meter=Meter())
-    values = np.concatenate([track.values for track in tracks])
-    if not np.isfinite(values).all():
+    features = as_features(tracks)
+    if not np.isfinite(features).all():
         raise ModelMismatch(f"{recording.name}: the features hold values that are not numbers")
-    return (values if values.ndim == 2 else values[:, None]).astype(np.float16)
+    return features
+
+
+def as_features(tracks: Iterable[Track]) -> FloatArray:
+    """The rows of `tracks`, `(steps, channels)`, float16."""
+    rows = np.concatenate([track.values for track in tracks])
+    features: FloatArray = (rows if rows.ndim == 2 else rows[:, None]).astype(np.float16)
+    return features
 
 
 def _cached(recording: Recording, encoder: Encoder, seed: int, folder: Path) -> FloatArray:

@@ -161,47 +161,56 @@ class Head(nn.Module):
         return logits
 
 
-class Context(nn.Module):
-    """One logit a second: is this second part of a bout of work?
+class Normalised(nn.Module):
+    """A network whose input channels are each normalised by their mean and standard deviation."""
 
-    Reads the values of `in_seconds`, `(batch, seconds, HELD * channels)`, each normalised by its
-    mean and standard deviation, and their standard deviations around the second: the sound of work
-    changes, that of wind, engines and steps stays the same. A logit depends on 58 s to each side.
-    """
-
-    clock_rate = 1
     usual: Tensor
     spread: Tensor
 
-    def __init__(self, channels: int, *, width: int, dropout: float) -> None:
+    def __init__(self, channels: int) -> None:
         super().__init__()
+        self.register_buffer("usual", torch.zeros(channels))
+        self.register_buffer("spread", torch.ones(channels))
+
+    def settle(self, rows: Sequence[Tensor]) -> None:
+        """Set the mean and standard deviation of each channel from `rows`, `(steps, channels)`."""
+        joined = torch.cat([each.double() for each in rows])
+        self.usual.copy_(joined.mean(0))
+        self.spread.copy_(joined.std(0, correction=0) + 0.05)
+
+    def normalised(self, rows: Tensor) -> Tensor:
+        """`rows`, `(batch, steps, channels)`, normalised, as `(batch, channels, steps)`."""
+        scaled = (rows - self.usual) / self.spread
+        return scaled.clamp(-FARTHEST, FARTHEST).transpose(1, 2)
+
+
+class Context(Normalised):
+    """One logit a second: is this second part of a bout of work?
+
+    Reads the values of `in_seconds`, `(batch, seconds, HELD * channels)`, normalised, and their
+    standard deviations around the second: the sound of work changes, that of wind, engines and
+    steps stays the same. A logit depends on 58 s to each side.
+    """
+
+    clock_rate = 1
+
+    def __init__(self, channels: int, *, width: int, dropout: float) -> None:
+        super().__init__(HELD * channels)
         self.channels = channels
         """Channels of the features; its input has `HELD` times as many."""
         read = HELD * channels * (1 + len(VARIETY))
         self.tower = Tower.untrained(read, width=width, dilations=SECONDS, dropout=dropout)
         self.context = (sum(SECONDS) + max(VARIETY)) * CLOCK_RATE
         """Steps of the features on each side that a logit depends on."""
-        self.register_buffer("usual", torch.zeros(HELD * channels))
-        self.register_buffer("spread", torch.ones(HELD * channels))
-
-    def settle(self, seconds: Sequence[Tensor]) -> None:
-        """Set the mean and standard deviation of each channel from `seconds`."""
-        rows = torch.cat([each.double() for each in seconds])
-        self.usual.copy_(rows.mean(0))
-        self.spread.copy_(rows.std(0, correction=0) + 0.05)
 
     def forward(self, seconds: Tensor) -> Tensor:
         """The logits of `seconds`."""
-        return self.judge(self.read(seconds))
-
-    def judge(self, rows: Tensor) -> Tensor:
-        """The logits of the output of `read`, which does not change while the tower is fitted."""
-        logits: Tensor = self.tower(self.tower.drop(rows))
+        logits: Tensor = self.tower(self.tower.drop(self.read(seconds)))
         return logits.squeeze(1)
 
     def read(self, seconds: Tensor) -> Tensor:
         """The tower's input for `seconds`: `(batch, rows, seconds)`."""
-        rows = ((seconds - self.usual) / self.spread).clamp(-FARTHEST, FARTHEST).transpose(1, 2)
+        rows = self.normalised(seconds)
         return torch.cat([rows, *(deviation(rows, side) for side in VARIETY)], dim=1)
 
 

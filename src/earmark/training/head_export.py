@@ -24,6 +24,7 @@ from earmark.training.head import (
     Context,
     Front,
     Head,
+    Normalised,
     Tower,
     chance_of_work,
     in_whole_seconds,
@@ -139,15 +140,15 @@ def export(panel: Panel) -> bytes:
     local = _side_by_side([head.tower for head in heads], [head.settled_enter() for head in heads])
     logits = _write_towers(graph, _write_front(graph, heads[0].front), local)
     scores = _write_activation(graph, logits, panel.objective.activation)
-    scores = graph.add("ReduceMean", scores, graph.constant([1]), keepdims=1)
+    scores = graph.add("ReduceMean", scores, [1], keepdims=1)
     if not panel.contexts:
-        graph.add("Squeeze", scores, graph.constant([1]), output="scores")
+        graph.add("Squeeze", scores, [1], output="scores")
         return graph.serialise(heads[0].channels)
     if panel.loudness:
         scores = _write_loudness(graph, scores, panel.loudness, panel.contexts[0].channels)
     if panel.detector:
         scores = graph.add("Mul", scores, _write_detector(graph, panel.detector))
-    scores = graph.add("Squeeze", scores, graph.constant([1]))
+    scores = graph.add("Squeeze", scores, [1])
     graph.add("Mul", scores, _write_chance(graph, panel.contexts), output="scores")
     return graph.serialise(heads[0].channels)
 
@@ -162,6 +163,11 @@ def extend(weights: bytes, contexts: Sequence[Context]) -> bytes:
     graph.add("Mul", before, _write_chance(graph, contexts), output="scores")
     model.graph.node.extend(graph.nodes)
     model.graph.initializer.extend(graph.values)
+    return _checked(model)
+
+
+def _checked(model: onnx.ModelProto) -> bytes:
+    """The contents of an ONNX file; raises if the graph is invalid."""
     onnx.checker.check_model(model)
     data: bytes = model.SerializeToString()
     return data
@@ -172,28 +178,23 @@ def _write_chance(graph: _Graph, contexts: Sequence[Context]) -> str:
     towers = [each.tower for each in contexts]
     wide = _side_by_side(towers, [tower.enter for tower in towers])
     logits = _write_towers(graph, _write_seconds(graph, contexts[0]), wide)
-    chance = graph.add("ReduceMean", graph.add("Sigmoid", logits), graph.constant([1]), keepdims=0)
-    chance = graph.add("Unsqueeze", chance, graph.constant([2]))
-    chance = graph.add("Tile", chance, graph.constant([1, 1, CLOCK_RATE]))
-    return graph.add("Reshape", chance, graph.constant([0, -1]))
+    chance = graph.add("ReduceMean", graph.add("Sigmoid", logits), [1], keepdims=0)
+    chance = graph.add("Tile", graph.add("Unsqueeze", chance, [2]), [1, 1, CLOCK_RATE])
+    return graph.add("Reshape", chance, [0, -1])
 
 
 def _write_detector(graph: _Graph, detector: TalkDetector) -> str:
     """The nodes of `TalkDetector.without_talk`, `(1, 1, steps)`."""
-    usual, scale = (graph.constant(each.numpy()) for each in (detector.usual, detector.spread))
-    read = graph.add("Div", graph.add("Sub", "features", usual), scale)
-    limits = (graph.constant(value) for value in (-FARTHEST, FARTHEST))
-    read = graph.add("Transpose", graph.add("Clip", read, *limits), perm=[0, 2, 1])
-    logits = graph.add("Mul", _write_towers(graph, read, detector.tower), graph.constant(-SHARPER))
-    return _write_activation(graph, logits, "logistic")
+    logits = _write_towers(graph, graph.normalise("features", detector), detector.tower)
+    return _write_activation(graph, graph.add("Mul", logits, -SHARPER), "logistic")
 
 
 def _write_loudness(graph: _Graph, scores: str, loudness: float, channels: int) -> str:
     """The nodes that average scores, `(1, 1, steps)`, over a second and scale them by level."""
-    read = graph.slice("features", 0, channels, axis=2)
-    level = graph.add("ReduceMean", read, graph.constant([2]), keepdims=1)
+    read = graph.add("Slice", "features", [0], [channels], [2])
+    level = graph.add("ReduceMean", read, [2], keepdims=1)
     level = graph.average(graph.add("Transpose", level, perm=[0, 2, 1]), AROUND, padded=False)
-    weight = graph.add("Exp", graph.add("Mul", level, graph.constant(loudness)))
+    weight = graph.add("Exp", graph.add("Mul", level, loudness))
     return graph.add("Mul", graph.average(scores, AROUND, padded=False), weight)
 
 
@@ -209,27 +210,23 @@ def _write_towers(graph: _Graph, read: str, towers: Tower) -> str:
 def _write_seconds(graph: _Graph, context: Context) -> str:
     """The nodes of `in_seconds` and of `Context.read`."""
     channels = context.channels
-    read = graph.slice("features", 0, channels, axis=2)
-    cells = graph.add("Reshape", read, graph.constant([0, -1, CLOCK_RATE, channels]))
-    mean = graph.add("ReduceMean", cells, graph.constant([2]), keepdims=1)
+    read = graph.add("Slice", "features", [0], [channels], [2])
+    cells = graph.add("Reshape", read, [0, -1, CLOCK_RATE, channels])
+    mean = graph.add("ReduceMean", cells, [2], keepdims=1)
     off = graph.add("Sub", cells, mean)
-    square = graph.add("Mul", off, off)
-    variance = graph.add("ReduceMean", square, graph.constant([2]), keepdims=0)
-    spread = graph.add("Sqrt", graph.add("Max", variance, graph.constant(LEAST_VARIANCE)))
-    largest = graph.add("ReduceMax", cells, graph.constant([2]), keepdims=0)
-    later = graph.slice(cells, 1, CLOCK_RATE, axis=2)
-    earlier = graph.slice(cells, 0, CLOCK_RATE - 1, axis=2)
+    variance = graph.add("ReduceMean", graph.add("Mul", off, off), [2], keepdims=0)
+    spread = graph.add("Sqrt", graph.add("Max", variance, LEAST_VARIANCE))
+    largest = graph.add("ReduceMax", cells, [2], keepdims=0)
+    later = graph.add("Slice", cells, [1], [CLOCK_RATE], [2])
+    earlier = graph.add("Slice", cells, [0], [CLOCK_RATE - 1], [2])
     moves = graph.add("Sub", later, earlier)
-    rise = graph.add("ReduceMax", graph.add("Relu", moves), graph.constant([2]), keepdims=0)
-    shared = graph.add("ReduceMean", moves, graph.constant([3]), keepdims=1)
+    rise = graph.add("ReduceMax", graph.add("Relu", moves), [2], keepdims=0)
+    shared = graph.add("ReduceMean", moves, [3], keepdims=1)
     alone = graph.add("Abs", graph.add("Sub", moves, shared))
-    apart = graph.add("ReduceMean", alone, graph.constant([2]), keepdims=0)
-    mean = graph.add("Squeeze", mean, graph.constant([2]))
+    apart = graph.add("ReduceMean", alone, [2], keepdims=0)
+    mean = graph.add("Squeeze", mean, [2])
     rows = graph.add("Concat", mean, spread, largest, rise, apart, axis=2)
-    usual, scale = (graph.constant(each.numpy()) for each in (context.usual, context.spread))
-    rows = graph.add("Div", graph.add("Sub", rows, usual), scale)
-    limits = (graph.constant(value) for value in (-FARTHEST, FARTHEST))
-    rows = graph.add("Transpose", graph.add("Clip", rows, *limits), perm=[0, 2, 1])
+    rows = graph.normalise(rows, context)
     varied = [graph.deviation(rows, side, padded=False) for side in VARIETY]
     return graph.add("Concat", rows, *varied, axis=1)
 
@@ -250,14 +247,13 @@ def _write_front(graph: _Graph, front: Front) -> str:
     """The nodes of `Front.forward`; returns the name of its output, `(1, channels, steps)`."""
     if not front.bands:
         return graph.add("Transpose", "features", perm=[0, 2, 1])
-    grouped = graph.add("Reshape", "features", graph.constant([0, 0, front.bands, -1]))
-    levels = graph.add("ReduceMean", grouped, graph.constant([3]), keepdims=0)
+    grouped = graph.add("Reshape", "features", [0, 0, front.bands, -1])
+    levels = graph.add("ReduceMean", grouped, [3], keepdims=0)
     levels = graph.add("Transpose", levels, perm=[0, 2, 1])
-    later = graph.add("Pad", levels, graph.constant([0, 0, 1, 0, 0, 0]))
-    before = graph.slice(later, 0, -1, axis=2)
+    later = graph.add("Pad", levels, [0, 0, 1, 0, 0, 0])
+    before = graph.add("Slice", later, [0], [-1], [2])
     rises = graph.add("Relu", graph.add("Sub", levels, before))
-    spread = graph.deviation(levels, AROUND)
-    return graph.add("Concat", levels, rises, spread, axis=1)
+    return graph.add("Concat", levels, rises, graph.deviation(levels, AROUND), axis=1)
 
 
 class _Graph:
@@ -268,38 +264,40 @@ class _Graph:
         self.values: list[Any] = []
         self._prefix = prefix
 
-    def add(self, operator: str, *inputs: str, output: str = "", **options: Any) -> str:
-        """A node of `operator`, with its options."""
+    def add(self, operator: str, *inputs: Any, output: str = "", **options: Any) -> str:
+        """A node of `operator`, with its options; inputs are names of outputs, or constants."""
+        names = [each if isinstance(each, str) else self.constant(each) for each in inputs]
         name = output or f"{self._prefix}{operator.lower()}{len(self.nodes)}"
-        self.nodes.append(onnx.helper.make_node(operator, inputs, [name], **options))
+        self.nodes.append(onnx.helper.make_node(operator, names, [name], **options))
         return name
 
     def constant(self, value: Any) -> str:
         """A constant in the file: integers as int64, others as float32."""
-        array = value if isinstance(value, np.ndarray) else np.array(value)
+        array = np.asarray(value)
         kind = np.int64 if array.dtype.kind == "i" else np.float32
         name = f"{self._prefix}value{len(self.values)}"
         self.values.append(onnx.numpy_helper.from_array(array.astype(kind), name))
         return name
 
-    def slice(self, value: str, start: int, end: int, *, axis: int) -> str:
-        """The elements of `value` from `start` to before `end` along `axis`."""
-        return self.add("Slice", value, *(self.constant([each]) for each in (start, end, axis)))
-
     def convolve(self, value: str, layer: nn.Conv1d) -> str:
         """A convolution that keeps the number of steps."""
         assert layer.bias is not None
-        weights = (layer.weight.detach().numpy(), layer.bias.detach().numpy())
         side = layer.dilation[0] * (layer.kernel_size[0] // 2)
         return self.add(
             "Conv",
             value,
-            *(self.constant(each) for each in weights),
+            layer.weight.detach(),
+            layer.bias.detach(),
             dilations=list(layer.dilation),
             group=layer.groups,
             kernel_shape=list(layer.kernel_size),
             pads=[side, side],
         )
+
+    def normalise(self, value: str, network: Normalised) -> str:
+        """What `network.normalised` gives."""
+        scaled = self.add("Div", self.add("Sub", value, network.usual), network.spread)
+        return self.add("Transpose", self.add("Clip", scaled, -FARTHEST, FARTHEST), perm=[0, 2, 1])
 
     def average(self, value: str, side: int, *, padded: bool = True) -> str:
         """The mean over `side` steps on both sides; `padded` counts zeros beyond the ends."""
@@ -316,10 +314,10 @@ class _Graph:
         mean = self.average(value, side, padded=padded)
         square = self.average(self.add("Mul", value, value), side, padded=padded)
         variance = self.add("Sub", square, self.add("Mul", mean, mean))
-        return self.add("Sqrt", self.add("Max", variance, self.constant(LEAST_VARIANCE)))
+        return self.add("Sqrt", self.add("Max", variance, LEAST_VARIANCE))
 
     def serialise(self, channels: int) -> bytes:
-        """The contents of the ONNX file; raises if the graph is invalid."""
+        """The contents of the ONNX file, checked."""
         kind = onnx.TensorProto.FLOAT
         graph = onnx.helper.make_graph(
             self.nodes,
@@ -334,9 +332,7 @@ class _Graph:
             opset_imports=[onnx.helper.make_opsetid("", OPSET)],
             ir_version=IR_VERSION,
         )
-        onnx.checker.check_model(model)
-        data: bytes = model.SerializeToString()
-        return data
+        return _checked(model)
 
 
 def prove(

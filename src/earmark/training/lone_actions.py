@@ -12,11 +12,13 @@ is a single sound too:
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from earmark.evaluation.annotations.actions import Action, Annotations
 from earmark.evaluation.annotations.media_match import find_media
@@ -31,7 +33,7 @@ from earmark.training.dataset import Material, TalkMixture, TrainingRecording, g
 from earmark.training.made_recordings import TALKS, as_recording, coloured, faded
 from earmark.training.made_talk import SAMPLE_RATE
 from earmark.training.settings import Settings
-from earmark.training.talk_mixture import Voices, mix_talk
+from earmark.training.talk_mixture import Voices, decibels, mix_talk
 
 LENGTH = 240
 """Seconds of one recording."""
@@ -61,6 +63,8 @@ IN_TALK = (8.0, 24.0)
 APART = 8.0
 """Least number of seconds between two of them."""
 
+Arrays = dict[str, NDArray[Any]]
+
 
 def gather_lone(
     annotations: Annotations,
@@ -86,68 +90,71 @@ def gather_lone(
     material = {}
     for person, names in list(group(annotations.recordings).items())[:PEOPLE]:
         heard = [(open_recording(sources[name]), annotations.recordings[name]) for name in names]
-        made = _cached(person, heard, encoder, cache, length=length, talks=0 if voices else talks)
+        source = _Source(person, heard, encoder, cache)
+        made = source.make_alone(length, talks=0 if voices else talks)
         if made.actions and voices:
-            made = replace(made, with_talk=_cached_talk(person, heard, encoder, cache, voices))
+            made = replace(made, with_talk=source.make_talk(voices))
         if made.actions:
             material[made.name] = made
     return material
 
 
-def _cached(
-    person: str,
-    heard: Sequence[tuple[Recording, Sequence[Action]]],
-    encoder: SoundEncoder,
-    cache: Path,
-    *,
-    length: int,
-    talks: int,
-) -> TrainingRecording:
-    """The recording of one person from `cache`; made and stored if missing or damaged."""
-    name = f"{person}_alone"
-    parts = [(one.key, [(each.start, each.end) for each in actions]) for one, actions in heard]
-    digest = hashlib.sha256(repr((parts, encoder, length, ACTIONS, talks)).encode()).hexdigest()
-    path = cache / f"alone-{digest[:32]}.npz"
-    try:
-        with np.load(path, allow_pickle=False) as kept:
-            actions = tuple(Action(*row) for row in kept["actions"].tolist())
-            return TrainingRecording(name, float(length), tuple(kept["takes"]), actions)
-    except (FileNotFoundError, ValueError, EOFError):
-        rng = _rng(person)
-        clips = list(cut_actions(heard, rng))
-        made = make_lone(name, clips, encoder, rng=rng, length=length, talks=talks)
-        spans = np.array([(each.start, each.end) for each in made.actions]).reshape(-1, 2)
-        with replacing(path) as scratch:
-            np.savez(scratch, takes=np.stack(made.takes), actions=spans)
-        return made
+@dataclass(frozen=True, slots=True, eq=False)
+class _Source:
+    """The annotated actions of one person; what is made of them is stored in `cache`."""
 
+    person: str
+    heard: Sequence[tuple[Recording, Sequence[Action]]]
+    encoder: SoundEncoder
+    cache: Path
 
-def _rng(person: str) -> np.random.Generator:
-    """A random generator that depends on the person's name alone."""
-    return np.random.default_rng(int(hashlib.sha256(person.encode()).hexdigest()[:8], 16))
+    def make_alone(self, length: int, *, talks: int) -> TrainingRecording:
+        """Some of the actions, far apart, over a room's noise; none if none is audible."""
+        name = f"{self.person}_alone"
 
+        def make(clips: Sequence[FloatArray], rng: np.random.Generator) -> Arrays:
+            samples, actions = lay_apart(clips, ACTIONS, rng=rng, length=length)
+            made = as_recording(name, samples, actions, self.encoder, rng, talks=talks)
+            spans = np.array([(each.start, each.end) for each in actions]).reshape(-1, 2)
+            return {"takes": np.stack(made.takes), "actions": spans}
 
-def _cached_talk(
-    person: str,
-    heard: Sequence[tuple[Recording, Sequence[Action]]],
-    encoder: SoundEncoder,
-    cache: Path,
-    voices: Voices,
-) -> TalkMixture:
-    """Actions of one person with talk over them, from `cache` likewise."""
-    parts = [(one.key, [(each.start, each.end) for each in actions]) for one, actions in heard]
-    digest = hashlib.sha256(repr((parts, encoder, IN_TALK, voices.digest)).encode()).hexdigest()
-    path = cache / f"talk-{digest[:32]}.npz"
-    try:
-        with np.load(path, allow_pickle=False) as kept:
-            return TalkMixture(kept["features"], kept["labels"])
-    except (FileNotFoundError, ValueError, EOFError):
-        rng = _rng(person)
-        samples, actions = lay_apart(list(cut_actions(heard, rng)), IN_TALK, rng=rng)
-        made = mix_talk(samples, actions, encoder, voices, rng)
-        with replacing(path) as scratch:
-            np.savez(scratch, features=made.features, labels=made.labels)
-        return made
+        kept = self._kept("alone", make, length, ACTIONS, talks)
+        actions = tuple(Action(*row) for row in kept["actions"].tolist())
+        return TrainingRecording(name, float(length), tuple(kept["takes"]), actions)
+
+    def make_talk(self, voices: Voices) -> TalkMixture:
+        """More of the actions with talk over them."""
+
+        def make(clips: Sequence[FloatArray], rng: np.random.Generator) -> Arrays:
+            samples, actions = lay_apart(clips, IN_TALK, rng=rng)
+            made = mix_talk(samples, actions, self.encoder, voices, rng)
+            return {"features": made.features, "labels": made.labels}
+
+        return TalkMixture(**self._kept("talk", make, IN_TALK, voices.digest))
+
+    def _kept(
+        self,
+        kind: str,
+        make: Callable[[Sequence[FloatArray], np.random.Generator], Arrays],
+        *choices: object,
+    ) -> Arrays:
+        """What `make` gives from clips of the actions; made once for the same `choices`.
+
+        Random numbers depend on the person's name alone.
+        """
+        parts = [(one.key, [(each.start, each.end) for each in some]) for one, some in self.heard]
+        digest = hashlib.sha256(repr((parts, self.encoder, *choices)).encode()).hexdigest()
+        path = self.cache / f"{kind}-{digest[:32]}.npz"
+        try:
+            with np.load(path, allow_pickle=False) as kept:
+                return dict(kept)
+        except (FileNotFoundError, ValueError, EOFError):
+            seed = int(hashlib.sha256(self.person.encode()).hexdigest()[:8], 16)
+            rng = np.random.default_rng(seed)
+            made = make(list(cut_actions(self.heard, rng)), rng)
+            with replacing(path) as scratch:
+                np.savez(scratch, **made)  # type: ignore[arg-type]  # arrays, no options
+            return made
 
 
 def cut_actions(
@@ -160,20 +167,12 @@ def cut_actions(
             return
         blocks = [block.values for block in recording.sound(sample_rate=SAMPLE_RATE)]
         samples = np.concatenate(blocks) if blocks else np.zeros(0, np.float32)
-        loud = _decibels(samples)
+        loud = decibels(samples, round(LEVEL_HOP * SAMPLE_RATE))
         audible = [each for each in actions if _is_audible(each, loud)]
         for place in rng.permutation(len(audible))[: min(FROM_EACH, left)].tolist():
             span = audible[place]
             yield samples[round(span.start * SAMPLE_RATE) : round(span.end * SAMPLE_RATE)]
             left -= 1
-
-
-def _decibels(samples: FloatArray) -> FloatArray:
-    """The level in decibels of every `LEVEL_HOP` seconds; an incomplete last one is left out."""
-    size = round(LEVEL_HOP * SAMPLE_RATE)
-    cells = samples[: len(samples) // size * size].reshape(-1, size).astype(float)
-    decibels: FloatArray = 10 * np.log10((cells**2).mean(axis=1) + 1e-12)
-    return decibels
 
 
 def _is_audible(action: Action, loud: FloatArray) -> bool:
@@ -182,20 +181,6 @@ def _is_audible(action: Action, loud: FloatArray) -> bool:
     cells = loud[first : max(first + 1, int(action.end / LEVEL_HOP))]
     quiet = float(np.quantile(loud, 0.1)) if len(loud) else 0.0
     return LASTS[0] <= action.duration <= LASTS[1] and cells.max(initial=-np.inf) >= quiet + HEARD
-
-
-def make_lone(
-    name: str,
-    clips: Sequence[FloatArray],
-    encoder: SoundEncoder,
-    *,
-    rng: np.random.Generator,
-    length: int = LENGTH,
-    talks: int = TALKS,
-) -> TrainingRecording:
-    """A recording of some of `clips`, far apart, over a room's noise; no actions without clips."""
-    samples, actions = lay_apart(clips, ACTIONS, rng=rng, length=length)
-    return as_recording(name, samples, actions, encoder, rng, talks=talks)
 
 
 def lay_apart(

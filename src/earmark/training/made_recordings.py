@@ -128,9 +128,11 @@ def blow(rng: np.random.Generator) -> FloatArray:
     return struck * np.exp(-times / fades)
 
 
-def coloured(count: int, rng: np.random.Generator) -> FloatArray:
-    """Steady noise, from white to brown."""
-    noise: FloatArray = lfilter([1.0], [1.0, -rng.uniform(0, 0.97)], rng.standard_normal(count))
+def coloured(
+    count: int, rng: np.random.Generator, colours: tuple[float, float] = (0, 0.97)
+) -> FloatArray:
+    """Steady noise, from white at 0 to brown at 1."""
+    noise: FloatArray = lfilter([1.0], [1.0, -rng.uniform(*colours)], rng.standard_normal(count))
     return noise
 
 
@@ -163,7 +165,7 @@ def pulsing(count: int, rng: np.random.Generator) -> FloatArray:
 
 def gusts(count: int, rng: np.random.Generator) -> FloatArray:
     """Low-frequency noise whose level varies slowly: wind, traffic."""
-    low: FloatArray = lfilter([1.0], [1.0, -rng.uniform(0.9, 0.995)], rng.standard_normal(count))
+    low = coloured(count, rng, (0.9, 0.995))
     return low * _wandering(count, rng, every=rng.uniform(1, 6), by=rng.uniform(0.4, 1.2))
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from earmark.errors import ModelMismatch
 from earmark.media.atomic_file import replacing
@@ -37,10 +37,6 @@ class Check:
     def to_json(self) -> dict[str, float | None]:
         """The fields as plain values; a `dev` of nan is None."""
         return {**asdict(self), "dev": None if math.isnan(self.dev) else self.dev}
-
-
-Progress = Callable[[Check], None]
-"""Called with every check."""
 
 
 def use_threads(count: int) -> None:
@@ -70,64 +66,33 @@ def fit(
     seed: int,
     measure: Callable[[], float] = lambda: math.nan,
     checkpoint: Path | None = None,
-    progress: Progress = lambda _: None,
+    progress: Callable[[Check], None] = lambda _: None,
 ) -> list[Check]:
     """Fit `head` to `recordings` and return the checks; the same arguments give the same head.
 
-    Every `check_every` steps and at the end, `measure` gives the quality on the dev recordings and
-    the state of the training is saved to `checkpoint`, if given. A fit that finds a checkpoint
-    continues from it and ends with the same head as one that was never interrupted.
-
-    Raises:
-        ModelMismatch: the checkpoint is from other settings or recordings, or the loss is not
-            finite.
+    At every check `measure` gives the quality on the dev recordings. A fit that finds a
+    `checkpoint` continues from it, see `Descent`.
     """
     torch.manual_seed(seed)
     head.settle([torch.from_numpy(heard.takes[0]) for heard in recordings])
     objective = settings.loss
-    optimizer = torch.optim.AdamW(
-        head.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
-    )
-    crops = Crops(
-        recordings,
-        crop=settings.crop,
-        batch=settings.batch,
-        seed=seed,
-        clock_rate=head.clock_rate,
-    )
-    origin = origin_of(recordings, settings) if checkpoint is not None else {}
-    state = Checkpoint(checkpoint, head, optimizer, crops.rng, origin)
-    checks = [Check(*check) for check in state.resume().get("checks", ())]
-    begun = checks[-1].step if checks else 0
+    steps = round(settings.crop * head.clock_rate)
+    crops = Crops(recordings, steps, settings.batch, seed=seed, clock_rate=head.clock_rate)
+    descent = Descent(head, recordings, settings, crops.rng, checkpoint)
+
+    def loss() -> Tensor:
+        batch = crops.draw()
+        return objective.loss(head(batch.features), batch.targets)
+
     losses = []
-    for step in range(begun + 1, settings.steps + 1):
-        for group in optimizer.param_groups:
-            group["lr"] = settings.rate_at(step)
-        losses.append(_step(head, objective, optimizer, crops))
-        if step % settings.check_every == 0 or step == settings.steps:
+    for step, found in descent.steps(loss):
+        losses.append(found)
+        if settings.is_check(step):
             head.eval()
-            checks.append(Check(step, float(np.mean(losses)), measure()))
-            progress(checks[-1])
+            descent.checks.append(Check(step, float(np.mean(losses)), measure()))
+            progress(descent.checks[-1])
             losses = []
-            state.keep(checks=[astuple(check) for check in checks])
-    head.eval()
-    return checks
-
-
-def _step(
-    head: Head | Context, objective: Objective, optimizer: torch.optim.Optimizer, crops: Crops
-) -> float:
-    """Make one step of the optimizer on a new batch; returns the loss before it."""
-    batch = crops.draw()
-    head.train()
-    loss = objective.loss(head(batch.features), batch.targets)
-    if not torch.isfinite(loss):
-        raise ModelMismatch("the training loss is no longer a number; lower the learning rate")
-    optimizer.zero_grad()
-    loss.backward()  # type: ignore[no-untyped-call]
-    torch.nn.utils.clip_grad_norm_(head.parameters(), STEEPEST)
-    optimizer.step()
-    return float(loss.detach())
+    return descent.checks
 
 
 def score(head: Head, objective: Objective, features: FloatArray) -> FloatArray:
@@ -138,63 +103,102 @@ def score(head: Head, objective: Objective, features: FloatArray) -> FloatArray:
     return scores
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """State of a fit in a file: all that the next step depends on. Without a path, no file."""
+class Descent:
+    """A fit of `network` by AdamW that can be interrupted.
 
-    path: Path | None
-    head: torch.nn.Module
-    optimizer: torch.optim.Optimizer
-    rng: np.random.Generator
-    """Random generator of the crops."""
-    origin: Mapping[str, Any]
-    """Settings and data of the fit; see `origin_of`."""
+    Every `check_every` steps all that the next step depends on is saved to `checkpoint`, if given.
+    A fit that finds a checkpoint continues from it and ends with the same network as one that was
+    never interrupted. If `is_plain`, the learning rate never falls and no gradient is clipped.
+    `data` identifies what it is fitted to besides `recordings`.
+    """
 
-    def keep(self, **progress: Any) -> None:
-        """Write the state and the values in `progress`."""
-        if self.path is None:
-            return
-        state = {
-            **self.origin,
-            **progress,
-            "head": self.head.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "crops": self.rng.bit_generator.state,
-            "torch": torch.get_rng_state(),
-        }
-        with replacing(self.path) as scratch:
-            torch.save(state, scratch)
+    def __init__(
+        self,
+        network: nn.Module,
+        recordings: Sequence[TrainingRecording],
+        settings: Settings,
+        rng: np.random.Generator,
+        checkpoint: Path | None,
+        *,
+        is_plain: bool = False,
+        **data: Any,
+    ) -> None:
+        self.checks: list[Check] = []
+        self._network, self._settings, self._rng = network, settings, rng
+        self._path, self._is_plain = checkpoint, is_plain
+        self._origin = {**origin_of(recordings, settings), **data} if checkpoint else {}
+        self._optimizer = torch.optim.AdamW(
+            network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
+        )
 
-    def resume(self) -> Mapping[str, Any]:
-        """Restore the state that `keep` wrote and return it; empty if there is no file.
+    def steps(self, loss: Callable[[], Tensor]) -> Iterator[tuple[int, float]]:
+        """Take the steps that are left; yields the number of each and its loss, of a new batch.
 
         Raises:
-            ModelMismatch: the state is from other settings or recordings.
+            ModelMismatch: the checkpoint is from other settings or recordings, or the loss is not
+                finite.
         """
-        if self.path is None or not self.path.is_file():
-            return {}
-        state: dict[str, Any] = torch.load(self.path, weights_only=True)
-        self._check_origin(state)
-        self.head.load_state_dict(state["head"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        self.rng.bit_generator.state = state["crops"]
-        torch.set_rng_state(state["torch"])
-        return state
+        for step in range(self._resume() + 1, self._settings.steps + 1):
+            rate = self._settings.learning_rate if self._is_plain else self._settings.rate_at(step)
+            for group in self._optimizer.param_groups:
+                group["lr"] = rate
+            self._network.train()
+            found = loss()
+            if not torch.isfinite(found):
+                raise ModelMismatch(
+                    "the training loss is no longer a number; lower the learning rate"
+                )
+            self._optimizer.zero_grad()
+            found.backward()  # type: ignore[no-untyped-call]
+            if not self._is_plain:
+                nn.utils.clip_grad_norm_(self._network.parameters(), STEEPEST)
+            self._optimizer.step()
+            yield step, float(found.detach())
+            if self._path is not None and self._settings.is_check(step):
+                self._keep(self._path, step)
+        self._network.eval()
 
-    def _check_origin(self, state: Mapping[str, Any]) -> None:
+    def _keep(self, path: Path, step: int) -> None:
+        """Write the state after `step` to `path`."""
+        state = {
+            **self._origin,
+            "step": step,
+            "checks": [astuple(check) for check in self.checks],
+            "head": self._network.state_dict(),
+            "optimizer": self._optimizer.state_dict(),
+            "crops": self._rng.bit_generator.state,
+            "torch": torch.get_rng_state(),
+        }
+        with replacing(path) as scratch:
+            torch.save(state, scratch)
+
+    def _resume(self) -> int:
+        """Restore the state that `_keep` wrote; returns the steps taken, 0 if there is no file."""
+        if self._path is None or not self._path.is_file():
+            return 0
+        state: dict[str, Any] = torch.load(self._path, weights_only=True)
+        self.checks = [Check(*check) for check in state.get("checks", ())]
+        taken: int = state["step"] if "step" in state else self.checks[-1].step
+        self._check_origin(state, taken)
+        self._network.load_state_dict(state["head"])
+        self._optimizer.load_state_dict(state["optimizer"])
+        self._rng.bit_generator.state = state["crops"]
+        torch.set_rng_state(state["torch"])
+        return taken
+
+    def _check_origin(self, state: Mapping[str, Any], taken: int) -> None:
         """Raise `ModelMismatch` if `state` is from other settings or recordings.
 
         With a learning rate that does not fall, the number of steps may differ: a training may
         continue to more steps, or end after fewer, than it was started for.
         """
-        wanted, kept = self.origin["settings"], dict(state.get("settings", {}))
-        taken = state["step"] if "step" in state else state["checks"][-1][0]
+        wanted, kept = self._origin["settings"], dict(state.get("settings", {}))
         if not wanted["cooling"] and taken <= wanted["steps"]:
             kept["steps"] = wanted["steps"]
-        for what, known in self.origin.items():
+        for what, known in self._origin.items():
             if (kept if what == "settings" else state.get(what)) != known:
                 raise ModelMismatch(
-                    f"{self.path} is from a training with other {what}; "
+                    f"{self._path} is from a training with other {what}; "
                     "give another folder, or remove it"
                 )
 
@@ -229,32 +233,37 @@ class Crops:
     def __init__(
         self,
         recordings: Sequence[TrainingRecording],
-        *,
-        crop: float,
+        steps: int,
         batch: int,
+        *,
         seed: int,
         clock_rate: int = CLOCK_RATE,
     ) -> None:
-        self._recordings = list(recordings)
-        self._steps = round(crop * clock_rate)
-        self._batch = batch
+        self._recordings, self._steps, self._batch = recordings, steps, batch
         self.rng = np.random.default_rng(seed)
-        lengths = np.array([len(heard.takes[0]) for heard in self._recordings], dtype=float)
+        lengths = np.array([len(heard.takes[0]) for heard in recordings], dtype=float)
         self._chances = lengths / lengths.sum()
-        self._bounds = [_bounds(heard, clock_rate) for heard in self._recordings]
+        self._bounds = [_bounds(heard, clock_rate) for heard in recordings]
 
     def draw(self) -> Batch:
         """The next batch."""
-        chosen = self.rng.choice(len(self._recordings), self._batch, p=self._chances)
-        features, begins = [], []
-        for which in chosen.tolist():
-            takes = self._recordings[which].takes
-            take = takes[int(self.rng.integers(len(takes)))]
-            begin = int(self.rng.integers(0, max(1, len(take) - self._steps + 1)))
-            features.append(take[begin : begin + self._steps])
-            begins.append(begin)
-        bounds = [self._bounds[which] - begin for which, begin in zip(chosen, begins, strict=True)]
+        places = self.draw_places()
+        features = [
+            self._recordings[which].takes[take][begin : begin + self._steps]
+            for which, take, begin in places
+        ]
+        bounds = [self._bounds[which] - begin for which, _, begin in places]
         return lay_out(features, bounds, steps=self._steps)
+
+    def draw_places(self) -> list[tuple[int, int, int]]:
+        """The recording, the take and the first step of each crop of the next batch."""
+        places = []
+        for which in self.rng.choice(len(self._chances), self._batch, p=self._chances).tolist():
+            takes = self._recordings[which].takes
+            take = int(self.rng.integers(len(takes)))
+            last = max(0, len(takes[take]) - self._steps)
+            places.append((which, take, int(self.rng.integers(0, last + 1))))
+        return places
 
 
 def _bounds(heard: TrainingRecording, clock_rate: int) -> IndexArray:

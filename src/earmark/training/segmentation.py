@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from pickle import UnpicklingError
 
@@ -33,7 +33,7 @@ from earmark.media.atomic_file import replacing
 from earmark.timeline import CLOCK_RATE, FloatArray, Track
 from earmark.training.dataset import Material, TrainingRecording, fingerprint, fold
 from earmark.training.head import Head
-from earmark.training.optimisation import Checkpoint, origin_of
+from earmark.training.optimisation import Crops, Descent
 from earmark.training.settings import Settings
 
 
@@ -118,7 +118,7 @@ def fit_segmenter(
     """A head fitted to the labelled events of `recordings`; several classes may be heard at once.
 
     Of `settings` it uses width, dropout, steps, batch, crop, those of AdamW, and `check_every` for
-    saving a `checkpoint`. An interrupted fit continues from it and ends with the same head.
+    saving a `checkpoint`, see `Descent`.
     """
     classes = list_classes(recordings)
     torch.manual_seed(seed)
@@ -126,50 +126,27 @@ def fit_segmenter(
         recordings[0].takes[0].shape[1], len(classes), width=settings.width,
         dropout=settings.dropout,
     )  # fmt: skip
-    head.settle([torch.from_numpy(heard.takes[0]) for heard in recordings])
-    optimizer = torch.optim.AdamW(
-        head.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
+    features = [heard.takes[0] for heard in recordings]
+    head.settle([torch.from_numpy(rows) for rows in features])
+    targets = [mark_classes(heard, classes) for heard in recordings]
+    size = min(round(settings.crop * CLOCK_RATE), *map(len, features))
+    first = [replace(heard, takes=heard.takes[:1]) for heard in recordings]
+    crops = Crops(first, size, settings.batch, seed=seed)
+
+    def loss() -> Tensor:
+        places = [(which, slice(begin, begin + size)) for which, _, begin in crops.draw_places()]
+        read, wanted = (
+            torch.from_numpy(np.stack([rows[which][crop] for which, crop in places])).float()
+            for rows in (features, targets)
+        )
+        return functional.binary_cross_entropy_with_logits(head(read), wanted)
+
+    descent = Descent(
+        head, recordings, settings, crops.rng, checkpoint, is_plain=True, classes=classes
     )
-    crops = _LabelledCrops(recordings, classes, settings, np.random.default_rng(seed))
-    origin = {**origin_of(recordings, settings), "classes": classes}
-    state = Checkpoint(checkpoint, head, optimizer, crops.rng, origin)
-    for step in range(state.resume().get("step", 0) + 1, settings.steps + 1):
-        read, wanted = crops.draw()
-        loss = functional.binary_cross_entropy_with_logits(head.train()(read), wanted)
-        optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        if step % settings.check_every == 0 or step == settings.steps:
-            state.keep(step=step)
+    for step, _ in descent.steps(loss):
         progress(step, settings.steps)
     return Segmenter(head.eval(), classes, settings.encoder)
-
-
-class _LabelledCrops:
-    """Draws random crops with their classes; recordings in proportion to their length."""
-
-    def __init__(
-        self,
-        recordings: Sequence[TrainingRecording],
-        classes: Sequence[str],
-        settings: Settings,
-        rng: np.random.Generator,
-    ) -> None:
-        self.features = [heard.takes[0] for heard in recordings]
-        self.targets = [mark_classes(heard, classes) for heard in recordings]
-        lengths = np.array([len(each) for each in self.targets])
-        self.size = min(round(settings.crop * CLOCK_RATE), int(lengths.min()))
-        self.chances = lengths / lengths.sum()
-        self.batch, self.rng = settings.batch, rng
-
-    def draw(self) -> tuple[Tensor, Tensor]:
-        """Features and targets of one batch."""
-        read, wanted = [], []
-        for which in self.rng.choice(len(self.targets), self.batch, p=self.chances).tolist():
-            begin = int(self.rng.integers(0, len(self.targets[which]) - self.size + 1))
-            read.append(self.features[which][begin : begin + self.size].astype(np.float32))
-            wanted.append(self.targets[which][begin : begin + self.size])
-        return torch.from_numpy(np.stack(read)), torch.from_numpy(np.stack(wanted))
 
 
 @dataclass(frozen=True, slots=True)

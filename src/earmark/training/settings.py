@@ -83,6 +83,10 @@ class Settings:
         left = (self.steps - step + 1) / self.steps
         return self.learning_rate * min(1.0, left / self.cooling if self.cooling else 1.0)
 
+    def is_check(self, step: int) -> bool:
+        """Whether the head is checked, and its state saved, after `step`, from 1."""
+        return step % self.check_every == 0 or step == self.steps
+
     @property
     def loss(self) -> Objective:
         """The objective named `objective`, with its settings."""

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from earmark.timeline import CLOCK_RATE
 from earmark.training.dataset import TalkMixture, TrainingRecording
-from earmark.training.head import FARTHEST, Tower
-from earmark.training.optimisation import STEEPEST, Checkpoint, origin_of
+from earmark.training.head import Normalised, Tower
+from earmark.training.optimisation import Descent
 from earmark.training.settings import Settings
 from earmark.training.talk_mixture import ALONE, UNKNOWN, WORK
 
@@ -32,30 +32,18 @@ RARE = 4.0
 """Weight of a step of work in talk; there are few of them."""
 
 
-class TalkDetector(nn.Module):
+class TalkDetector(Normalised):
     """One logit a step of talk alone, from features `(batch, steps, channels)`."""
 
-    usual: Tensor
-    spread: Tensor
-
     def __init__(self, channels: int, *, width: int, dropout: float) -> None:
-        super().__init__()
+        super().__init__(channels)
         self.tower = Tower.untrained(channels, width=width, dilations=DILATIONS, dropout=dropout)
         self.context = sum(DILATIONS)
         """Steps on each side that a logit depends on."""
-        self.register_buffer("usual", torch.zeros(channels))
-        self.register_buffer("spread", torch.ones(channels))
-
-    def settle(self, features: Sequence[Tensor]) -> None:
-        """Set the mean and standard deviation of each channel from `features`."""
-        rows = torch.cat([each.double() for each in features])
-        self.usual.copy_(rows.mean(0))
-        self.spread.copy_(rows.std(0, correction=0) + 0.05)
 
     def forward(self, features: Tensor) -> Tensor:
         """The logits of `features`, `(batch, steps)`."""
-        read = ((features - self.usual) / self.spread).clamp(-FARTHEST, FARTHEST)
-        logits: Tensor = self.tower(read.transpose(1, 2))
+        logits: Tensor = self.tower(self.normalised(features))
         return logits.squeeze(1)
 
     def without_talk(self, features: Tensor) -> Tensor:
@@ -72,8 +60,8 @@ def fit_detector(
 ) -> TalkDetector:
     """A detector trained on `mixtures`, and on `recordings` as what is no talk.
 
-    Half of the examples are of either. Where `checkpoint` has a finished training of the same
-    settings and recordings, its detector is returned.
+    Half of the examples are of either. A fit that finds a `checkpoint` continues from it, see
+    `Descent`.
     """
     seed, settings = settings.first_seed, settings.of_detector()
     torch.manual_seed(seed)
@@ -85,20 +73,21 @@ def fit_detector(
         TalkMixture(each, np.zeros(len(each), np.int8)) for one in recordings for each in one.takes
     ]
     detector.settle([torch.from_numpy(each.features) for each in (*mixtures, *plain)])
-    optimizer = torch.optim.AdamW(
-        detector.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
-    )
     known = hashlib.sha256()
     for each in mixtures:
         known.update(each.features.tobytes() + each.labels.tobytes())
-    origin = {**origin_of(recordings, settings), "talk": known.hexdigest()}
-    state = Checkpoint(checkpoint, detector, optimizer, rng, origin)
-    if not state.resume():
-        for step in range(1, settings.steps + 1):
-            for group in optimizer.param_groups:
-                group["lr"] = settings.rate_at(step)
-            _step(detector, optimizer, draw(mixtures, plain, settings, rng))
-        state.keep(step=settings.steps)
+
+    def loss() -> Tensor:
+        features, labels = draw(mixtures, plain, settings, rng)
+        weights = torch.where(labels == WORK, RARE, 1.0) * (labels != UNKNOWN)
+        total = functional.binary_cross_entropy_with_logits(
+            detector(features), (labels == ALONE).float(), weights, reduction="sum"
+        )
+        return total / weights.sum().clamp(min=1.0)
+
+    descent = Descent(detector, recordings, settings, rng, checkpoint, talk=known.hexdigest())
+    for _ in descent.steps(loss):
+        pass
     return detector.eval()
 
 
@@ -122,19 +111,3 @@ def draw(
         features[row, : len(crop)] = chosen.features[first : first + steps]
         labels[row, : len(crop)] = crop
     return torch.from_numpy(features), torch.from_numpy(labels)
-
-
-def _step(
-    detector: TalkDetector, optimizer: torch.optim.Optimizer, batch: tuple[Tensor, Tensor]
-) -> None:
-    """Make one step of the optimizer."""
-    features, labels = batch
-    detector.train()
-    weights = torch.where(labels == WORK, RARE, 1.0) * (labels != UNKNOWN)
-    each = functional.binary_cross_entropy_with_logits(
-        detector(features), (labels == ALONE).float(), weights, reduction="sum"
-    )
-    optimizer.zero_grad()
-    (each / weights.sum().clamp(min=1.0)).backward()  # type: ignore[no-untyped-call]
-    nn.utils.clip_grad_norm_(detector.parameters(), STEEPEST)
-    optimizer.step()

@@ -23,8 +23,8 @@ from earmark.features.encoder import STEP, SoundEncoder
 from earmark.media import Sound
 from earmark.timeline import CLOCK_RATE, FloatArray
 from earmark.training.augmentation import filtered, level, log_uniform, reverberate
-from earmark.training.dataset import TalkMixture
-from earmark.training.made_talk import SAMPLE_RATE, talk
+from earmark.training.dataset import TalkMixture, as_features
+from earmark.training.made_talk import LOUDER, SAMPLE_RATE, talk
 
 UNKNOWN, OTHER, ALONE, WORK = -1, 0, 1, 2
 """Labels of a step: not used; no talk; talk alone; work in talk."""
@@ -37,9 +37,6 @@ SILENCE = (3.0, 40.0)
 
 THROUGHOUT = 0.5
 """Share of the recordings that are talk from beginning to end."""
-
-LOUDER = (8.0, 52.0)
-"""Level of talk in decibels above the quiet moments of a recording, drawn evenly."""
 
 LOUDEST = 0.25
 """Most that talk may reach, of full scale."""
@@ -148,9 +145,9 @@ def label(
     return labels
 
 
-def decibels(samples: FloatArray) -> FloatArray:
-    """The level of each whole step of the clock."""
-    cells = samples[: len(samples) // STEP * STEP].reshape(-1, STEP).astype(float)
+def decibels(samples: FloatArray, size: int = STEP) -> FloatArray:
+    """The level of every `size` samples, by default a step; an incomplete last one is left out."""
+    cells = samples[: len(samples) // size * size].reshape(-1, size).astype(float)
     levels: FloatArray = 10 * np.log10((cells**2).mean(axis=1) + 1e-12)
     return levels
 
@@ -158,6 +155,4 @@ def decibels(samples: FloatArray) -> FloatArray:
 def encoded(samples: FloatArray, encoder: SoundEncoder) -> FloatArray:
     """Features of `samples`, `(steps, channels)`, float16."""
     sound = Sound(samples.clip(-1, 1).astype(np.float32), 0.0, SAMPLE_RATE)
-    rows = np.concatenate([track.values for track in encoder.encode([sound])])
-    features: FloatArray = (rows if rows.ndim == 2 else rows[:, None]).astype(np.float16)
-    return features
+    return as_features(encoder.encode([sound]))
