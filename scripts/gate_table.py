@@ -51,8 +51,8 @@ from earmark.training.calibration import (
     recall_weights,
 )
 from earmark.training.dataset import Material, TrainingRecording, group, participant
-from earmark.training.lone_actions import gather_lone
 from earmark.training.settings import Settings
+from earmark.training.synthetic_recordings import gather_lone
 
 SPARSE = (0.01, 0.02, 0.05, 0.10, 0.25, 0.50)
 DENSE = (0.05, 0.10, 0.15, 0.25, 0.335, 0.50)

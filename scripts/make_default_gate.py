@@ -23,10 +23,10 @@ import voices as spoken
 
 import earmark
 from earmark.training.dataset import Material, fold, gather
-from earmark.training.lone_actions import gather_lone
 from earmark.training.recipe import Provenance, Step, train
 from earmark.training.settings import Settings
-from earmark.training.talk_mixture import Voices
+from earmark.training.synthetic_recordings import gather_lone
+from earmark.training.synthetic_talk import Voices
 
 SHIPPED = 0
 """The split whose gate comes with earmark."""

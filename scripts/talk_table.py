@@ -25,8 +25,8 @@ from earmark.selection import Budget, Coverage
 from earmark.selection.budget import AUTO_PRICE
 from earmark.timeline import Span, Track
 from earmark.training.augmentation import level
-from earmark.training.made_recordings import motor
-from earmark.training.made_talk import SAMPLE_RATE
+from earmark.training.synthetic_recordings import motor
+from earmark.training.synthetic_talk import SAMPLE_RATE
 
 WINDOW = Grid().length
 ROOMS = (0.002, 0.0005)

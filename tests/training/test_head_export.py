@@ -12,11 +12,10 @@ import torch
 from earmark.errors import ModelMismatch
 from earmark.gate.gate import OnnxScorer
 from earmark.timeline import Track
-from earmark.training.head import HELD, Context, Head, in_seconds
+from earmark.training.head import HELD, SHARPER, Context, Head, TalkDetector, in_seconds
 from earmark.training.head_export import Panel, export, prove
 from earmark.training.objectives import OBJECTIVES
 from earmark.training.optimisation import score
-from earmark.training.talk_detector import SHARPER, TalkDetector
 
 
 def heads(count: int, bands: int) -> list[Head]:

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from earmark.evaluation.annotations.actions import Action, Annotations
-from earmark.training.lone_actions import APART, LENGTH, cut_actions, gather_lone
-from earmark.training.made_talk import talk
 from earmark.training.settings import Settings
-from earmark.training.talk_mixture import ALONE, WORK, Voices
+from earmark.training.synthetic_recordings import APART, LONE_LENGTH, cut_actions, gather_lone
+from earmark.training.synthetic_talk import ALONE, WORK, Voices, talk
 
 RATE = 16_000
 SETTINGS = Settings(made=1)
@@ -53,8 +52,8 @@ def test_each_person_whose_actions_are_heard_has_a_recording(marked, tmp_path):
     made = gather_lone(annotations, folder, SETTINGS, cache=tmp_path / "kept")
     assert list(made) == ["P01_alone"]
     alone = made["P01_alone"]
-    assert alone.duration == LENGTH
-    assert alone.takes[0].shape == (LENGTH * 25, 16)
+    assert alone.duration == LONE_LENGTH
+    assert alone.takes[0].shape == (LONE_LENGTH * 25, 16)
     assert {round(action.duration, 2) for action in alone.actions} <= {2.0, 3.0}
     for before, after in zip(alone.actions, alone.actions[1:], strict=False):
         assert after.start >= before.end + APART

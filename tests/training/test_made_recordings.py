@@ -9,9 +9,15 @@ import pytest
 
 from earmark.features.floor_mel import FloorMel
 from earmark.timeline import CLOCK_RATE
-from earmark.training.made_recordings import LASTS, LENGTH, TOOLS, TrainingRecording, make_recording
 from earmark.training.recipe import make_recordings
 from earmark.training.settings import Settings
+from earmark.training.synthetic_recordings import (
+    LASTS,
+    LENGTH,
+    TOOLS,
+    TrainingRecording,
+    make_recording,
+)
 
 
 @pytest.fixture(scope="module")

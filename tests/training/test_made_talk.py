@@ -11,8 +11,8 @@ from earmark.features.floor_mel import FloorMel
 from earmark.media import Sound
 from earmark.training.augmentation import level
 from earmark.training.head import in_seconds
-from earmark.training.made_recordings import TALKS, make_recording
-from earmark.training.made_talk import SAMPLE_RATE, talk, talk_over
+from earmark.training.synthetic_recordings import TALKS, make_recording
+from earmark.training.synthetic_talk import SAMPLE_RATE, talk, talk_over
 from made_speech import blocks, needs_models
 
 BANDS = FloorMel().bands

@@ -17,7 +17,6 @@ from earmark.gate.episodes import OperatingPoints
 from earmark.gate.gate import Gate
 from earmark.timeline import Track
 from earmark.training.dataset import Material, TrainingRecording, fold
-from earmark.training.made_talk import SAMPLE_RATE, talk
 from earmark.training.optimisation import make_head
 from earmark.training.recipe import (
     Provenance,
@@ -27,7 +26,7 @@ from earmark.training.recipe import (
     train_each_tau,
 )
 from earmark.training.settings import PAPER, Settings, settings_of
-from earmark.training.talk_mixture import Voices
+from earmark.training.synthetic_talk import SAMPLE_RATE, Voices, talk
 from gate_making import SMALL, kitchen
 
 TWO = replace(SMALL, seeds=2)

@@ -11,9 +11,9 @@ import torch
 
 from earmark.errors import ModelMismatch
 from earmark.training.dataset import TalkMixture, TrainingRecording
+from earmark.training.optimisation import fit_detector
 from earmark.training.settings import Settings
-from earmark.training.talk_detector import fit_detector
-from earmark.training.talk_mixture import ALONE, OTHER, UNKNOWN, WORK
+from earmark.training.synthetic_talk import ALONE, OTHER, UNKNOWN, WORK
 
 SETTINGS = Settings(steps=40, width=8, crop=20.0)
 

@@ -8,9 +8,18 @@ import pytest
 from earmark.evaluation.annotations.actions import Action
 from earmark.features.floor_mel import FloorMel
 from earmark.timeline import CLOCK_RATE
-from earmark.training.made_recordings import ROOM, make_recording, make_room
-from earmark.training.made_talk import SAMPLE_RATE, talk
-from earmark.training.talk_mixture import ALONE, OTHER, UNKNOWN, WORK, Voices, label, mix_talk
+from earmark.training.synthetic_recordings import ROOM, make_recording, make_room
+from earmark.training.synthetic_talk import (
+    ALONE,
+    OTHER,
+    SAMPLE_RATE,
+    UNKNOWN,
+    WORK,
+    Voices,
+    label,
+    mix_talk,
+    talk,
+)
 
 
 @pytest.fixture(scope="module")

@@ -36,7 +36,7 @@ class TalkMixture:
     features: FloatArray
     """`(steps, channels)`, float16."""
     labels: NDArray[np.int8]
-    """`(steps,)`, int8; see `earmark.training.talk_mixture`."""
+    """`(steps,)`, int8; see `earmark.training.synthetic_talk`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,7 +17,6 @@ from earmark.evaluation.annotations.readers import read_annotations
 
 try:
     from earmark.training.dataset import Material, Watch, gather
-    from earmark.training.lone_actions import gather_lone
     from earmark.training.optimisation import use_threads
     from earmark.training.recipe import (
         Provenance,
@@ -28,6 +27,7 @@ try:
     )
     from earmark.training.segmentation import Segmenter, SegmentScores, train_segmenter
     from earmark.training.settings import CLASSES, Settings, settings_of
+    from earmark.training.synthetic_recordings import gather_lone
 except ModuleNotFoundError as error:
     raise MissingExtra("training needs PyTorch: pip install 'earmark[train]'") from error
 

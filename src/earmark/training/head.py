@@ -1,4 +1,4 @@
-"""The gate's two networks: a head for single steps, a context for seconds and minutes around."""
+"""The gate's networks: a head for steps, a context for minutes around them, a detector of talk."""
 
 from __future__ import annotations
 
@@ -12,6 +12,13 @@ from earmark.timeline import CLOCK_RATE
 
 DILATIONS = (1, 4, 16)
 """Steps between the taps of the three blocks; the paper's."""
+
+TALK_DILATIONS = (1, 3, 9, 27, 81, 243)
+"""The same of the detector of talk: 14.6 s to each side in all."""
+
+SHARPER = 2.0
+"""Factor of the detector's logits: unsure moments of work keep their score, and pauses in talk lose
+theirs."""
 
 SECONDS = (1, 3, 9)
 """Seconds between the taps of the context's blocks: 13 s to each side in all."""
@@ -212,6 +219,31 @@ class Context(Normalised):
         """The tower's input for `seconds`: `(batch, rows, seconds)`."""
         rows = self.normalised(seconds)
         return torch.cat([rows, *(deviation(rows, side) for side in VARIETY)], dim=1)
+
+
+class TalkDetector(Normalised):
+    """One logit a step of talk alone: somebody speaks, and nothing else is going on.
+
+    Scores are multiplied by one minus its probability, so that talk by itself is not taken for work
+    while work goes on being heard through talk.
+    """
+
+    def __init__(self, channels: int, *, width: int, dropout: float) -> None:
+        super().__init__(channels)
+        self.tower = Tower.untrained(
+            channels, width=width, dilations=TALK_DILATIONS, dropout=dropout
+        )
+        self.context = sum(TALK_DILATIONS)
+        """Steps on each side that a logit depends on."""
+
+    def forward(self, features: Tensor) -> Tensor:
+        """The logits of `features`, `(batch, steps)`."""
+        logits: Tensor = self.tower(self.normalised(features))
+        return logits.squeeze(1)
+
+    def without_talk(self, features: Tensor) -> Tensor:
+        """Factors of scores, `(batch, steps)`: near 0 where there is talk alone, else near 1."""
+        return torch.sigmoid(-SHARPER * self(features))
 
 
 def chance_of_work(contexts: Sequence[Context], features: Tensor) -> Tensor:

@@ -20,17 +20,18 @@ from earmark.training.head import (
     AROUND,
     FARTHEST,
     LEAST_VARIANCE,
+    SHARPER,
     VARIETY,
     Context,
     Front,
     Head,
     Normalised,
+    TalkDetector,
     Tower,
     chance_of_work,
     in_whole_seconds,
 )
 from earmark.training.objectives import Objective
-from earmark.training.talk_detector import SHARPER, TalkDetector
 
 TOLERANCE = 1e-4
 """Largest difference allowed between a score of PyTorch and one of ONNX Runtime."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
@@ -11,17 +12,22 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from earmark.errors import ModelMismatch
 from earmark.media.atomic_file import replacing
 from earmark.timeline import CLOCK_RATE, FloatArray, IndexArray
-from earmark.training.dataset import TrainingRecording, fingerprint
-from earmark.training.head import Context, Head
+from earmark.training.dataset import TalkMixture, TrainingRecording, fingerprint
+from earmark.training.head import Context, Head, TalkDetector
 from earmark.training.objectives import Objective, Targets
 from earmark.training.settings import Settings
+from earmark.training.synthetic_talk import ALONE, UNKNOWN, WORK
 
 STEEPEST = 5.0
 """Norm to which gradients are clipped."""
+
+RARE = 4.0
+"""Weight of a step of work in talk when the detector is trained; there are few of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +99,68 @@ def fit(
             progress(descent.checks[-1])
             losses = []
     return descent.checks
+
+
+def fit_detector(
+    mixtures: Sequence[TalkMixture],
+    recordings: Sequence[TrainingRecording],
+    settings: Settings,
+    *,
+    checkpoint: Path,
+) -> TalkDetector:
+    """A detector trained on `mixtures`, and on `recordings` as what is no talk.
+
+    Half of the examples are of either. A fit that finds a `checkpoint` continues from it, see
+    `Descent`.
+    """
+    seed, settings = settings.first_seed, settings.of_detector()
+    torch.manual_seed(seed)
+    rng = np.random.default_rng(seed)
+    detector = TalkDetector(
+        recordings[0].takes[0].shape[1], width=settings.width, dropout=settings.dropout
+    )
+    plain = [
+        TalkMixture(each, np.zeros(len(each), np.int8)) for one in recordings for each in one.takes
+    ]
+    detector.settle([torch.from_numpy(each.features) for each in (*mixtures, *plain)])
+    known = hashlib.sha256()
+    for each in mixtures:
+        known.update(each.features.tobytes() + each.labels.tobytes())
+
+    def loss() -> Tensor:
+        features, labels = draw_talk(mixtures, plain, settings, rng)
+        weights = torch.where(labels == WORK, RARE, 1.0) * (labels != UNKNOWN)
+        total = functional.binary_cross_entropy_with_logits(
+            detector(features), (labels == ALONE).float(), weights, reduction="sum"
+        )
+        return total / weights.sum().clamp(min=1.0)
+
+    descent = Descent(detector, recordings, settings, rng, checkpoint, talk=known.hexdigest())
+    for _ in descent.steps(loss):
+        pass
+    return detector.eval()
+
+
+def draw_talk(
+    mixtures: Sequence[TalkMixture],
+    plain: Sequence[TalkMixture],
+    settings: Settings,
+    rng: np.random.Generator,
+) -> tuple[Tensor, Tensor]:
+    """Features and labels of a batch: as many crops of either, the longer the more often."""
+    steps = round(settings.crop * CLOCK_RATE)
+    channels = plain[0].features.shape[1]
+    features = np.zeros((settings.batch, steps, channels), np.float32)
+    labels = np.full((settings.batch, steps), UNKNOWN)
+    for row in range(settings.batch):
+        some = mixtures if row % 2 else plain
+        lengths = np.array([len(each.labels) for each in some], dtype=float)
+        chosen = some[int(rng.choice(len(some), p=lengths / lengths.sum()))]
+        first = int(rng.integers(0, max(1, len(chosen.labels) - steps + 1)))
+        crop = chosen.labels[first : first + steps]
+        features[row, : len(crop)] = chosen.features[first : first + steps]
+        labels[row, : len(crop)] = crop
+    return torch.from_numpy(features), torch.from_numpy(labels)
 
 
 def score(head: Head, objective: Objective, features: FloatArray) -> FloatArray:

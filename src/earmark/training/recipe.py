@@ -39,14 +39,13 @@ from earmark.training.dataset import (
     fold,
     participant,
 )
-from earmark.training.head import Context, Head, in_seconds
+from earmark.training.head import Context, Head, TalkDetector, in_seconds
 from earmark.training.head_export import Panel, export, prove
-from earmark.training.made_recordings import make_recording, make_room
 from earmark.training.objectives import NEAR
-from earmark.training.optimisation import Check, fit, make_context, make_head, score
+from earmark.training.optimisation import Check, fit, fit_detector, make_context, make_head, score
 from earmark.training.settings import Settings
-from earmark.training.talk_detector import TalkDetector, fit_detector
-from earmark.training.talk_mixture import Voices
+from earmark.training.synthetic_recordings import make_recording, make_room
+from earmark.training.synthetic_talk import Voices
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +134,9 @@ def train(
     The participants are divided into folds. The heads are trained without the first fold; the
     exported gate is then calibrated on it. So rates, thresholds and promises are measured with the
     gate as it ships, on recordings that no part of it was trained on. `held_out` names recordings
-    to calibrate on instead of the first fold. The context is also trained on `lone`, which
-    `earmark.training.lone_actions` makes, without the participants held out. With `voices` there is
-    a detector of talk; otherwise the context learns from synthetic talk.
+    to calibrate on instead of the first fold. The context is also trained on `lone`, see
+    `gather_lone`, without the participants held out. With `voices` there is a detector of talk;
+    otherwise the context learns from synthetic talk.
     """
     held_out = held_out or fold(sorted(material), folds=settings.folds)[0]
     run = describe_run(material, settings, held_out, origin)

@@ -47,8 +47,8 @@ class Settings:
     """Versions of each recording; all but the first with a simulated room and microphone."""
     made: int = 16
     """Synthetic recordings of sustained sounds, ten minutes each, that the context is also trained
-    on; see `earmark.training.made_recordings`. With 0 there are no recordings of lone actions
-    either, see `earmark.training.lone_actions`, and no detector of talk."""
+    on; see `earmark.training.synthetic_recordings`. With 0 there are no recordings of lone actions
+    either, and no detector of talk."""
     check_every: int = 200
     """Steps between two checks on the dev recordings, and between two checkpoints."""
 
