@@ -60,7 +60,7 @@ def test_with_voices_a_gate_has_a_detector_of_talk(tmp_path: Path) -> None:
     fitted = fit_heads(
         kitchen(), settings, dev, folder=tmp_path, voices=voices, watch=lambda _: None
     )
-    panel = fitted.panel([0], settings)
+    panel = fitted.panel([0])
     rows = torch.from_numpy(kitchen()[dev[0]].features)[None]
     assert fitted.detector is not None and (tmp_path / "checkpoints" / "talk.pt").is_file()
     with torch.no_grad():
@@ -81,7 +81,7 @@ def test_the_gate_scores_as_its_heads_do(folder: Path) -> None:
     ensemble = fit_heads(material, TWO, held_out, folder=folder, watch=lambda _: None)
     rows = next(iter(material.values())).features
     with torch.no_grad():
-        wanted = ensemble.panel([0, 1], TWO)(torch.from_numpy(rows)[None])[0]
+        wanted = ensemble.panel([0, 1])(torch.from_numpy(rows)[None])[0]
     got = Gate.load(folder / "gate.gate").scorer.score_whole(rows)
     np.testing.assert_allclose(got, wanted.numpy(), atol=1e-4)
 

@@ -6,25 +6,24 @@ import pytest
 
 from earmark.features import ENCODERS
 from earmark.training.head import Head
-from earmark.training.settings import Settings, recommended
+from earmark.training.settings import Settings, settings_of
 
 
 @pytest.mark.parametrize("encoder", [name for name in ENCODERS if name != "dasm"])  # by its queries
 def test_every_encoder_has_a_head_that_can_read_it(encoder: str) -> None:
-    channels = ENCODERS[encoder]().channels
-    settings = recommended(encoder, channels)
+    settings = settings_of("earmark", encoder)
     assert settings.encoder == encoder
-    Head(channels, width=settings.width, bands=settings.bands)
+    Head(ENCODERS[encoder]().channels, width=settings.width, bands=settings.bands)
 
 
 def test_what_is_chosen_wins_and_none_leaves_the_choice() -> None:
-    chosen = recommended("yamnet", 521, width=8, steps=None, objective="span")
+    chosen = settings_of("earmark", "yamnet", width=8, steps=None, objective="span")
     assert (chosen.width, chosen.steps, chosen.bands) == (8, 400, 0)
     assert chosen.objective == "span"
 
 
 def test_floor_mel_is_the_default_of_a_training() -> None:
-    assert recommended("floor-mel", 16) == Settings()
+    assert settings_of("earmark", "floor-mel") == settings_of("earmark") == Settings()
 
 
 def test_the_learning_rate_comes_down_in_the_last_two_fifths() -> None:

@@ -90,7 +90,7 @@ def train_gates(inputs: PaperInputs, encoder: str, objective: str) -> tuple[list
         words = f"{objective} over {encoder}"
         ensemble = _fit(inputs, heard, settings, folder=folder, words=words)
         run = describe_run(heard, settings, split.development, origin)
-        finish_seeds(heard, settings, ensemble, folder=folder, run=run)
+        finish_seeds(heard, ensemble, run, folder=folder)
     return [Gate.load(path) for path in files], judged
 
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import pairwise
+
 import numpy as np
 
 from earmark.captioning.activity import same_activity
 from earmark.gate.survival import Survival
 from earmark.timeline import FloatArray
-from earmark.training.answered_windows import (
-    PRIOR,
-    Part,
-    folds_of,
-    log_likelihood,
-    measure_gain,
-    without,
-)
+from earmark.training.answered_windows import PRIOR, Part, folds_of, measure_gain, without
 
 FEWEST_PAIRS = 30
 """Least number of pairs of neighbouring answers to learn lengths from."""
@@ -32,32 +28,83 @@ AGREEMENTS = np.linspace(0.8, 0.98, 10)
 recur now and then would look like one long action that is often misnamed."""
 
 
+def learn_lengths(parts: Part, survival: Survival) -> Survival | None:
+    """The curve fitted to all answers; None with too few pairs or without gain on held-out ones."""
+    if len(_Pairs.of(parts)) < FEWEST_PAIRS:
+        return None
+    judged = []
+    for fold in folds_of(parts):
+        held, rest = _Pairs.of(fold), _Pairs.of(without(parts, fold))
+        if len(held) and len(rest):
+            old, new = (
+                rest.chances(curve, held.apart, rest.agreement(curve))
+                for curve in (survival, rest.fit(survival))
+            )
+            judged.append((old, new, held.same, np.ones(len(held))))
+    return fit_lengths(parts, survival) if judged and measure_gain(judged).is_one else None
+
+
 def fit_lengths(parts: Part, survival: Survival) -> Survival:
     """The base curve, stretched by the factor of highest likelihood given the answers of `parts`.
 
     The base enters as `PRIOR` more pairs, spread evenly. Needs at least one pair.
     """
-    apart, same = _pairs(parts)
-    again = _recurrence(parts)
-    prior = PRIOR / len(apart)
-    base = _agree(survival.remaining(apart), AGREEMENTS[:, None], again)  # (agreements, pairs)
-    yes, no = same + prior * base, 1 - same + prior * (1 - base)
-
-    def likelihood(stretch: float) -> float:
-        chance = _agree(survival.remaining(apart / stretch), AGREEMENTS[:, None], again)
-        return float((yes * np.log(chance) + no * np.log1p(-chance)).sum(axis=1).max())
-
-    return survival.stretched(survival.median * max(STRETCHES.tolist(), key=likelihood))
+    return _Pairs.of(parts).fit(survival)
 
 
-def _agree(going: FloatArray, share: FloatArray | float, again: float) -> FloatArray:
-    """Probability that two answers agree if the action still lasts with the chance `going`.
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pairs:
+    """Answers about active windows, each with the next answer of its recording."""
 
-    `share` is the probability to agree about the same action; `again` is the probability to agree
-    because the action was taken up again.
-    """
-    chance: FloatArray = np.clip(again + (1 - again) * share * going, 1e-6, 1 - 1e-6)
-    return chance
+    apart: FloatArray
+    """Seconds from the middle of the window to the next answer, `(pairs,)`."""
+    same: FloatArray
+    """Whether the two agree, 1 or 0, `(pairs,)`."""
+    again: float
+    """Probability that two answers agree because the action was taken up again."""
+
+    def __len__(self) -> int:
+        return len(self.apart)
+
+    @classmethod
+    def of(cls, parts: Part) -> _Pairs:
+        """The pairs of `parts` at most `FARTHEST` apart."""
+        apart, same = [], []
+        for one in parts:
+            for first, last in pairwise(one.answers):
+                spans = one.windows.span(first.window), one.windows.span(last.window)
+                gap = spans[1].start - (spans[0].start + spans[0].end) / 2
+                if first.activity and last.activity is not None and 0 < gap <= FARTHEST:
+                    is_same = last.activity and same_activity(first.activity, last.activity)
+                    apart.append(gap)
+                    same.append(float(bool(is_same)))
+        return cls(np.array(apart), np.array(same), _recurrence(parts))
+
+    def chances(self, curve: Survival, apart: FloatArray, share: FloatArray | float) -> FloatArray:
+        """Probability that answers `apart` agree, if the lengths of actions follow `curve`.
+
+        `share` is the probability to agree about the same action.
+        """
+        chance = self.again + (1 - self.again) * share * curve.remaining(apart)
+        return np.clip(chance, 1e-6, 1 - 1e-6)
+
+    def fit(self, survival: Survival) -> Survival:
+        """The curve of `fit_lengths`."""
+        prior, shares = PRIOR / len(self), AGREEMENTS[:, None]
+        base = self.chances(survival, self.apart, shares)  # (agreements, pairs)
+        yes, no = self.same + prior * base, 1 - self.same + prior * (1 - base)
+
+        def likelihood(stretch: float) -> float:
+            chance = self.chances(survival, self.apart / stretch, shares)
+            return float((yes * np.log(chance) + no * np.log1p(-chance)).sum(axis=1).max())
+
+        return survival.stretched(survival.median * max(STRETCHES.tolist(), key=likelihood))
+
+    def agreement(self, curve: Survival) -> float:
+        """The likeliest of `AGREEMENTS`, if the lengths of actions follow `curve`."""
+        chances = self.chances(curve, self.apart, AGREEMENTS[:, None])
+        logs = np.log(chances) @ self.same + np.log1p(-chances) @ (1 - self.same)
+        return float(AGREEMENTS[np.argmax(logs)])
 
 
 def _recurrence(parts: Part) -> float:
@@ -76,50 +123,3 @@ def _recurrence(parts: Part) -> float:
             if is_near and first and other and last and not same_activity(first, other):
                 found.append(float(same_activity(first, last)))
     return float(np.mean(found))
-
-
-def _pairs(parts: Part) -> tuple[FloatArray, FloatArray]:
-    """Seconds from the middle of an active window to the next answer, and whether they agree.
-
-    Both `(pairs,)`; 1 where they agree, else 0.
-    """
-    apart, same = [], []
-    for one in parts:
-        for first, last in zip(one.answers, one.answers[1:], strict=False):
-            spans = one.windows.span(first.window), one.windows.span(last.window)
-            gap = spans[1].start - (spans[0].start + spans[0].end) / 2
-            if first.activity and last.activity is not None and 0 < gap <= FARTHEST:
-                is_same = last.activity and same_activity(first.activity, last.activity)
-                apart.append(gap)
-                same.append(float(bool(is_same)))
-    return np.array(apart), np.array(same)
-
-
-def learn_lengths(parts: Part, survival: Survival) -> Survival | None:
-    """The curve fitted to all answers; None with too few pairs or without gain on held-out ones."""
-    if len(_pairs(parts)[0]) < FEWEST_PAIRS:
-        return None
-    judged = []
-    for fold in folds_of(parts):
-        rest = without(parts, fold)
-        apart, same = _pairs(fold)
-        if not len(apart) or not len(_pairs(rest)[0]):
-            continue
-        old, new = (
-            log_likelihood(
-                _agree(curve.remaining(apart), _agreement(rest, curve), _recurrence(rest)),
-                same,
-                np.ones(len(same)),
-            )
-            for curve in (survival, fit_lengths(rest, survival))
-        )
-        judged.append((old, new, float(len(apart))))
-    is_better = len(judged) > 1 and measure_gain(judged).is_one
-    return fit_lengths(parts, survival) if is_better else None
-
-
-def _agreement(parts: Part, curve: Survival) -> float:
-    """The likeliest of `AGREEMENTS`, if the lengths of actions follow `curve`."""
-    apart, same = _pairs(parts)
-    chances = _agree(curve.remaining(apart), AGREEMENTS[:, None], _recurrence(parts))
-    return float(AGREEMENTS[np.argmax(np.log(chances) @ same + np.log1p(-chances) @ (1 - same))])

@@ -36,7 +36,7 @@ from earmark.gate.recall_promise import Misses
 from earmark.gate.survival import Survival
 from earmark.grid import Grid
 from earmark.media import Meter, open_recording
-from earmark.timeline import FloatArray, IndexArray, Track
+from earmark.timeline import FloatArray, Track
 from earmark.training.answered_windows import PRIOR, AnsweredRecording
 from earmark.training.calibration import TARGETS
 
@@ -86,15 +86,11 @@ def hear_again(
             recording = open_recording(part.source, audio_track=part.audio_track)
             if recording.key == part.recording:  # else it has changed since
                 tracks = gate.encoder()(recording, meter=Meter())
-                found.append(rehear(part, np.concatenate([each.values for each in tracks]), gate))
+                rows = np.concatenate([each.values for each in tracks]).astype(np.float32)
+                rows = rows if rows.ndim == 2 else rows[:, None]
+                scores = gate.scorer.score_whole(rows)
+                found.append(Reheard(part, rows.astype(np.float16), scores))
     return found
-
-
-def rehear(part: AnsweredRecording, features: FloatArray, gate: Gate) -> Reheard:
-    """The recording of `part` with `features` and their scores by `gate`."""
-    rows = features if features.ndim == 2 else features[:, None]
-    scores = gate.scorer.score_whole(rows.astype(np.float32, copy=False))
-    return Reheard(part, rows.astype(np.float16), scores)
 
 
 Scoring = Callable[[Reheard], FloatArray]
@@ -177,11 +173,6 @@ class Scored:
     def pooled(self) -> WindowScores:
         """Largest and mean of the new scores in each window."""
         return self.one.pool(self.scores)
-
-    @property
-    def worked(self) -> IndexArray:
-        """Indices of the answered windows with activity."""
-        return self.one.part.places[self.one.part.active > 0]
 
 
 def fit_weights(rows: Sequence[Scored], base: FittedRates, survival: Survival) -> FittedRates:
@@ -307,7 +298,8 @@ def operating_points(
 
     Also the share of such windows that each threshold misses in each recording.
     """
-    peaks = [row.pooled.peak[row.worked] for row in rows if len(row.worked)]
+    parts = ((row.pooled.peak, row.one.part) for row in rows)
+    peaks = [peak[part.places[part.active > 0]] for peak, part in parts if part.active.any()]
     every = np.concatenate(peaks)
     on = tuple(
         (target, float(np.quantile(every, 1 - target, method="lower"))) for target in TARGETS

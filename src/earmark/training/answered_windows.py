@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,7 +24,6 @@ from earmark.gate.listener import INSTEAD
 from earmark.gate.survival import Survival
 from earmark.grid import Grid, Windows
 from earmark.ledger.corrections import Correction, read_corrections, settle
-from earmark.ledger.records import HeardRow
 from earmark.ledger.run_reader import Run
 from earmark.media import Source
 from earmark.timeline import FloatArray, IndexArray
@@ -125,48 +124,44 @@ def read_answers(runs: Sequence[Path], gate: Gate) -> TeachingMaterial:
     Raises:
         LedgerError: a folder holds no run, or no recording was listened to with `gate`.
     """
-    found: dict[str, Windows] = {}
-    answers: dict[str, dict[int, AnsweredWindow]] = {}
-    places: dict[str, tuple[Source, int]] = {}
+    found: dict[str, AnsweredRecording] = {}
     unlike = 0
     for folder in runs:
         with Run(folder) as run:
+            track = int(run.plan().get("audio_track", 0))
             for row in run.recordings():
                 heard = run.heard(row.id)
                 if heard is None:
                     continue
-                if not _is_rated_by(gate, run, heard):
+                grid = Grid(heard.window, "grid" if heard.per_call == 1 else "free")
+                key = grid.key(gate.frontline(), audio_track=track)
+                if heard.key != key or INSTEAD in heard.warnings:  # or the fallback rated it
                     unlike += 1
                     continue
                 values = (heard.scores, heard.instants, heard.rates, gate.survival)
                 windows = Windows(heard.window, heard.duration, *values, per_call=heard.per_call)
-                before = found.get(row.id, windows)
-                if (before.length, before.per_call) != (windows.length, windows.per_call):
-                    answers.pop(row.id)
-                found[row.id] = windows
-                places[row.id] = row.source, int(run.plan().get("audio_track", 0))
-                answers.setdefault(row.id, {}).update(_answers(run, row.id, windows))
+                known = _answers(run, row.id, windows)
+                before = found.get(row.id)
+                if before and _are_alike(before.windows, windows):
+                    known = {one.window: one for one in before.answers} | known
+                answers = tuple(known[place] for place in sorted(known))
+                found[row.id] = AnsweredRecording(row.id, windows, answers, row.source, track)
     if unlike and not found:
         raise LedgerError(
             f"none of the {unlike} recordings was listened to with this gate: name the one that "
             "was with --gate, or run `earmark caption` with this one first"
         )
-    made = (
-        AnsweredRecording(key, found[key], tuple(some[at] for at in sorted(some)), *places[key])
-        for key, some in sorted(answers.items())
-        if some
+    return TeachingMaterial(
+        tuple(found[key] for key in sorted(found) if found[key].answers), unlike
     )
-    return TeachingMaterial(tuple(made), unlike)
 
 
-def _is_rated_by(gate: Gate, run: Run, heard: HeardRow) -> bool:
-    grid = Grid(heard.window, "grid" if heard.per_call == 1 else "free")
-    track = int(run.plan().get("audio_track", 0))
-    is_own = INSTEAD not in heard.warnings  # else the fallback rated it
-    return is_own and heard.key == grid.key(gate.frontline(), audio_track=track)
+def _are_alike(one: Windows, other: Windows) -> bool:
+    """Whether an index means the same window in both."""
+    return (one.length, one.per_call) == (other.length, other.per_call)
 
 
-def _answers(run: Run, recording: str, windows: Windows) -> Mapping[int, AnsweredWindow]:
+def _answers(run: Run, recording: str, windows: Windows) -> dict[int, AnsweredWindow]:
     """The windows of one recording with an answer or a correction, by index."""
     found: dict[int, AnsweredWindow] = {}
     for span, kept in run.captions(recording):
@@ -238,20 +233,26 @@ class Gain:
         return self.low > 0
 
 
-def measure_gain(parts: Sequence[tuple[float, float, float]]) -> Gain:
+def measure_gain(
+    parts: Iterable[tuple[FloatArray, FloatArray, FloatArray, FloatArray]],
+) -> Gain:
     """The gain an answer over `parts`, with its lower confidence bound.
 
-    Each part is the log-likelihood by the old gate, by the new one, and the weight of its answers.
-    A ratio estimate with the standard error between whole parts, because errors within a part are
-    correlated. With one part the bound is minus infinity.
+    Each part is the chances by the old gate and by the new one, whether they came true, 1 or 0, and
+    the weights of these answers. A ratio estimate with the standard error between whole parts,
+    because errors within a part are correlated. With one part the bound is minus infinity.
     """
-    old, new, sizes = np.array(parts, dtype=float).T
-    sums, count, total = new - old, len(parts), float(sizes.sum())
+    rows = []
+    for old, new, true, weight in parts:
+        logs = (weight @ (true * np.log(p) + (1 - true) * np.log1p(-p)) for p in (old, new))
+        rows.append((*logs, weight.sum()))
+    olds, news, sizes = np.array(rows, dtype=float).T
+    sums, count, total = news - olds, len(rows), float(sizes.sum())
     mean, low = float(sums.sum()) / total, -math.inf
     if count > 1:
         scatter = math.sqrt(count / (count - 1) * float(((sums - mean * sizes) ** 2).sum())) / total
         low = mean - float(student.ppf(CONFIDENCE, count - 1)) * scatter
-    return Gain(float(old.sum()) / total, float(new.sum()) / total, low)
+    return Gain(float(olds.sum()) / total, float(news.sum()) / total, low)
 
 
 def folds_of(parts: Part) -> list[Part]:
@@ -286,8 +287,3 @@ def without(parts: Part, fold: Part) -> Part:
         for one in parts
     )
     return [one for one in rest if one.answers]
-
-
-def log_likelihood(chance: FloatArray, active: FloatArray, weight: FloatArray) -> float:
-    """Weighted log-likelihood of `active`, 1 or 0 each, where 1 has the probability `chance`."""
-    return float(weight @ (active * np.log(chance) + (1 - active) * np.log1p(-chance)))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -142,10 +143,7 @@ def train_classes(
     Returns the head and its quality on the dev recordings.
     """
     plan, _, material = _gather(spans, choices, watch)
-
-    def progress(done: int, steps: int) -> None:
-        watch("training", done, steps)
-
+    progress = partial(watch, "training")
     return train_segmenter(
         material, plan.settings, folder=plan.out, held_out=plan.dev, progress=progress
     )
@@ -154,12 +152,22 @@ def train_classes(
 def _gather(
     spans: TrainingPlan | str | Path, choices: Mapping[str, Any], watch: Watch
 ) -> tuple[TrainingPlan, Annotations, Material]:
-    """The plan, its annotations, and the features of their recordings."""
+    """The plan, the annotations of the recordings that have media, and their features.
+
+    Raises:
+        AnnotationError: one has no media, or `recordings` or `dev` name an unknown one.
+    """
     if isinstance(spans, TrainingPlan) and choices:
         raise ValueError(f"{sorted(choices)[0]} is a part of the plan, which is given too")
     plan = spans if isinstance(spans, TrainingPlan) else TrainingPlan.of(spans, **choices)
     use_threads(plan.threads)
-    marked = _annotations(plan)
+    marked = read_annotations(plan.spans)
+    marked = marked.only(plan.recordings) if plan.recordings else marked
+    found: Iterable[str] = find_media([plan.media], wanted=marked.recordings)
+    heard = [name for name in found if not plan.recordings or name in marked.recordings]
+    names = reconcile(list(marked.recordings), heard, allow_missing=plan.allow_missing)
+    marked = marked.only(names)
+    marked.only(plan.dev)
     material = gather(
         marked,
         plan.media,
@@ -169,19 +177,3 @@ def _gather(
         watch=watch,
     )
     return plan, marked, material
-
-
-def _annotations(plan: TrainingPlan) -> Annotations:
-    """The annotations of the recordings that have media.
-
-    Raises:
-        AnnotationError: one has no media, or `recordings` or `dev` name an unknown one.
-    """
-    marked = read_annotations(plan.spans)
-    marked = marked.only(plan.recordings) if plan.recordings else marked
-    found: Iterable[str] = find_media([plan.media], wanted=marked.recordings)
-    heard = [name for name in found if not plan.recordings or name in marked.recordings]
-    names = reconcile(list(marked.recordings), heard, allow_missing=plan.allow_missing)
-    marked = marked.only(names)
-    marked.only(plan.dev)
-    return marked

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,7 +19,7 @@ from earmark.features.encoder import SoundEncoder
 from earmark.features.encoder_spec import portable_options, split_name
 from earmark.gate.gate import Card, Gate, OnnxScorer
 from earmark.gate.rates import RankRates
-from earmark.media.atomic_file import replacing
+from earmark.media.atomic_file import replacing, write_whole
 from earmark.timeline import CLOCK_RATE
 from earmark.training.calibration import (
     calibrate,
@@ -104,18 +102,19 @@ class Ensemble:
     With voices there is also a detector of talk.
     """
 
-    heads: dict[int, Head]
-    contexts: dict[int, Context]
-    """Empty without a context."""
-    curves: dict[str, list[Check]]
-    """Checks made while training each head: `seed 0`, ..."""
+    settings: Settings
     detector: TalkDetector | None = None
+    heads: dict[int, Head] = field(default_factory=dict)
+    contexts: dict[int, Context] = field(default_factory=dict)
+    """Empty without a context."""
+    curves: dict[str, list[Check]] = field(default_factory=dict)
+    """Checks made while training each head: `seed 0`, ..."""
 
-    def panel(self, seeds: Sequence[int], settings: Settings) -> Panel:
+    def panel(self, seeds: Sequence[int]) -> Panel:
         """The heads and contexts of `seeds`, to be averaged."""
         heads = [self.heads[seed] for seed in seeds]
         contexts = [self.contexts[seed] for seed in seeds if seed in self.contexts]
-        return Panel(heads, contexts, settings.loss, settings.loudness, self.detector)
+        return Panel(heads, contexts, self.settings.loss, self.settings.loudness, self.detector)
 
 
 def train(
@@ -125,7 +124,7 @@ def train(
     folder: Path,
     origin: Provenance,
     held_out: Sequence[str] | None = None,
-    lone: Mapping[str, TrainingRecording] = MappingProxyType({}),
+    lone: Material | None = None,
     voices: Voices | None = None,
     watch: Watch = lambda _: None,
 ) -> Trained:
@@ -143,13 +142,10 @@ def train(
     ensemble = fit_heads(
         material, settings, held_out, folder=folder, lone=lone, voices=voices, watch=watch
     )
-    gates, coverage = finish_seeds(material, settings, ensemble, folder=folder, run=run)
+    gates, coverage = finish_seeds(material, ensemble, run, folder=folder)
+    gate, coverage["all"] = gates[settings.first_seed], coverage[f"seed {settings.first_seed}"]
     if settings.seeds > 1:
-        gate, coverage["all"] = finish(
-            material, settings, ensemble, seeds=settings.all_seeds, run=run
-        )
-    else:
-        gate, coverage["all"] = gates[settings.first_seed], coverage[f"seed {settings.first_seed}"]
+        gate, coverage["all"] = finish(material, ensemble, run, seeds=settings.all_seeds)
     gate.save(folder / "gate.gate")
     trained = Trained(gate, gates, coverage, ensemble.curves, tuple(held_out))
     keep_run(folder, run, trained)
@@ -157,19 +153,12 @@ def train(
 
 
 def finish_seeds(
-    material: Material,
-    settings: Settings,
-    ensemble: Ensemble,
-    *,
-    folder: Path,
-    run: Mapping[str, Any],
+    material: Material, ensemble: Ensemble, run: Mapping[str, Any], *, folder: Path
 ) -> tuple[dict[int, Gate], dict[str, dict[float, float]]]:
     """The gate of each single seed, saved in `folder`, and its dev coverage as `seed 0`, ..."""
     gates, coverage = {}, {}
-    for seed in settings.all_seeds:
-        gates[seed], coverage[f"seed {seed}"] = finish(
-            material, settings, ensemble, seeds=[seed], run=run
-        )
+    for seed in ensemble.heads:
+        gates[seed], coverage[f"seed {seed}"] = finish(material, ensemble, run, seeds=[seed])
         gates[seed].save(folder / f"seed-{seed}.gate")
     return gates, coverage
 
@@ -199,12 +188,10 @@ def train_each_tau(
     best = max(reached, key=lambda tau: reached[tau])
     for path in (folder / f"tau-{best:g}").iterdir():
         if path.is_file():
-            with replacing(folder / path.name) as scratch:
-                shutil.copyfile(path, scratch)
+            write_whole(folder / path.name, path.read_bytes())
     kept = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     kept["taus"] = {f"{tau:g}": round(share, 5) for tau, share in reached.items()}
-    with replacing(folder / "run.json") as scratch:
-        scratch.write_text(json.dumps(kept, indent=1, allow_nan=False), encoding="utf-8")
+    write_whole(folder / "run.json", json.dumps(kept, indent=1, allow_nan=False))
     return done[best]
 
 
@@ -214,30 +201,27 @@ def fit_heads(
     held_out: Sequence[str],
     *,
     folder: Path,
-    lone: Mapping[str, TrainingRecording] = MappingProxyType({}),
+    lone: Material | None = None,
     voices: Voices | None = None,
     watch: Watch,
 ) -> Ensemble:
     """A head for each seed, and contexts and a detector of talk if the settings have them.
 
-    All are trained without `held_out`.
-
-    Recordings in `lone` of participants in `held_out` are left out too.
+    All are trained without `held_out`, and without the recordings in `lone` of its participants.
     """
     training = [heard for name, heard in sorted(material.items()) if name not in held_out]
     check_actions({heard.name: heard for heard in training})
-    channels = settings.context_channels
     excluded = {participant(name) for name in held_out}
-    lone_training = [heard for name, heard in lone.items() if participant(name) not in excluded]
-    synthetic = [*make_recordings(settings, voices), *lone_training]
+    alone = [each for name, each in (lone or {}).items() if participant(name) not in excluded]
+    synthetic = [*make_recordings(settings, voices), *alone]
+    channels, kept = settings.context_channels, folder / "checkpoints"
     bouts = [in_bouts(heard, channels) for heard in (*training, *synthetic)] if channels else []
-    kept = folder / "checkpoints"
     detector = None
     if voices and synthetic:
-        rooms = make_rooms(settings, voices)
-        talked = [*rooms, *(heard.with_talk for heard in synthetic if heard.with_talk)]
-        detector = fit_detector(talked, training, settings, checkpoint=kept / "talk.pt")
-    ensemble, steps = Ensemble({}, {}, {}, detector), settings.seeds * settings.steps
+        talked = [heard.with_talk for heard in synthetic if heard.with_talk]
+        mixtures = [*make_rooms(settings, voices), *talked]
+        detector = fit_detector(mixtures, training, settings, checkpoint=kept / "talk.pt")
+    ensemble, steps = Ensemble(settings, detector), settings.seeds * settings.steps
     for number, seed in enumerate(settings.all_seeds):
 
         def report(check: Check, seed: int = seed, done: int = number * settings.steps) -> None:
@@ -302,18 +286,13 @@ def dev_coverage(head: Head, material: Material, settings: Settings, names: Sequ
 
 
 def finish(
-    material: Material,
-    settings: Settings,
-    ensemble: Ensemble,
-    *,
-    seeds: Sequence[int],
-    run: Mapping[str, Any],
+    material: Material, ensemble: Ensemble, run: Mapping[str, Any], *, seeds: Sequence[int]
 ) -> tuple[Gate, dict[float, float]]:
     """The gate of `seeds`, exported, checked and calibrated, and its dev coverage by budget.
 
     The export is checked on the three shortest recordings, see `prove`.
     """
-    panel = ensemble.panel(seeds, settings)
+    settings, panel = ensemble.settings, ensemble.panel(seeds)
     encoder, (name, _) = encoder_named(settings.encoder), split_name(settings.encoder)
     weights = export(panel)
     digest = hashlib.sha256(weights).hexdigest()
@@ -364,8 +343,7 @@ def keep_run(folder: Path, run: Mapping[str, Any], trained: Trained) -> None:
         },
         "curves": {name: [c.to_json() for c in checks] for name, checks in trained.curves.items()},
     }
-    with replacing(folder / "run.json") as scratch:
-        scratch.write_text(json.dumps(kept, indent=1, allow_nan=False), encoding="utf-8")
+    write_whole(folder / "run.json", json.dumps(kept, indent=1, allow_nan=False))
     with replacing(folder / "curves.png") as scratch:
         draw_curves(trained.curves, scratch)
 

@@ -29,7 +29,7 @@ from earmark.evaluation.metrics.boundaries import (
 )
 from earmark.evaluation.tables.table import plain
 from earmark.features.pretrained.segments import PAPER_THRESHOLD, boundaries, segments
-from earmark.media.atomic_file import replacing
+from earmark.media.atomic_file import replacing, write_whole
 from earmark.timeline import CLOCK_RATE, FloatArray, Track
 from earmark.training.dataset import Material, TrainingRecording, fingerprint, fold
 from earmark.training.head import Head
@@ -218,6 +218,5 @@ def train_segmenter(
         "event_f1": plain(scores.events.f1),
         "boundary_f1": {f"{w} {t:g}": plain(c.f1) for (w, t), c in scores.boundaries.items()},
     }
-    with replacing(folder / "run.json") as scratch:
-        scratch.write_text(json.dumps(kept, indent=1, allow_nan=False), encoding="utf-8")
+    write_whole(folder / "run.json", json.dumps(kept, indent=1, allow_nan=False))
     return segmenter, scores

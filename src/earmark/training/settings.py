@@ -58,10 +58,8 @@ class Settings:
             raise ValueError(
                 f"there is no objective {self.objective!r}; there are {', '.join(known)}"
             )
-        for name in (
-            *("tau", "width", "steps", "batch", "crop", "seeds", "takes", "check_every"),
-            "learning_rate",
-        ):
+        positive = "tau width steps batch crop seeds takes check_every learning_rate"
+        for name in positive.split():
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} is more than 0, not {getattr(self, name)}")
         for name in ("context_channels", "bands", "weight_decay", "made"):
@@ -117,27 +115,6 @@ class Settings:
         return asdict(self)
 
 
-def recommended(encoder: str, channels: int, **chosen: Any) -> Settings:
-    """The settings found best for the features of `encoder`; `chosen` replaces single ones.
-
-    A spectrum is read in bands and a single channel as one band, with their rises and deviations;
-    the classes of a pretrained network are read unchanged, by a wider head that trains for fewer
-    steps. Values of `None` in `chosen` are ignored.
-    """
-    name = split_name(encoder)[0]
-    if name == "floor-mel":
-        kind: dict[str, Any] = {"bands": channels // 2, "context_channels": channels // 2}
-    elif name == "log-mel":
-        kind = {"bands": 4, "context_channels": channels, "loudness": 0.0, "made": 0}
-    elif channels == 1:
-        kind = {"bands": 1, "context_channels": 1, "loudness": 0.0, "made": 0}
-    else:
-        kind = {"bands": 0, "width": 32, "steps": 400, "context_channels": channels}
-        kind |= {"loudness": 0.0, "made": 0}
-    kind.update((name, value) for name, value in chosen.items() if value is not None)
-    return Settings(encoder=encoder, **kind)
-
-
 PAPER = Settings(
     objective="span",
     tau=4.0,
@@ -174,15 +151,27 @@ RECIPES: Mapping[str, str] = MappingProxyType(
 def settings_of(recipe: str, encoder: str | None = None, **chosen: Any) -> Settings:
     """The settings of a recipe for `encoder`, by default the recipe's own.
 
-    `chosen` replaces single settings; its values of `None` are ignored.
+    `chosen` replaces single settings; its values of `None` are ignored. By the recipe `earmark` a
+    spectrum is read in bands and a single channel as one band, with their rises and deviations; the
+    classes of a pretrained network are read unchanged, by a wider head that trains for fewer steps.
 
     Raises:
         ValueError: unknown recipe.
     """
     if recipe not in RECIPES:
         raise ValueError(f"there is no recipe {recipe!r}; there are {', '.join(RECIPES)}")
-    if recipe == "earmark":
-        named = encoder or Settings().encoder
-        return recommended(named, encoder_named(named).channels, **chosen)
     given = {name: value for name, value in chosen.items() if value is not None}
-    return replace(PAPER, encoder=encoder or PAPER.encoder, **given)
+    if recipe == "paper":
+        return replace(PAPER, encoder=encoder or PAPER.encoder, **given)
+    encoder = encoder or Settings().encoder
+    name, channels = split_name(encoder)[0], encoder_named(encoder).channels
+    best: dict[str, Any] = {"context_channels": channels, "loudness": 0.0, "made": 0}
+    if name == "floor-mel":
+        best = {"bands": channels // 2, "context_channels": channels // 2}
+    elif name == "log-mel":
+        best["bands"] = 4
+    elif channels == 1:
+        best["bands"] = 1
+    else:
+        best |= {"bands": 0, "width": 32, "steps": 400}
+    return Settings(encoder=encoder, **best | given)

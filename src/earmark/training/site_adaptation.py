@@ -52,7 +52,6 @@ from earmark.training.answered_windows import (
     Part,
     TeachingMaterial,
     folds_of,
-    log_likelihood,
     measure_gain,
     pieces_of,
     read_answers,
@@ -276,7 +275,10 @@ def _with_new_heads(heard: Sequence[Reheard], base: Gate, watch: Watch) -> Itera
 
 
 def _cross_fit(heard: Sequence[Reheard], base: Gate, fitting: Fitting) -> tuple[Taught, Gain]:
-    """The cross-fitted scores, rates and lengths, and their gain over the base."""
+    """The cross-fitted scores, rates and lengths, and their gain over the base.
+
+    The answers about a recording are judged by fits without it.
+    """
     taught = cross_fit(
         heard,
         base,
@@ -284,17 +286,11 @@ def _cross_fit(heard: Sequence[Reheard], base: Gate, fitting: Fitting) -> tuple[
         lambda training: learn_lengths(training, base.survival) or base.survival,
         folds=min(HEAD_FOLDS, len(heard)),
     )
-    return taught, _gain_of(heard, base, taught)
-
-
-def _gain_of(heard: Sequence[Reheard], base: Gate, taught: Taught) -> Gain:
-    """Gain in likelihood of the answers over the base, each by fits without its recording."""
     judged = []
     for part in (one.part for one in heard):
-        chances = part.chances(part.windows.rates, base.survival), taught.held[part.recording]
-        old, new = (log_likelihood(each, part.active, part.weight) for each in chances)
-        judged.append((old, new, float(part.weight.sum())))
-    return measure_gain(judged)
+        old, new = part.chances(part.windows.rates, base.survival), taught.held[part.recording]
+        judged.append((old, new, part.active, part.weight))
+    return taught, measure_gain(judged)
 
 
 def fit_scale(parts: Part, survival: Survival) -> RateScale:
@@ -327,17 +323,14 @@ def fit_scale(parts: Part, survival: Survival) -> RateScale:
 
 def _judge(parts: Part, survival: Survival) -> Gain:
     """Gain in likelihood of each fold's answers over the base, by a scale fitted on the others."""
-    judged = []
-    folds = folds_of(parts)
+    judged, folds = [], folds_of(parts)
     for fold in folds:
         rest = without(parts, fold)
         lasting = learn_lengths(rest, survival) or survival
         scale = fit_scale(rest, lasting)
         for piece in pieces_of(fold, math.ceil(PARTS / len(folds))):
-            active, weight = _facts(piece)
-            chances = _base_chances(piece, survival), _chance(scale, *_lags(piece, lasting))
-            old, new = (log_likelihood(each, active, weight) for each in chances)
-            judged.append((old, new, float(weight.sum())))
+            new = _chance(scale, *_lags(piece, lasting))
+            judged.append((_base_chances(piece, survival), new, *_facts(piece)))
     return measure_gain(judged)
 
 

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from earmark.gate.gate import Gate, OnnxScorer
+from earmark.gate.gate import Gate
 from earmark.timeline import FloatArray
 from earmark.training.answer_regression import Reheard
 from earmark.training.answered_windows import AnsweredRecording
@@ -154,16 +154,11 @@ def with_head(gate: Gate, head: SiteHead) -> Gate:
         card=replace(gate.card, context=context),
         weights=extend(gate.weights, [head.context]),
     )
-    _prove(gate.scorer, made.scorer, head)
-    return made
-
-
-def _prove(old: OnnxScorer, new: OnnxScorer, head: SiteHead) -> None:
-    """Compare the exported head with the fitted one on random features; see `prove`."""
-    rows = np.random.default_rng(0).normal(size=(2510, new.channels)).astype(np.float32)
+    rows = np.random.default_rng(0).normal(size=(2510, made.scorer.channels)).astype(np.float32)
 
     def wanted(features: Tensor) -> Tensor:
-        scores = torch.from_numpy(old.score_whole(features[0].numpy()))
+        scores = torch.from_numpy(gate.scorer.score_whole(features[0].numpy()))
         return scores[None] * chance_of_work([head.context], features)
 
-    prove(wanted, new, [rows])
+    prove(wanted, made.scorer, [rows])
+    return made
