@@ -157,3 +157,12 @@ def test_separation_is_wide_where_the_score_lingers() -> None:
     )
     judged = cases(scores, material, sorted(material), rates, survival)
     assert choose_separation(judged, budget=0.1) >= 2
+
+
+def test_the_only_busy_participant_is_calibrated_on_itself() -> None:
+    """Whoever else there is does nothing, so nothing can be fitted on them."""
+    material, scores = world(4)
+    idle = {name: replace(heard, actions=()) for name, heard in material.items()}
+    name = sorted(material)[0]
+    gate, coverage = calibrate(scores, idle | {name: material[name]}, default_gate().card, b"")
+    assert gate.rates.fits and all(0 < share <= 1 for share in coverage.values())

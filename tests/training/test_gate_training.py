@@ -53,6 +53,7 @@ def test_a_plan_is_made_once_and_holds_every_choice(files: tuple[Path, Path]) ->
     plan = TrainingPlan.of(marks, media=str(media), recipe="paper", encoder="log-mel", taus=[2, 4])
     assert (plan.settings.objective, plan.settings.width, plan.taus) == ("span", 192, (2, 4))
     assert plan == TrainingPlan.of(marks, media=media, settings=plan.settings, taus=(2, 4))
+    assert TrainingPlan.of(marks, media=media, taus=4).taus == (4,)
 
 
 def test_choices_that_make_no_sense_are_named(files: tuple[Path, Path], tmp_path: Path) -> None:

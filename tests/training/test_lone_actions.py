@@ -103,3 +103,11 @@ def test_what_was_made_is_kept_and_comes_out_the_same(marked, tmp_path):
 )
 def test_nothing_is_made_for_a_gate_that_wants_none(settings, marked, tmp_path):
     assert gather_lone(*marked, settings, cache=tmp_path) == {}
+
+
+def test_a_damaged_file_of_the_cache_is_made_again(marked, tmp_path):
+    first = gather_lone(*marked, SETTINGS, cache=tmp_path / "kept")["P01_alone"]
+    for path in (tmp_path / "kept").iterdir():
+        path.write_bytes(path.read_bytes()[:-200])  # still begins as an archive does
+    again = gather_lone(*marked, SETTINGS, cache=tmp_path / "kept")["P01_alone"]
+    np.testing.assert_array_equal(again.takes[0], first.takes[0])

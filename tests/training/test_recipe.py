@@ -101,6 +101,27 @@ def test_the_heads_have_not_met_whom_they_are_calibrated_on(tmp_path: Path) -> N
     assert gates[0].rates != gates[1].rates
 
 
+@pytest.mark.parametrize("person", ["P00", "night_shift"])
+def test_no_network_learns_from_lone_actions_of_who_is_held_out(
+    person: str, tmp_path: Path
+) -> None:
+    names = [f"{person}_1" if person == "P00" else person, "P01_1", "P02_1"]
+    material = dict(zip(names, kitchen(3).values(), strict=True))
+    lone = {f"{person}_alone": replace(material[names[0]], name=f"{person}_alone")}
+    weights = []
+    for place, some in enumerate(({}, lone)):
+        ensemble = fit_heads(
+            material,
+            SMALL,
+            names[:1],
+            folder=tmp_path / str(place),
+            lone=some,
+            watch=lambda _: None,
+        )
+        weights.append(ensemble.contexts[0].state_dict())
+    assert all(torch.equal(value, weights[1][name]) for name, value in weights[0].items())
+
+
 def test_a_finished_run_is_not_trained_again(folder: Path) -> None:
     steps: list[Step] = []
     before = (folder / "gate.gate").read_bytes()

@@ -233,14 +233,15 @@ def cases(
 def crossed_cases(scores: Scores, material: Material) -> list[Case]:
     """All recordings, each with rates and survival fitted on the other participants' recordings.
 
-    With a single participant they are fitted on the other recordings, and with a single recording
-    on that recording itself.
+    With a single participant they are fitted on the other recordings, and where the others have no
+    action, as with a single recording, on the participant's own.
     """
     groups = list(group(material).values())
     groups = groups if len(groups) > 1 else [[name] for name in material]
     found = []
     for names in groups:
-        others = [name for name in material if name not in names] or names
+        others = [name for name in material if name not in names]
+        others = others if any(material[name].actions for name in others) else names
         rates = fit_rates(scores, material, others, lengths=[Grid().length])
         survival = fit_survival(material, others)
         found += cases(scores, material, names, rates, survival)

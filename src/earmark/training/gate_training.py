@@ -75,7 +75,7 @@ class TrainingPlan:
         chosen = {name: given.pop(name) for name in own & given.keys()}
         for name in ("taus", "recordings", "dev"):
             several = chosen.get(name, ())
-            chosen[name] = (several,) if isinstance(several, str | float) else tuple(several)
+            chosen[name] = (several,) if isinstance(several, str | int | float) else tuple(several)
         for name in ("media", "out"):
             chosen |= {name: Path(chosen[name])} if name in chosen else {}
         if "media" not in chosen:

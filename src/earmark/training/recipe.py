@@ -42,7 +42,7 @@ from earmark.training.head_export import Panel, export, prove
 from earmark.training.objectives import NEAR
 from earmark.training.optimisation import Check, fit, fit_detector, make_context, make_head, score
 from earmark.training.settings import Settings
-from earmark.training.synthetic_recordings import make_recording, make_room
+from earmark.training.synthetic_recordings import ALONE, make_recording, make_room
 from earmark.training.synthetic_talk import Voices
 
 
@@ -212,7 +212,8 @@ def fit_heads(
     training = [heard for name, heard in sorted(material.items()) if name not in held_out]
     check_actions({heard.name: heard for heard in training})
     excluded = {participant(name) for name in held_out}
-    alone = [each for name, each in (lone or {}).items() if participant(name) not in excluded]
+    own = {name.removesuffix(ALONE): heard for name, heard in (lone or {}).items()}
+    alone = [heard for person, heard in own.items() if person not in excluded]
     synthetic = [*make_recordings(settings, voices), *alone]
     channels, kept = settings.context_channels, folder / "checkpoints"
     bouts = [in_bouts(heard, channels) for heard in (*training, *synthetic)] if channels else []

@@ -78,7 +78,7 @@ class Segmenter:
             head = SegmentHead(channels, len(classes), width=width, dropout=0.0)
             head.load_state_dict(weights)
             return cls(head.eval(), classes, state["encoder"])
-        except (OSError, RuntimeError, UnpicklingError, KeyError, TypeError) as error:
+        except (OSError, EOFError, RuntimeError, UnpicklingError, KeyError, TypeError) as error:
             raise ModelMismatch(f"{path} is no segmentation head of earmark: {error}") from error
 
     def __call__(self, features: FloatArray) -> Track:

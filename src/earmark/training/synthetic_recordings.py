@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,6 +95,9 @@ ACTIONS = (2.0, 6.4)
 
 IN_TALK = (8.0, 24.0)
 """The same for a recording with talk."""
+
+ALONE = "_alone"
+"""How the names of recordings of lone actions end, after the participant."""
 
 APART = 8.0
 """Least number of seconds between two of them."""
@@ -316,7 +320,7 @@ class _Source:
 
     def make_alone(self, length: int, *, talks: int) -> TrainingRecording:
         """Some of the actions, far apart, over a room's noise; none if none is audible."""
-        name = f"{self.person}_alone"
+        name = f"{self.person}{ALONE}"
 
         def make(clips: Sequence[FloatArray], rng: np.random.Generator) -> Arrays:
             samples, actions = lay_apart(clips, ACTIONS, rng=rng, length=length)
@@ -352,9 +356,9 @@ class _Source:
         digest = hashlib.sha256(repr((parts, self.encoder, *choices)).encode()).hexdigest()
         path = self.cache / f"{kind}-{digest[:32]}.npz"
         try:
-            with np.load(path, allow_pickle=False) as kept:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
                 return dict(kept)
-        except (FileNotFoundError, ValueError, EOFError):
+        except (FileNotFoundError, ValueError, EOFError, BadZipFile):
             seed = int(hashlib.sha256(self.person.encode()).hexdigest()[:8], 16)
             rng = np.random.default_rng(seed)
             made = make(list(cut_actions(self.heard, rng)), rng)
