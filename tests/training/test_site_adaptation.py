@@ -22,7 +22,7 @@ from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow, RecordingRow
 from earmark.selection.audit_sample import chance_of_activity
 from earmark.timeline import FloatArray, Track
-from earmark.training.action_lengths import fit_lengths
+from earmark.training.answer_regression import fit_lengths
 from earmark.training.answered_windows import BY_PEOPLE, TeachingMaterial, read_answers
 from earmark.training.site_adaptation import RateScale, adapt, learn
 from ledger_runs import PLAN, answer

@@ -187,7 +187,7 @@ def test_what_is_judged_was_met_by_nothing(heard):
         return as_before(some)
 
     gate = default_gate()
-    taught = cross_fit(heard, gate, fitting, lambda _: gate.survival, folds=3)
+    taught = cross_fit(heard, gate, fitting, folds=3)
     assert set(taught.held) == {"r0", "r1", "r2"}
     sizes = sorted(map(len, met))
     assert sizes == [1] * 3 + [2] * 3 + [3]

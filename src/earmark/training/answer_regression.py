@@ -1,4 +1,4 @@
-"""Rates fitted to answers, and judged on recordings that they were not fitted on.
+"""Rates and lengths of actions fitted to answers, and judged on recordings they were not fitted on.
 
     answers of all but one part ──▶ scores ──▶ rates ──▶ likelihood of that part's answers
                                       └── by a scorer fitted without the window's own part
@@ -15,10 +15,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 from scipy.optimize import minimize
 
+from earmark.captioning.activity import same_activity
 from earmark.errors import MediaError
 from earmark.gate.episodes import OperatingPoints
 from earmark.gate.gate import Gate
@@ -37,7 +39,14 @@ from earmark.gate.survival import Survival
 from earmark.grid import Grid
 from earmark.media import Meter, open_recording
 from earmark.timeline import FloatArray, Track
-from earmark.training.answered_windows import PRIOR, AnsweredRecording
+from earmark.training.answered_windows import (
+    PRIOR,
+    AnsweredRecording,
+    Part,
+    folds_of,
+    measure_gain,
+    without,
+)
 from earmark.training.calibration import TARGETS
 
 RIDGE = 20.0
@@ -50,6 +59,22 @@ one kind of recording may have weights fitted to noise, so those are not used.""
 
 LEAST, FURTHEST = 1e-4, 12.0
 """Limits to which the expected actions of a window are clipped; its chance is then near 0 or 1."""
+
+
+FEWEST_PAIRS = 30
+"""Least number of pairs of neighbouring answers to learn lengths from."""
+
+LONGEST_GAP = 120.0
+"""Longest gap in seconds between neighbouring answers that are used: beyond it, agreement says
+little."""
+
+STRETCHES = np.geomspace(1, 16, 33)
+"""Factors by which actions may last longer than by the base gate. Never shorter: answers that give
+one action two names look like short actions."""
+
+AGREEMENTS = np.linspace(0.8, 0.98, 10)
+"""Probabilities tried for two answers about the same action to agree. With lower ones, names that
+recur now and then would look like one long action that is often misnamed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,9 +124,6 @@ Scoring = Callable[[Reheard], FloatArray]
 Fitting = Callable[[Sequence[Reheard]], Scoring]
 """Fits a scorer to recordings."""
 
-Lengths = Callable[[list[AnsweredRecording]], Survival]
-"""Fits the lengths of actions to the answers about recordings."""
-
 
 def as_before(training: Sequence[Reheard]) -> Scoring:  # noqa: ARG001 - nothing is learnt from them
     """A scorer that gives the base gate's scores, whatever the recordings."""
@@ -121,14 +143,7 @@ class Taught:
     """Chances of the answered windows by recording, from scorer and rates fitted without it."""
 
 
-def cross_fit(
-    heard: Sequence[Reheard],
-    gate: Gate,
-    fitting: Fitting,
-    lengths: Lengths,
-    *,
-    folds: int,
-) -> Taught:
+def cross_fit(heard: Sequence[Reheard], gate: Gate, fitting: Fitting, *, folds: int) -> Taught:
     """Scorer, rates and lengths fitted to `heard`, and to all but each of `folds` parts of it.
 
     `fitting` is called without each part, without each pair of parts, and once with all.
@@ -136,30 +151,30 @@ def cross_fit(
     parts = [list(heard[first::folds]) for first in range(folds)]
 
     @cache
-    def without(left_out: frozenset[int]) -> Scoring:
+    def fit_without(left_out: frozenset[int]) -> Scoring:
         kept = [one for place, part in enumerate(parts) if place not in left_out for one in part]
         return fitting(kept)
 
     def crossed(held_out: frozenset[int]) -> list[Scored]:
         return [
-            Scored(one, without(held_out | {place})(one))
+            Scored(one, fit_without(held_out | {place})(one))
             for place, part in enumerate(parts)
             for one in part
             if place not in held_out
         ]
 
     def fit_rows(rows: Sequence[Scored]) -> tuple[FittedRates, Survival]:
-        survival = lengths([row.one.part for row in rows])
+        survival = learn_lengths([row.one.part for row in rows], gate.survival)
         return fit_weights(rows, gate.rates, survival), survival
 
     held = {}
     for place, part in enumerate(parts):
         rates, survival = fit_rows(crossed(frozenset({place})))
         for one in part:
-            scored = Scored(one, without(frozenset({place}))(one))
+            scored = Scored(one, fit_without(frozenset({place}))(one))
             held[one.part.recording] = one.part.chances(rates(scored.pooled), survival)
     rows = crossed(frozenset())
-    return Taught(without(frozenset()), *fit_rows(rows), rows, held)
+    return Taught(fit_without(frozenset()), *fit_rows(rows), rows, held)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -307,3 +322,103 @@ def operating_points(
     thresholds = np.unique(np.append(0.0, np.quantile(every, np.linspace(0, 0.999, 99))))
     shares = np.array([(each[:, None] < thresholds).mean(axis=0) for each in peaks])
     return replace(base, on=on), Misses(thresholds, np.round(shares, 6))
+
+
+def learn_lengths(parts: Part, survival: Survival) -> Survival:
+    """How long actions last, from how far apart agreeing answers are.
+
+    The base curve itself with too few pairs, or without gain on held-out answers.
+    """
+    if len(_Pairs.of(parts)) < FEWEST_PAIRS:
+        return survival
+    judged = []
+    for fold in folds_of(parts):
+        held, rest = _Pairs.of(fold), _Pairs.of(without(parts, fold))
+        if len(held) and len(rest):
+            old, new = (
+                rest.chances(curve, held.apart, rest.agreement(curve))
+                for curve in (survival, rest.fit(survival))
+            )
+            judged.append((old, new, held.same, np.ones(len(held))))
+    return fit_lengths(parts, survival) if judged and measure_gain(judged).is_one else survival
+
+
+def fit_lengths(parts: Part, survival: Survival) -> Survival:
+    """The base curve, stretched by the factor of highest likelihood given the answers of `parts`.
+
+    The base enters as `PRIOR` more pairs, spread evenly. Needs at least one pair.
+    """
+    return _Pairs.of(parts).fit(survival)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pairs:
+    """Answers about active windows, each with the next answer of its recording."""
+
+    apart: FloatArray
+    """Seconds from the middle of the window to the next answer, `(pairs,)`."""
+    same: FloatArray
+    """Whether the two agree, 1 or 0, `(pairs,)`."""
+    again: float
+    """Probability that two answers agree because the action was taken up again."""
+
+    def __len__(self) -> int:
+        return len(self.apart)
+
+    @classmethod
+    def of(cls, parts: Part) -> _Pairs:
+        """The pairs of `parts` at most `LONGEST_GAP` apart."""
+        apart, same = [], []
+        for one in parts:
+            for first, last in pairwise(one.answers):
+                spans = one.windows.span(first.window), one.windows.span(last.window)
+                gap = spans[1].start - (spans[0].start + spans[0].end) / 2
+                if first.activity and last.activity is not None and 0 < gap <= LONGEST_GAP:
+                    is_same = last.activity and same_activity(first.activity, last.activity)
+                    apart.append(gap)
+                    same.append(float(bool(is_same)))
+        return cls(np.array(apart), np.array(same), _recurrence(parts))
+
+    def chances(self, curve: Survival, apart: FloatArray, share: FloatArray | float) -> FloatArray:
+        """Probability that answers `apart` agree, if the lengths of actions follow `curve`.
+
+        `share` is the probability to agree about the same action.
+        """
+        chance = self.again + (1 - self.again) * share * curve.remaining(apart)
+        return np.clip(chance, 1e-6, 1 - 1e-6)
+
+    def fit(self, survival: Survival) -> Survival:
+        """The curve of `fit_lengths`."""
+        prior, shares = PRIOR / len(self), AGREEMENTS[:, None]
+        base = self.chances(survival, self.apart, shares)  # (agreements, pairs)
+        yes, no = self.same + prior * base, 1 - self.same + prior * (1 - base)
+
+        def likelihood(stretch: float) -> float:
+            chance = self.chances(survival, self.apart / stretch, shares)
+            return float((yes * np.log(chance) + no * np.log1p(-chance)).sum(axis=1).max())
+
+        return survival.stretched(survival.median * max(STRETCHES.tolist(), key=likelihood))
+
+    def agreement(self, curve: Survival) -> float:
+        """The likeliest of `AGREEMENTS`, if the lengths of actions follow `curve`."""
+        chances = self.chances(curve, self.apart, AGREEMENTS[:, None])
+        logs = np.log(chances) @ self.same + np.log1p(-chances) @ (1 - self.same)
+        return float(AGREEMENTS[np.argmax(logs)])
+
+
+def _recurrence(parts: Part) -> float:
+    """Share of answers that agree with the last but one where the answer between them differs.
+
+    Then the action ended and was taken up again: a cook washes, puts away and washes. Without this,
+    repeated actions would look like one long action. One disagreement is added, so the share is 0
+    if there are no such answers.
+    """
+    found = [0.0]
+    for one in parts:
+        names = [(each.activity, one.windows.span(each.window).start) for each in one.answers]
+        triples = zip(names, names[1:], names[2:], strict=False)
+        for (first, begin), (other, _), (last, end) in triples:
+            is_near = end - begin <= LONGEST_GAP
+            if is_near and first and other and last and not same_activity(first, other):
+                found.append(float(same_activity(first, last)))
+    return float(np.mean(found))

@@ -35,7 +35,6 @@ from earmark.gate.rates import MOST, Fit, FittedRates
 from earmark.gate.survival import Survival
 from earmark.reporting.text_format import counted
 from earmark.timeline import FloatArray
-from earmark.training.action_lengths import learn_lengths
 from earmark.training.answer_regression import (
     Fitting,
     Reheard,
@@ -43,6 +42,7 @@ from earmark.training.answer_regression import (
     as_before,
     cross_fit,
     hear_again,
+    learn_lengths,
     operating_points,
 )
 from earmark.training.answered_windows import (
@@ -219,7 +219,7 @@ class Candidate:
 
 def _scaled(parts: Part, base: Gate) -> Candidate:
     """All rates scaled by two numbers: few answers suffice, and no recording is read again."""
-    survival = learn_lengths(parts, base.survival) or base.survival
+    survival = learn_lengths(parts, base.survival)
     rates = fit_scale(parts, survival).applied(base.rates)
     gain = _judge(parts, base.survival)
     return Candidate("rates scaled", gain, survival, lambda: replace(base, rates=rates))
@@ -279,13 +279,7 @@ def _cross_fit(heard: Sequence[Reheard], base: Gate, fitting: Fitting) -> tuple[
 
     The answers about a recording are judged by fits without it.
     """
-    taught = cross_fit(
-        heard,
-        base,
-        fitting,
-        lambda training: learn_lengths(training, base.survival) or base.survival,
-        folds=min(HEAD_FOLDS, len(heard)),
-    )
+    taught = cross_fit(heard, base, fitting, folds=min(HEAD_FOLDS, len(heard)))
     judged = []
     for part in (one.part for one in heard):
         old, new = part.chances(part.windows.rates, base.survival), taught.held[part.recording]
@@ -326,7 +320,7 @@ def _judge(parts: Part, survival: Survival) -> Gain:
     judged, folds = [], folds_of(parts)
     for fold in folds:
         rest = without(parts, fold)
-        lasting = learn_lengths(rest, survival) or survival
+        lasting = learn_lengths(rest, survival)
         scale = fit_scale(rest, lasting)
         for piece in pieces_of(fold, math.ceil(PARTS / len(folds))):
             new = _chance(scale, *_lags(piece, lasting))
