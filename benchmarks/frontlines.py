@@ -5,8 +5,9 @@
 
 Films its own recording, in the 1080 lines of a body-worn camera, measures every frontline that is
 ready here in one run on one machine, and prints one table. The floor is decoding the same sound to
-16 kHz mono and throwing it away. Compute is processor time over all threads, the best of several
-turns, so that a noisy neighbour does not count; opening a model's weights is not part of it.
+16 kHz mono and throwing it away. Compute is processor time over all threads and processes, the best
+of several turns, so that a noisy neighbour does not count; opening a model's weights is no part of
+it.
 """
 
 from __future__ import annotations
@@ -14,14 +15,12 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import av
 import numpy as np
-from listen import decode_audio
+from listen import decode_audio, timed
 
 from earmark.evaluation.paper.compared_systems import READY, systems
 from earmark.gate.frontline_registry import FRONTLINES, frontline_named, with_checkpoints
@@ -55,7 +54,7 @@ class Row:
             nonlocal heard
             heard = listen(recording, frontline)
 
-        self.seconds = min(self.seconds, computed(job))
+        self.seconds = min(self.seconds, timed(job))
         self.bytes_read = heard.bytes_read
 
 
@@ -95,7 +94,7 @@ def measure(path: Path, moment: Recording, rows: list[Row], turns: int) -> None:
     """Measure every one of `rows` in turns, and print the table."""
     recording, floor = open_recording(path), float("inf")
     for _ in range(turns):
-        floor = min(floor, computed(lambda: decode_audio(path)))
+        floor = min(floor, timed(lambda: decode_audio(path)))
         for row in rows:
             row.take(recording, moment)
     show(recording, rows, floor)
@@ -125,13 +124,6 @@ def film(path: Path, *, seconds: int, height: int) -> None:
             out.mux(audio.encode(sound))
         out.mux(video.encode(None))
         out.mux(audio.encode(None))
-
-
-def computed(job: Callable[[], object]) -> float:
-    """Seconds of processor time, over all threads."""
-    began = time.process_time()
-    job()
-    return time.process_time() - began
 
 
 def show(recording: Recording, rows: list[Row], floor: float) -> None:

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import composites
-from gate_table import DENSE, RULES, SPARSE, count_row, header, mean_row, price_rows
+from gate_table import DENSE, SPARSE, count_row, mean_row, price_rows, rule_rows
 from make_default_gate import SHIPPED, held_out
 
 from earmark.evaluation.benchmark import Case, run_case
@@ -98,15 +98,8 @@ def write_up(judged: Sequence[Case], shipped: LevelRates) -> str:
 
 def coverage_rows(judged: Sequence[Case], budgets: Sequence[float]) -> Iterable[str]:
     """Mean coverage by rule, the forecast beside it, and how many actions were expected."""
-    yield from header(budgets)
-    results = [run_case(case, RULES, budgets) for case in judged]
-    rows = [row for result in results for row in result.rows]
-    for rule in RULES:
-        own = [row for row in rows if row.rule == rule]
-        yield mean_row(
-            rule, [[100 * row.counts.coverage for row in own if row.budget == b] for b in budgets]
-        )
-    told = [row for result in results for row in result.forecasts]
+    yield from rule_rows(judged, budgets)
+    told = [row for case in judged for row in run_case(case, ["coverage"], budgets).forecasts]
     yield mean_row(
         "forecast of `coverage`",
         [[100 * row.counts.forecast for row in told if row.budget == b] for b in budgets],

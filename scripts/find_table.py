@@ -27,6 +27,7 @@ from pathlib import Path
 import numpy as np
 
 from earmark.evaluation.annotations.media_match import find_media
+from earmark.evaluation.annotations.table_readers import parse_time
 from earmark.evidence.sound_listener import SoundListener
 from earmark.evidence.sound_names import sound_namer
 from earmark.evidence.sound_track import SoundTrack
@@ -62,17 +63,12 @@ Truths = dict[tuple[str, str], list[Span]]
 """When there is what, by class and recording."""
 
 
-def seconds(clock: str) -> float:
-    hours, minutes, rest = clock.split(":")
-    return 3600 * int(hours) + 60 * int(minutes) + float(rest)
-
-
 def events(data: Path, names: set[str]) -> Truths:
     found: Truths = {}
     with (data / "epic" / "EPIC_Sounds_validation.csv").open(encoding="utf-8") as file:
         for row in csv.DictReader(file):
             if row["video_id"] in names:
-                span = Span(seconds(row["start_timestamp"]), seconds(row["stop_timestamp"]))
+                span = Span(parse_time(row["start_timestamp"]), parse_time(row["stop_timestamp"]))
                 found.setdefault((row["description"], row["video_id"]), []).append(span)
     return found
 

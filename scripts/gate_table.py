@@ -22,16 +22,19 @@ from make_default_gate import gather_all, held_out
 from earmark.evaluation.annotations.actions import Action
 from earmark.evaluation.benchmark import Case, run_case
 from earmark.evaluation.metrics.coverage_counts import (
+    EpisodeCounts,
     count_covered,
+    count_kept,
     count_overlaps,
     holds_instant,
     is_covered,
 )
-from earmark.gate.episodes import OperatingPoints, bill
+from earmark.gate.episodes import OperatingPoints
 from earmark.gate.forecast_error import ForecastError
 from earmark.gate.frontline_registry import frontline_named
 from earmark.gate.gate import Gate
 from earmark.gate.listener import LEVEL_HOP, listen
+from earmark.grid import Grid
 from earmark.media import find, open_recording
 from earmark.media.atomic_file import replacing
 from earmark.selection import Budget, Coverage
@@ -198,13 +201,7 @@ def lone_rows(lone: Sequence[Case]) -> Iterable[str]:
     actions = sum(len(case.actions) for case in lone)
     yield f"## actions by themselves in quiet: {len(lone)} made recordings of {RARE // 60} minutes"
     yield ""
-    yield from header(SPARSE)
-    table: dict[str, list[list[float]]] = {rule: [[] for _ in SPARSE] for rule in RULES}
-    for case in lone:
-        for row in run_case(case, RULES, SPARSE).rows:
-            table[row.rule][SPARSE.index(row.budget)].append(100 * row.counts.coverage)
-    for rule in RULES:
-        yield mean_row(rule, table[rule])
+    yield from rule_rows(lone, SPARSE)
     expected = [float(case.windows.rates.sum()) for case in lone]
     near = [1 / 1.5 < e / len(case.actions) < 1.5 for e, case in zip(expected, lone, strict=True)]
     windows = [case.windows for case in lone]
@@ -322,6 +319,14 @@ def header(budgets: Sequence[float]) -> Iterable[str]:
     yield "|---" * (len(budgets) + 1) + "|"
 
 
+def rule_rows(judged: Sequence[Case], budgets: Sequence[float]) -> Iterable[str]:
+    """The head of such a table and a row for each rule."""
+    yield from header(budgets)
+    for rule in RULES:
+        shares = mean_coverage(judged, rule=rule, budgets=budgets).values()
+        yield mean_row(rule, [[100 * share] for share in shares])
+
+
 def mean_row(name: str, found: Sequence[Sequence[float]], form: str = ".1f") -> str:
     """A row of such a table: the means of what was found at each budget."""
     return f"| {name} | " + " | ".join(format(np.nanmean(each), form) for each in found) + " |"
@@ -411,23 +416,13 @@ def episode_rows(judged: Sequence[Judged]) -> Iterable[str]:
     """Recall reached and time discarded at each target."""
     found = []
     for target in TARGETS:
-        hits = actions = kept = total = 0.0
+        total = EpisodeCounts()
         for each in judged:
-            rule = each.points.at_recall(target)
-            begins, ends = rule.edges(each.scores)
-            spans = [Span(*edge) for edge in zip(begins.tolist(), ends.tolist(), strict=True)]
-            hits += sum(touches(action, begins, ends) for action in each.case.actions)
-            actions += len(each.case.actions)
-            kept += bill(spans, length=4.0, windows=len(each.case.windows)).duration
-            total += each.case.windows.duration
-        found.append(f"{target:.0%}: {hits / actions:.1%}, {1 - kept / total:.0%} discarded")
+            spans = each.points.at_recall(target)(Track(each.scores))
+            duration = each.case.windows.duration
+            total += count_kept(each.case.actions, spans, duration, window=Grid().length)
+        found.append(f"{target:.0%}: {total.recall:.1%}, {total.reduction:.0%} discarded")
     yield "Episodes, recall asked and reached: " + "; ".join(found) + "."
-
-
-def touches(action: Action, begins: np.ndarray, ends: np.ndarray) -> bool:
-    """Whether an episode touches the action."""
-    first = int(np.searchsorted(ends, action.start, side="right"))
-    return first < len(begins) and bool(begins[first] < action.end)
 
 
 def instant_rows(judged: Sequence[Judged]) -> Iterable[str]:

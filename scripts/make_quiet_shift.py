@@ -22,6 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import lfilter
 
+from earmark.evaluation.annotations.table_readers import parse_time
+
 RATE = 16_000
 LENGTH = 8.0
 """Seconds of each drilling."""
@@ -76,19 +78,13 @@ def real_others(data: Path) -> Iterator[tuple[str, Samples]]:
     for label in OTHERS:
         own = [row for row in rows if row["description"] == label]
         own = [row for row in own if (data / "resound" / f"{row['video_id']}.opus").exists()]
-        row = max(own, key=lambda row: min(10.0, _seconds(row["stop_timestamp"]) - _start(row)))
-        end = min(_seconds(row["stop_timestamp"]), _start(row) + 10.0)
-        cut = read(data / "resound" / f"{row['video_id']}.opus", _start(row), end)
-        yield label, _faded(cut, peak=0.2)
-
-
-def _start(row: dict[str, str]) -> float:
-    return _seconds(row["start_timestamp"])
-
-
-def _seconds(clock: str) -> float:
-    hours, minutes, seconds = clock.split(":")
-    return 3600 * int(hours) + 60 * int(minutes) + float(seconds)
+        spans = [
+            (row, parse_time(row["start_timestamp"]), parse_time(row["stop_timestamp"]))
+            for row in own
+        ]
+        row, start, end = max(spans, key=lambda span: min(10.0, span[2] - span[1]))
+        path = data / "resound" / f"{row['video_id']}.opus"
+        yield label, _faded(read(path, start, min(end, start + 10.0)), peak=0.2)
 
 
 def read(path: Path, start: float, end: float) -> Samples:
