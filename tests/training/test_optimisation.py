@@ -99,6 +99,15 @@ def test_without_cooling_a_training_goes_on_to_more_steps(tmp_path: Path) -> Non
         fit_head(recordings, flat, checkpoint=kept)
 
 
+def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
+    recordings, kept = list(kitchen(2).values()), tmp_path / "kept.pt"
+    fit_head(recordings, SMALL, checkpoint=kept)
+    for content in (kept.read_bytes()[:-2000], b"", b"no checkpoint"):
+        kept.write_bytes(content)
+        with pytest.raises(ModelMismatch, match=r"(?s)kept\.pt cannot be read .*, or remove it"):
+            fit_head(recordings, SMALL, checkpoint=kept)
+
+
 @pytest.mark.parametrize("objective", ["span", "rate"])
 def test_a_head_learns_where_actions_start(objective: str) -> None:
     settings = replace(SMALL, objective=objective, steps=40, check_every=40, learning_rate=1e-2)

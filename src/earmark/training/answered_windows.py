@@ -233,9 +233,7 @@ class Gain:
         return self.low > 0
 
 
-def measure_gain(
-    parts: Iterable[tuple[FloatArray, FloatArray, FloatArray, FloatArray]],
-) -> Gain:
+def measure_gain(parts: Iterable[tuple[FloatArray, FloatArray, FloatArray, FloatArray]]) -> Gain:
     """The gain an answer over `parts`, with its lower confidence bound.
 
     Each part is the chances by the old gate and by the new one, whether they came true, 1 or 0, and

@@ -19,13 +19,7 @@ from earmark.evaluation.annotations.readers import read_annotations
 try:
     from earmark.training.dataset import Material, Watch, gather
     from earmark.training.optimisation import use_threads
-    from earmark.training.recipe import (
-        Provenance,
-        Step,
-        Trained,
-        make_recordings,
-        train_each_tau,
-    )
+    from earmark.training.recipe import Provenance, Step, Trained, make_recordings, train_each_tau
     from earmark.training.segmentation import Segmenter, SegmentScores, train_segmenter
     from earmark.training.settings import CLASSES, Settings, settings_of
     from earmark.training.synthetic_recordings import gather_lone

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import numpy as np
@@ -244,7 +245,12 @@ class Descent:
         """Restore the state that `_keep` wrote; returns the steps taken, 0 if there is no file."""
         if self._path is None or not self._path.is_file():
             return 0
-        state: dict[str, Any] = torch.load(self._path, weights_only=True)
+        try:
+            state: dict[str, Any] = torch.load(self._path, weights_only=True)
+        except (OSError, EOFError, RuntimeError, UnpicklingError) as error:
+            raise ModelMismatch(
+                f"{self._path} cannot be read ({error}); give another folder, or remove it"
+            ) from error
         self.checks = [Check(*check) for check in state.get("checks", ())]
         taken: int = state["step"] if "step" in state else self.checks[-1].step
         self._check_origin(state, taken)
