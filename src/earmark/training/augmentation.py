@@ -73,8 +73,7 @@ def companded(samples: FloatArray) -> FloatArray:
 
 def level(samples: FloatArray) -> FloatArray:
     """`samples` scaled to a mean square of 1; silence stays silent."""
-    scaled: FloatArray = samples / max(float(np.sqrt(np.mean(samples**2))), 1e-9)
-    return scaled
+    return samples / max(float(np.sqrt(np.mean(samples**2))), 1e-9)
 
 
 def log_uniform(rng: np.random.Generator, bounds: tuple[float, float]) -> float:

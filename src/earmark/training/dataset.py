@@ -145,8 +145,7 @@ def _listen(recording: Recording, encoder: Encoder, seed: int) -> FloatArray:
 def as_features(tracks: Iterable[Track]) -> FloatArray:
     """The rows of `tracks`, `(steps, channels)`, float16."""
     rows = np.concatenate([track.values for track in tracks])
-    features: FloatArray = (rows if rows.ndim == 2 else rows[:, None]).astype(np.float16)
-    return features
+    return (rows if rows.ndim == 2 else rows[:, None]).astype(np.float16)
 
 
 def _cached(recording: Recording, encoder: Encoder, seed: int, folder: Path) -> FloatArray:

@@ -209,16 +209,14 @@ def motor(count: int, rng: np.random.Generator) -> FloatArray:
         rng.uniform(0.2, 1) / k**falls * np.sin(k * phase + rng.uniform(0, 6.3))
         for k in range(1, int(rng.integers(4, 24)))
     )
-    mixed: FloatArray = level(sound) + rng.uniform(0.1, 1.5) * level(coloured(count, rng))
-    return mixed
+    return level(sound) + rng.uniform(0.1, 1.5) * level(coloured(count, rng))
 
 
 def pulsing(count: int, rng: np.random.Generator) -> FloatArray:
     """Noise that swells 0.4 to 14 times a second: grinders, pumps, washing machines."""
     times = np.arange(count) / SAMPLE_RATE
     beat = 1 + rng.uniform(0.2, 0.98) * np.sin(2 * np.pi * log_uniform(rng, (0.4, 14)) * times)
-    swelling: FloatArray = banded(count, rng) * beat
-    return swelling
+    return banded(count, rng) * beat
 
 
 def gusts(count: int, rng: np.random.Generator) -> FloatArray:
@@ -234,8 +232,7 @@ def drops(count: int, rng: np.random.Generator) -> FloatArray:
     clicks[rng.integers(0, count, falls)] = rng.exponential(1.0, falls)
     edges = rng.uniform(300, 2000), rng.uniform(3000, 7500)
     wet = pass_band(clicks, edges, SAMPLE_RATE)
-    rain: FloatArray = rng.uniform(0.1, 1.5) * level(wet) + level(banded(count, rng))
-    return rain
+    return rng.uniform(0.1, 1.5) * level(wet) + level(banded(count, rng))
 
 
 def footsteps(count: int, rng: np.random.Generator) -> FloatArray:
@@ -249,8 +246,7 @@ def footsteps(count: int, rng: np.random.Generator) -> FloatArray:
         steps[at : at + size] += rng.uniform(0.5, 1.2) * burst
         time += stride * rng.uniform(0.93, 1.07)
         time += rng.uniform(1, 6) if rng.random() < 0.01 else 0.0
-    walked: FloatArray = level(steps) + 0.05 * level(coloured(count, rng))
-    return walked
+    return level(steps) + 0.05 * level(coloured(count, rng))
 
 
 TOOLS: tuple[Draw, ...] = (banded, coloured, motor, pulsing)
@@ -264,16 +260,14 @@ def _wandering(count: int, rng: np.random.Generator, *, every: float, by: float)
     """
     knots = np.exp(by * rng.standard_normal(max(4, int(count / SAMPLE_RATE / every) + 4)))
     places = np.linspace(0, len(knots) - 1, count)
-    factors: FloatArray = np.interp(places, np.arange(len(knots)), knots)
-    return factors
+    return np.interp(places, np.arange(len(knots)), knots)
 
 
 def faded(samples: FloatArray, ramp: float) -> FloatArray:
     """`samples` faded in and out over `ramp` seconds each, at most half of their length."""
     size = max(1, min(round(ramp * SAMPLE_RATE), len(samples) // 2))
     rise = np.minimum(np.arange(len(samples)) / size, 1.0)
-    faded: FloatArray = samples * rise * rise[::-1]
-    return faded
+    return samples * rise * rise[::-1]
 
 
 def gather_lone(

@@ -204,14 +204,12 @@ def _steps(begin: float, end: float) -> slice:
 
 def _swell(count: int) -> FloatArray:
     """Factors that rise from near 0 to 1 and fall again, `(count,)`."""
-    swell: FloatArray = np.sqrt(np.sin(np.pi * (np.arange(count) + 0.5) / max(1, count)))
-    return swell
+    return np.sqrt(np.sin(np.pi * (np.arange(count) + 0.5) / max(1, count)))
 
 
 def _smooth(values: FloatArray) -> FloatArray:
     """Moving means of five values; beyond both ends the last value is repeated."""
-    smooth: FloatArray = np.convolve(np.pad(values, 2, mode="edge"), np.full(5, 0.2), "valid")
-    return smooth
+    return np.convolve(np.pad(values, 2, mode="edge"), np.full(5, 0.2), "valid")
 
 
 def _every_sample(values: FloatArray, count: int) -> FloatArray:
