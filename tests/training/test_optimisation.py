@@ -99,6 +99,17 @@ def test_without_cooling_a_training_goes_on_to_more_steps(tmp_path: Path) -> Non
         fit_head(recordings, flat, checkpoint=kept)
 
 
+def test_a_checkpoint_of_an_earlier_version_is_taken_up(tmp_path: Path) -> None:
+    """It held the checks, but not the number of steps."""
+    recordings, kept = list(kitchen(2).values()), tmp_path / "state.pt"
+    whole = fit_head(recordings, SMALL, checkpoint=kept)
+    state = torch.load(kept, weights_only=True)
+    del state["step"]
+    torch.save(state, kept)
+    again = fit_head(recordings, SMALL, checkpoint=kept)
+    assert torch.equal(weights(again[0]), weights(whole[0])) and again[1] == whole[1]
+
+
 def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
     recordings, kept = list(kitchen(2).values()), tmp_path / "kept.pt"
     fit_head(recordings, SMALL, checkpoint=kept)

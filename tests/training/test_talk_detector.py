@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from earmark.errors import ModelMismatch
+from earmark.training import optimisation
 from earmark.training.dataset import TalkMixture, TrainingRecording
 from earmark.training.optimisation import fit_detector
 from earmark.training.settings import Settings
@@ -64,3 +67,23 @@ def test_a_finished_training_is_taken_up(tmp_path: Path) -> None:
         fit_detector([talked(1)], [at_work(4)], few, checkpoint=path)
     with pytest.raises(ModelMismatch, match="other"):
         fit_detector([talked(2)], [at_work(3)], few, checkpoint=path)
+
+
+def test_an_interrupted_training_ends_as_an_unbroken_one(tmp_path: Path, monkeypatch) -> None:
+    few = replace(SETTINGS, steps=3, check_every=8)  # 20 steps of the detector
+    whole = fit_detector([talked(1)], [at_work(3)], few, checkpoint=tmp_path / "whole.pt")
+    draw, drawn = optimisation.draw_talk, []
+
+    def draw_until_stopped(*given: Any) -> Any:
+        drawn.append(given)
+        if len(drawn) == 12:
+            raise KeyboardInterrupt
+        return draw(*given)
+
+    monkeypatch.setattr(optimisation, "draw_talk", draw_until_stopped)
+    for stopped in (True, False):
+        with pytest.raises(KeyboardInterrupt) if stopped else nullcontext():
+            resumed = fit_detector([talked(1)], [at_work(3)], few, checkpoint=tmp_path / "part.pt")
+    assert len(drawn) == 12 + 12  # from the eighth step on
+    for name, value in whole.state_dict().items():
+        assert (resumed.state_dict()[name] == value).all(), name

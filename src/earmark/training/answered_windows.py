@@ -141,8 +141,8 @@ def read_answers(runs: Sequence[Path], gate: Gate) -> TeachingMaterial:
                 values = (heard.scores, heard.instants, heard.rates, gate.survival)
                 windows = Windows(heard.window, heard.duration, *values, per_call=heard.per_call)
                 known = _answers(run, row.id, windows)
-                before = found.get(row.id)
-                if before and _are_alike(before.windows, windows):
+                before, shape = found.get(row.id), (windows.length, windows.per_call)
+                if before and (before.windows.length, before.windows.per_call) == shape:
                     known = {one.window: one for one in before.answers} | known
                 answers = tuple(known[place] for place in sorted(known))
                 found[row.id] = AnsweredRecording(row.id, windows, answers, row.source, track)
@@ -154,11 +154,6 @@ def read_answers(runs: Sequence[Path], gate: Gate) -> TeachingMaterial:
     return TeachingMaterial(
         tuple(found[key] for key in sorted(found) if found[key].answers), unlike
     )
-
-
-def _are_alike(one: Windows, other: Windows) -> bool:
-    """Whether an index means the same window in both."""
-    return (one.length, one.per_call) == (other.length, other.per_call)
 
 
 def _answers(run: Run, recording: str, windows: Windows) -> dict[int, AnsweredWindow]:

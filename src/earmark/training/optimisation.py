@@ -195,7 +195,13 @@ class Descent:
         self.checks: list[Check] = []
         self._network, self._settings, self._rng = network, settings, rng
         self._path, self._is_plain = checkpoint, is_plain
-        self._origin = {**origin_of(recordings, settings), **data} if checkpoint else {}
+        self._origin: dict[str, Any] = {}
+        if checkpoint:
+            # Neutral is what a single network does not depend on: seeds, loudness, and the number
+            # of synthetic recordings, which are among `recordings`.
+            own = replace(settings, seeds=1, first_seed=0, loudness=0.0, made=0)
+            known = fingerprint({heard.name: heard for heard in recordings})
+            self._origin = {"settings": own.to_json(), "recordings": known, **data}
         self._optimizer = torch.optim.AdamW(
             network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
         )
@@ -275,18 +281,6 @@ class Descent:
                     f"{self._path} is from a training with other {what}; "
                     "give another folder, or remove it"
                 )
-
-
-def origin_of(recordings: Sequence[TrainingRecording], settings: Settings) -> dict[str, Any]:
-    """Settings and a hash of the data that a single head depends on, besides its seed.
-
-    Settings that do not matter for it are neutral: the seeds, loudness, and the number of synthetic
-    recordings, which are among `recordings`.
-    """
-    return {
-        "settings": replace(settings, seeds=1, first_seed=0, loudness=0.0, made=0).to_json(),
-        "recordings": fingerprint({heard.name: heard for heard in recordings}),
-    }
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -181,9 +181,11 @@ def learn(
             f"takes {FEWEST}: ask more with `earmark caption`, or give more runs"
         )
     reheard = _reheard(everything, base, heard, watch)
-    found = []
-    if (capped := _capped(everything)) <= MOST_CAPPED:
-        found.append(_scaled(everything, base))
+    is_cut = [
+        one.windows.rates[one.places] >= MOST * one.windows.step * (1 - 1e-9) for one in everything
+    ]
+    capped = float(np.mean(np.concatenate(is_cut)))
+    found = [_scaled(everything, base)] if capped <= MOST_CAPPED else []
     headless = ENOUGH if not reheard else "" if has_torch() else "`pip install 'earmark[train]'`"
     if reheard:
         found.append(_refitted(reheard, base, watch))
@@ -357,12 +359,6 @@ def _chance(scale: RateScale, rows: FloatArray, reach: FloatArray, steps: FloatA
     expected = np.where(rows > 0, steps[:, None] * rates * reach, 0.0).sum(axis=1)
     chance: FloatArray = np.clip(1 - np.exp(-expected), 1e-4, 1 - 1e-4)
     return chance
-
-
-def _capped(parts: Part) -> float:
-    """Share of the answered windows whose rate was cut to `MOST`."""
-    found = [one.windows.rates[one.places] >= MOST * one.windows.step * (1 - 1e-9) for one in parts]
-    return float(np.mean(np.concatenate(found)))
 
 
 def _summarised(
