@@ -22,6 +22,7 @@ from scipy.optimize import minimize
 
 from earmark.captioning.activity import same_activity
 from earmark.errors import MediaError
+from earmark.evaluation.paper.operating_points import TARGETS
 from earmark.gate.episodes import OperatingPoints
 from earmark.gate.gate import Gate
 from earmark.gate.rates import (
@@ -47,7 +48,6 @@ from earmark.training.answered_windows import (
     measure_gain,
     without,
 )
-from earmark.training.calibration import TARGETS
 
 RIDGE = 20.0
 """Penalty on a squared weight of the rates, in answers; columns are scaled to unit spread."""
@@ -59,7 +59,6 @@ one kind of recording may have weights fitted to noise, so those are not used.""
 
 LEAST, FURTHEST = 1e-4, 12.0
 """Limits to which the expected actions of a window are clipped; its chance is then near 0 or 1."""
-
 
 FEWEST_PAIRS = 30
 """Least number of pairs of neighbouring answers to learn lengths from."""

@@ -16,8 +16,7 @@ from scipy.optimize import least_squares
 from earmark.errors import AnnotationError
 from earmark.evaluation.benchmark import BUDGETS, Case, count_picks, run_case
 from earmark.evaluation.metrics.coverage_counts import ForecastCounts, count_starts
-from earmark.evaluation.paper import operating_points
-from earmark.evaluation.paper.operating_points import MEDIANS, OFF_SHARES, SHAPE_TARGET
+from earmark.evaluation.paper.operating_points import MEDIANS, OFF_SHARES, SHAPE_TARGET, TARGETS
 from earmark.gate.episodes import Episodes, OperatingPoints, bill
 from earmark.gate.forecast_error import (
     ForecastError,
@@ -69,9 +68,6 @@ forecasts is fitted: most recordings are dense and would determine the bias of s
 LEANING = 0.1
 """Penalty on the fitted bias of forecasts, relative to coverage errors; with few recordings it
 keeps the bias small."""
-
-TARGETS = operating_points.TARGETS
-"""Development recalls that operating points are stored for; the paper's."""
 
 Scores = Mapping[str, FloatArray]
 """Scores at 25 Hz by recording, from the exported gate, which was trained on none of them."""
