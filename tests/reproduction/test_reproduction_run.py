@@ -132,6 +132,7 @@ def heard(kitchen: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "transfer",
         "ablation",
         "savings",
+        "frontlines",
     )
     few = ("--steps", 4, "--width", 8, "--batch", 2, "--crop", 8, "--seeds", 2, "--threads", 1)
     run(
@@ -188,6 +189,19 @@ def test_what_is_not_made_has_the_rows_of_what_is(heard: Path):
     assert printed.items() <= {q: row["paper"] for q, row in made["paired"].items()}.items()
     assert len(printed) == 6 * 4 + 2
     assert "p <1e-4 there, " in made["paired"]["25 %: separated minus uniform, points"]["remarks"]
+
+
+def test_a_frontline_has_one_name_whether_or_not_it_is_made(heard: Path):
+    """With the rule that spends its scores, which the paper's plane goes by."""
+    shown = rows_of(heard)["frontlines"]
+    printed = dict(ARTEFACTS["frontlines"].quantities)
+    detectors = printed.pop("pretrained detectors at 25 %, pooled, %")
+    assert (
+        detectors == "29 to 30"
+        and printed.items() <= {quantity: row["paper"] for quantity, row in shown.items()}.items()
+    )
+    assert shown["uniform (uniform) at 25 %, pooled, %"]["ours"] is not None
+    assert "--frontlines" in shown["flow (rank) at 25 %, pooled, %"]["ran"]
 
 
 def test_the_paper_s_gates_are_judged_on_its_primary_set():

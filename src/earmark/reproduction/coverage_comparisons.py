@@ -325,20 +325,21 @@ def make_window_gains(inputs: PaperInputs) -> Iterator[Comparison]:
 def make_frontlines(inputs: PaperInputs) -> Iterator[Comparison]:
     """Every frontline at a quarter of the calls, spent by ranking as in the paper's plane."""
     results, _ = load_results(inputs)
-    systems = {"uniform": results.system("uniform"), "gate": results.system(RULE)}
-    systems |= {line: (line, "rank") for line in results.frontlines[1:]}
-    for name in {**published.AT_A_QUARTER, **systems}:
-        paper = published.AT_A_QUARTER.get(name)
-        if name not in systems:
-            why = f"add {name} to --frontlines"
-            yield missing_row(f"{name} at 25 %, pooled, %", paper, why)
+    lines = dict.fromkeys(("uniform", "gate"), results.frontlines[0])
+    lines |= {line: line for line in results.frontlines[1:]}
+    for name in {**published.AT_A_QUARTER, **lines}:
+        paper, rule = published.AT_A_QUARTER.get(name), published.spent_by(name)
+        quantity = published.FRONTLINE.format(name, rule)
+        if name not in lines:
+            yield missing_row(quantity, paper, f"add {name} to --frontlines")
             continue
-        line, rule = systems[name]
-        found = results.by_recording((line, rule), 0.25)
+        found = results.by_recording((lines[name], rule), 0.25)
         counts = [found[each] for each in primary_of(results.recordings)]
         covered, actions = [c.covered for c in counts], [c.actions for c in counts]
-        heard = "nothing is heard" if name == "uniform" else describe_listening(inputs, line)
-        quantity, n = f"{name} ({rule}) at 25 %, pooled, %", f"{sum(actions)} actions"
+        heard = "nothing is heard"
+        if name != "uniform":
+            heard = describe_listening(inputs, lines[name])
+        n = f"{sum(actions)} actions"
         yield pooled_row(quantity, paper, covered, actions, n=n, ran=heard)
 
 
