@@ -21,7 +21,7 @@ from earmark.evaluation.paper.published_numbers import (
     primary_of,
 )
 from earmark.reproduction.comparison import Comparison
-from earmark.reproduction.coverage_comparisons import has_enough_windows, resolve_frontline
+from earmark.reproduction.coverage_comparisons import has_enough_windows
 from earmark.reproduction.paper_artefacts import ARTEFACTS
 from earmark.reproduction.paper_inputs import NEEDS, PaperInputs, ReproductionPlan
 from making import make_audio, make_video
@@ -278,7 +278,7 @@ def test_the_paper_s_own_head_is_trained_here_and_listens(kitchen: Path, tmp_pat
     ]
     assert "energy: Energy()" in rule["ran"] and "our reading" in rule["remarks"]
     with pytest.raises(EarmarkError, match=r"trained here: bring .*--epic DIR"):
-        resolve_frontline(PaperInputs(ReproductionPlan(), tmp_path), "paper")
+        PaperInputs(ReproductionPlan(), tmp_path).resolve_frontline("paper")
 
 
 def test_annotations_alone_give_the_paper_s_numbers(shared_data: Path, tmp_path: Path):

@@ -20,7 +20,7 @@ from earmark.evaluation.tables.table import mean
 from earmark.gate.frontline import everyday
 from earmark.grid import Grid
 from earmark.models import ModelStore
-from earmark.reproduction.comparison import Comparison, Outcome, missing_row, pooled_row
+from earmark.reproduction.comparison import Comparison, Outcome
 from earmark.reproduction.paper_inputs import PaperInputs
 from earmark.selection import Budget
 
@@ -63,7 +63,7 @@ def make_occupancy(inputs: PaperInputs) -> Iterator[Comparison]:
             yield from _occupancy_rows(name, read_annotations(given[name], format=form))
         else:
             why = f"bring its frame-wise annotations, --occupancy '{name}=DIR'"
-            yield missing_row(f"{name}: occupied, %", OCCUPANCY[name][2], why)
+            yield Comparison.missing(f"{name}: occupied, %", OCCUPANCY[name][2], why)
 
 
 def _occupancy_rows(name: str, marked: Annotations) -> list[Comparison]:
@@ -80,7 +80,7 @@ def _occupancy_rows(name: str, marked: Annotations) -> list[Comparison]:
     return [
         Comparison(f"{name}: recordings", size, len(counts), ran=ANNOTATED),
         Comparison(f"{name}: hours", hours, round(marked.hours, 2), n, ran=ANNOTATED, remarks=ends),
-        pooled_row(
+        Comparison.pooled(
             f"{name}: occupied, %", share, occupied, windows, n=n, ran=ANNOTATED, remarks=ends
         ),
     ]
@@ -119,7 +119,7 @@ def _mean_of_means(marked: Annotations) -> float:
     return mean(mean(each.duration for each in actions) for actions in marked.recordings.values())
 
 
-def make_per_recording(inputs: PaperInputs) -> Outcome:
+def make_blind(inputs: PaperInputs) -> Outcome:
     """The per-recording table's column of even spacing, and the blind rules at every budget."""
     marked = inputs.validation
     assert marked is not None
@@ -145,9 +145,8 @@ def make_per_recording(inputs: PaperInputs) -> Outcome:
         names = RECORDINGS[f"paper-{set_name}"]
         own = BenchmarkResults.of_rows(row for row in judged if row.recording in names)
         counts = own.by_recording(even, 0.25).values()
-        covered, marks = [c.covered for c in counts], [c.actions for c in counts]
-        quantity, n = f"{set_name}: uniform at 25 %, pooled, %", f"{sum(marks)} actions"
-        rows.append(pooled_row(quantity, paper, covered, marks, n=n, ran=ANNOTATED))
+        quantity = f"{set_name}: uniform at 25 %, pooled, %"
+        rows.append(Comparison.coverage(quantity, paper, counts, ran=ANNOTATED))
     quantity, average = "mean of 24: uniform at 25 %, %", mean(results.points(even, 0.25))
     rows.append(Comparison(quantity, 48.8, average, "24 recordings", ran=ANNOTATED))
     return Outcome(rows, [coverage_table(results)])

@@ -31,11 +31,10 @@ from earmark.evaluation.score_sources import score_recordings
 from earmark.evaluation.tables.table import Cells, Table, p_value
 from earmark.evidence.sound_names import sound_namer
 from earmark.media import Frame
-from earmark.reproduction.comparison import Comparison, Outcome, missing_row
-from earmark.reproduction.coverage_comparisons import load_results, open_scores
-from earmark.reproduction.episode_comparisons import find_point, operating_points
+from earmark.reproduction.comparison import Comparison, Outcome
+from earmark.reproduction.coverage_comparisons import load_results
+from earmark.reproduction.episode_comparisons import deployed_rule
 from earmark.reproduction.paper_inputs import CLASSES, VALIDATION, PaperInputs
-from earmark.timeline import Span
 
 TOKEN_COUNTS = (64, 128, 256, 512, 1024, 2048)
 """Visual tokens per call to test; the paper says six, but not which."""
@@ -72,7 +71,7 @@ def make_captions(inputs: PaperInputs) -> Outcome:
     ran = f"{tools.captioner.model}; {plan.audio_is}; seed {plan.caption_seed}"
     kept = find_retained(inputs, stimuli)
     tables = [captions_table(scores), retained_table(scores, kept)]
-    results, _ = load_results(inputs)
+    results = load_results(inputs)
     covers = results.means(results.system(RULE))
     naming = {s.variant.tokens: 100 * s.nouns.accuracy for s in scores if _is_full(s)}
     tables.append(composition_table(CostModel(), covers, naming))
@@ -87,7 +86,7 @@ def make_captions(inputs: PaperInputs) -> Outcome:
     note = "the paper says returned, and not whether touched or named"
     rows.append(Comparison(COMPOSED, 11.5, best, n, ran=ran, remarks=note))
     rows += [
-        missing_row(f"{variant}: nouns named, %", PRINTED[variant][0], why)
+        Comparison.missing(f"{variant}: nouns named, %", PRINTED[variant][0], why)
         for variant, why in absent.items()
     ]
     return Outcome(rows, tables)
@@ -133,7 +132,7 @@ def _naming_rows(scores: Sequence[VariantScore], ran: str) -> Iterator[Compariso
 
 def deployed_instants(inputs: PaperInputs, stimuli: Sequence[Stimulus]) -> dict[Stimulus, float]:
     """The instant a run would show of each action: that of the best window that touches it."""
-    source, _ = open_scores(inputs)
+    source = inputs.open_scores()
     line, found = source.frontlines[0], {}
     cases = {name: source.tasks()[line, name]() for name in {s.recording for s in stimuli}}
     for each in stimuli:
@@ -147,12 +146,9 @@ def deployed_instants(inputs: PaperInputs, stimuli: Sequence[Stimulus]) -> dict[
 
 def find_retained(inputs: PaperInputs, stimuli: Sequence[Stimulus]) -> set[Stimulus]:
     """The stimuli that overlap an episode at the deployed operating point."""
-    source, _ = open_scores(inputs)
-    line = source.frontlines[0]
-    rule = find_point(operating_points(inputs)[line], 0.93).rule
-    episodes: dict[str, list[Span]] = {}
-    for one in score_recordings(source, line, {each.recording for each in stimuli}):
-        episodes[one.recording] = find_episodes(one, rule) if rule else []
+    source, rule = inputs.open_scores(), deployed_rule(inputs)
+    heard = score_recordings(source, source.frontlines[0], {each.recording for each in stimuli})
+    episodes = {one.recording: find_episodes(one, rule) for one in heard}
     return {s for s in stimuli if any(s.span.overlaps(span) for span in episodes[s.recording])}
 
 

@@ -1,9 +1,9 @@
-"""A number of the paper beside ours, and helpers to build rows of such comparisons."""
+"""A number of the paper beside ours, and the ways to compute ours."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from earmark.evaluation.experiment_report import Drawing
 from earmark.evaluation.metrics.boundaries import MatchCounts
-from earmark.evaluation.metrics.coverage_counts import or_dash, share
+from earmark.evaluation.metrics.coverage_counts import CoverageCounts, or_dash, share
 from earmark.evaluation.metrics.significance import bootstrap_ratio
 from earmark.evaluation.tables.table import Cells, Table, interval, mean, plain
 from earmark.reporting.text_format import counted
@@ -20,6 +20,8 @@ COLUMNS = ("quantity", "paper", "ours", "difference", "n", "95 % interval", "wha
 
 Printed = float | str | None
 """A number as printed in the paper; None where it has none."""
+
+Values = Sequence[float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,43 @@ class Comparison:
     ran: str = ""
     """Encoder, data and weights as text; what is missing where nothing ran."""
     remarks: str = ""
+
+    @classmethod
+    def missing(cls, quantity: str, paper: Printed, why: str) -> Comparison:
+        """A number of the paper that was not computed, with the reason."""
+        return cls(quantity, paper, ran=f"not run: {why}")
+
+    @classmethod
+    def pooled(
+        cls, quantity: str, paper: Printed, parts: Values, wholes: Values, **text: str
+    ) -> Comparison:
+        """`sum(parts) / sum(wholes)` in per cent, and its interval over recordings."""
+        low, high = (100 * end for end in bootstrap_ratio(parts, wholes))
+        found = 100 * share(sum(parts), sum(wholes))
+        return cls(quantity, paper, found, low=low, high=high, **text)
+
+    @classmethod
+    def coverage(
+        cls, quantity: str, paper: Printed, counts: Collection[CoverageCounts], **text: str
+    ) -> Comparison:
+        """The pooled coverage of `counts`, one per recording, and its interval."""
+        covered, actions = [each.covered for each in counts], [each.actions for each in counts]
+        text = {"n": f"{sum(actions)} actions", **text}
+        return cls.pooled(quantity, paper, covered, actions, **text)
+
+    @classmethod
+    def mean(cls, quantity: str, paper: Printed, values: Values, **text: str) -> Comparison:
+        """The mean of `values`, one per recording, and its interval."""
+        low, high = bootstrap_ratio(values, [1.0] * len(values))
+        return cls(quantity, paper, mean(values), low=low, high=high, **text)
+
+    @classmethod
+    def over_seeds(cls, quantity: str, paper: Printed, values: Values, **text: str) -> Comparison:
+        """The mean and range of `values`, one per seed; no number if there are none."""
+        text = {"n": counted(len(values), "seed"), **text}
+        low, high = min(values, default=math.nan), max(values, default=math.nan)
+        average = float(np.mean(values)) if values else None
+        return cls(quantity, paper, average, low=low, high=high, **text)
 
     @property
     def difference(self) -> float:
@@ -71,34 +110,6 @@ def _format_value(value: float | str | None) -> str:
         return "—"
     says_all = abs(round(value, 2) - value) < 1e-9
     return f"{value:,.10g}" if says_all else f"{value:,.2f}"
-
-
-def missing_row(quantity: str, paper: Printed, why: str) -> Comparison:
-    """A row for a number of the paper that was not computed, with the reason."""
-    return Comparison(quantity, paper, ran=f"not run: {why}")
-
-
-def pooled_row(
-    quantity: str, paper: Printed, parts: Sequence[float], wholes: Sequence[float], **text: str
-) -> Comparison:
-    """A row with `sum(parts) / sum(wholes)` in per cent and its interval over recordings."""
-    low, high = (100 * end for end in bootstrap_ratio(parts, wholes))
-    found = 100 * share(sum(parts), sum(wholes))
-    return Comparison(quantity, paper, found, low=low, high=high, **text)
-
-
-def mean_row(quantity: str, paper: Printed, values: Sequence[float], **text: str) -> Comparison:
-    """A row with the mean of `values`, one per recording, and its interval."""
-    low, high = bootstrap_ratio(values, [1.0] * len(values))
-    return Comparison(quantity, paper, mean(values), low=low, high=high, **text)
-
-
-def seed_row(quantity: str, paper: Printed, values: Sequence[float], **text: str) -> Comparison:
-    """A row with the mean and range of `values`, one per seed; no number if there are none."""
-    text = {"n": counted(len(values), "seed"), **text}
-    low, high = min(values, default=math.nan), max(values, default=math.nan)
-    average = float(np.mean(values)) if values else None
-    return Comparison(quantity, paper, average, low=low, high=high, **text)
 
 
 def boundary_rows(

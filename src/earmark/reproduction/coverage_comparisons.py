@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 from earmark.errors import EarmarkError
 from earmark.evaluation import benchmark
@@ -24,30 +26,20 @@ from earmark.evaluation.paper import published_numbers as published
 from earmark.evaluation.paper.occupancy_survey import WINDOWS
 from earmark.evaluation.paper.operating_points import count_setting
 from earmark.evaluation.paper.published_numbers import RECORDINGS, RULE, SWEEP_BUDGETS, primary_of
-from earmark.evaluation.score_sources import (
-    FittedScores,
-    MediaScores,
-    ScoreSource,
-    score_recordings,
-    split_for_fitting,
-)
+from earmark.evaluation.score_sources import MediaScores, ScoreSource, score_recordings
 from earmark.evaluation.tables import figures
 from earmark.evaluation.tables.coverage_tables import coverage_table, occupancies, paired_table
 from earmark.evaluation.tables.table import p_value, percent
-from earmark.gate.frontline_registry import frontline_named, gate_of
+from earmark.gate.frontline_registry import gate_of
 from earmark.grid import Grid
 from earmark.media import open_recording
-from earmark.reproduction.comparison import Comparison, Outcome, mean_row, missing_row, pooled_row
-from earmark.reproduction.paper_inputs import NEEDS, PaperInputs
+from earmark.reproduction.comparison import Comparison, Outcome
+from earmark.reproduction.paper_inputs import PaperInputs
 from earmark.selection import Budget
 from earmark.training.dataset import participant
 
 SHOWN_RULES = ("uniform", "strata", "rank", RULE, "aks", "bolt", "coverage")
 """Rules with a coverage row of their own."""
-
-PAPER_HEAD = "paper"
-"""The frontline trained by this reproduction: the paper's head, loss and settings over the first
-of the plan's encoders, with the first seed."""
 
 PRINTED_POINTS = (
     ("uniform", 25.0, 40.9),
@@ -68,81 +60,31 @@ PRINTED_SAVINGS = (
 """Calls saved from the paper's text, in the same form; it has two values for its rule at 5 %."""
 
 
-def resolve_frontline(inputs: PaperInputs, frontline: str) -> str:
-    """The frontline itself; for `paper`, the path of the gate file, which is trained if needed."""
-    if frontline != PAPER_HEAD:
-        return frontline
-    if absent := [NEEDS[need] for need in ("epic", "audio", "train") if inputs.lacks(need)]:
-        raise EarmarkError(f"the frontline {PAPER_HEAD} is trained here: bring {'; '.join(absent)}")
-    from earmark.reproduction.training_comparisons import paper_gate  # only training needs PyTorch
-
-    return str(inputs.compute_once("paper head", lambda: paper_gate(inputs)))
+def run_rules(
+    inputs: PaperInputs, source: ScoreSource, design: BenchmarkDesign, name: str, **settings: Any
+) -> list[BenchmarkRow]:
+    """A row of every rule, budget and evaluated recording; saved under `settings`, and resumed."""
+    settings |= {"annotations": source.evaluated.fingerprint, **source.settings()}
+    folder = inputs.results_folder(name, settings)
+    return benchmark.run(source.tasks(), design, folder=folder, progress=inputs.progress).rows
 
 
-def open_scores(inputs: PaperInputs, *, window: float = 4.0) -> tuple[ScoreSource, str]:
-    """The source of the scores of the evaluated recordings, and one line on what was run."""
-    return inputs.compute_once(f"scores {window:g}", lambda: _open_scores(inputs, window))
-
-
-def _open_scores(inputs: PaperInputs, window: float) -> tuple[ScoreSource, str]:
-    lines, marked, split = inputs.plan.frontlines, inputs.all_actions, inputs.split
-    if inputs.media:
-        opened = {name: inputs.recording(name) for name in (*split.judged, *split.development)}
-        lengths = {name: recording.duration for name, recording in opened.items()}
-        marked = replace(marked, durations={**marked.durations, **lengths})
-        files = {line: resolve_frontline(inputs, line) for line in lines}
-        heard = (opened, lines, window, inputs.cache, files)
-        source = MediaScores(marked, marked.only(split.judged), *heard)
-        return source, describe_listening(inputs, lines[0])
-    assert inputs.events is not None and inputs.validation is not None
-    fitted = split_for_fitting(inputs.validation, RECORDINGS["paper"])
-    ideal = FittedScores(inputs.validation, inputs.events, fitted, window)
-    return ideal, f"annotated sound events in place of a gate, {fitted.description}; no audio"
-
-
-def describe_frontline(inputs: PaperInputs, name: str) -> str:
-    """One line on a frontline: its head, encoder, weights and training data."""
-    file = resolve_frontline(inputs, name)
-    line, gate = frontline_named(file), gate_of(file)
-    if gate is None:
-        return f"{name}: {line.encoder!r}, {type(line.scorer).__name__}"
-    head = f"{name}: trained head {gate.scorer.digest[:8]} over {line.encoder!r}"
-    if name == PAPER_HEAD:
-        return f"{head}, {inputs.describe_training(inputs.plan.encoders[0])}"
-    taught, kind = gate.card.data, inputs.plan.audio_is
-    met = f"; has met {kind} in training, so not held out" if kind in taught else ""
-    return f"{head}, trained on {taught.partition(':')[0]}{met}"
-
-
-def describe_listening(inputs: PaperInputs, name: str) -> str:
-    """One line on a frontline and on the sound it listens to."""
-    listens = describe_frontline(inputs, name)
-    return listens if name == PAPER_HEAD else f"{listens}; {inputs.plan.audio_is}"
-
-
-def coverage_rows(inputs: PaperInputs, *, window: float = 4.0) -> tuple[list[BenchmarkRow], str]:
-    """Rows of every rule, budget and evaluated recording, and what was run; saved and resumed."""
-    source, ran = open_scores(inputs, window=window)
+def coverage_rows(inputs: PaperInputs, *, window: float = 4.0) -> list[BenchmarkRow]:
+    """The rows of the rules on EPIC-KITCHENS; other window lengths than 4 s have fewer rules."""
+    source = inputs.open_scores(window=window)
     swept = ("uniform", "rank", RULE)
     rules = tuple(rule for rule in benchmark.COMPARED if window == 4.0 or rule in swept)
     budgets = benchmark.BUDGETS if window == 4.0 else tuple(sorted(SWEEP_BUDGETS))
     design = BenchmarkDesign(rules=rules, budgets=budgets, window=window, subject=RULE)
-    settings = {
-        "window": window,
-        "rules": rules,
-        "recordings": list(source.evaluated.recordings),
-        "annotations": source.evaluated.fingerprint,
-        **source.settings(),
-    }
-    folder = inputs.results_folder("coverage", settings)
-    done = benchmark.run(source.tasks(), design, folder=folder, progress=inputs.progress)
-    return done.rows, ran
+    names = list(source.evaluated.recordings)
+    return run_rules(
+        inputs, source, design, "coverage", window=window, rules=rules, recordings=names
+    )
 
 
-def load_results(inputs: PaperInputs) -> tuple[BenchmarkResults, str]:
-    """The benchmark results with windows of four seconds, and what was run."""
-    rows, ran = coverage_rows(inputs)
-    return BenchmarkResults.of_rows(rows), ran
+def load_results(inputs: PaperInputs, *, window: float = 4.0) -> BenchmarkResults:
+    """The results of `coverage_rows`."""
+    return BenchmarkResults.of_rows(coverage_rows(inputs, window=window))
 
 
 def paired_rows(
@@ -170,9 +112,9 @@ def paired_rows(
 
 def make_paired(inputs: PaperInputs) -> Outcome:
     """The paired comparison on EPIC-KITCHENS-100, and the gains on seen and unseen people."""
-    results, ran = load_results(inputs)
-    pairs = paired_rows(results, published.PAIRED, ran=ran)
-    rows = [*pairs, *_seen_participant_rows(inputs, results, ran)]
+    results, ran = load_results(inputs), inputs.describe_scores()
+    rows = [*paired_rows(results, published.PAIRED, ran=ran)]
+    rows += _seen_participant_rows(inputs, results, ran)
     return Outcome(rows, [coverage_table(results), paired_table(results, results.system(RULE))])
 
 
@@ -184,20 +126,20 @@ def _seen_participant_rows(
     points = results.gains(results.system(RULE), 0.25, baseline=results.system("uniform"))
     gains = dict(zip(results.recordings, points, strict=True))
     second = {row.recording for row in published.REPLICATION}
-    for (quantity, paper), is_seen in zip(published.SEEN, (False, True), strict=True):
+    for (quantity, paper), is_seen in zip(published.SEEN.items(), (False, True), strict=True):
         own = [n for n in gains if (participant(n) in people) == is_seen]
         own = [n for n in own if n in second] or own
-        if not people or not own:
+        if people and own:
+            n, found = f"{len(own)} recordings", [gains[name] for name in own]
+            yield Comparison.mean(quantity, paper, found, n=n, ran=ran)
+        else:
             why = "no recording of such a participant is judged"
-            yield missing_row(quantity, paper, why)
-            continue
-        n, found = f"{len(own)} recordings", [gains[name] for name in own]
-        yield mean_row(quantity, paper, found, n=n, ran=ran)
+            yield Comparison.missing(quantity, paper, why)
 
 
-def make_coverage_by_set(inputs: PaperInputs) -> Outcome:
+def make_coverage(inputs: PaperInputs) -> Outcome:
     """Pooled coverage of the shown rules on each set, beside the numbers in the paper's text."""
-    found_rows, ran = coverage_rows(inputs)
+    found_rows, ran = coverage_rows(inputs), inputs.describe_scores()
     results, rows = BenchmarkResults.of_rows(found_rows), []
     printed = {("primary", RULE, 0.25): 46.8, ("primary", "uniform", 0.25): 40.9}
     printed |= {("primary", RULE, 0.5): 70.2, ("primary", "bolt", 0.5): 74.2}
@@ -210,22 +152,15 @@ def make_coverage_by_set(inputs: PaperInputs) -> Outcome:
     }
     sets = sets if any(sets.values()) else {"stand-ins": results.recordings}
     for set_name, names in sets.items():
-        for rule in SHOWN_RULES if names else ():
-            for budget in results.budgets:
-                found = results.by_recording(results.system(rule), budget)
-                counts = [found[name] for name in names if name in found]
-                total = sum(counts, CoverageCounts())
-                rows.append(
-                    pooled_row(
-                        f"{set_name}, {rule} at {percent(budget)}, pooled, %",
-                        printed.get((set_name, rule, budget)),
-                        [each.covered for each in counts],
-                        [each.actions for each in counts],
-                        n=f"{total.actions} actions of {len(counts)} recordings",
-                        ran=ran,
-                        remarks=f"strict {100 * total.strict_coverage:.1f} %; {total.calls} calls",
-                    )
-                )
+        for rule, budget in product(SHOWN_RULES if names else (), results.budgets):
+            found = results.by_recording(results.system(rule), budget)
+            counts = [found[name] for name in names if name in found]
+            total = sum(counts, CoverageCounts())
+            quantity = f"{set_name}, {rule} at {percent(budget)}, pooled, %"
+            n = f"{total.actions} actions of {len(counts)} recordings"
+            remarks = f"strict {100 * total.strict_coverage:.1f} %; {total.calls} calls"
+            paper = printed.get((set_name, rule, budget))
+            rows.append(Comparison.coverage(quantity, paper, counts, n=n, ran=ran, remarks=remarks))
     plane = _plane(found_rows, results.system(RULE), results.system("uniform"))
     return Outcome(rows, figures={"plane": plane})
 
@@ -249,14 +184,14 @@ def _plane(rows: Sequence[BenchmarkRow], subject: System, even: System) -> Drawi
 
 def make_savings(inputs: PaperInputs) -> Iterator[Comparison]:
     """Calls saved against even spacing at equal coverage."""
-    results, ran = load_results(inputs)
+    results = load_results(inputs)
     line, even = results.frontlines[0], results.system("uniform")
     flows = [name for name in results.frontlines if name.partition(":")[0] == "flow"]
     systems = [((line, RULE), {0.05: 20.0, 0.25: 14.0})]
     systems += [((flow, "rank"), {0.05: 24.0, 0.25: 4.0}) for flow in flows]
     n = f"{results.with_actions} recordings"
     for system, printed in systems:
-        heard = ran if system[0] == line else describe_listening(inputs, system[0])
+        heard = inputs.describe_scores(system[0])
         remarks = "; the paper: 9 to 20 % below half, negative above" if system[0] == line else ""
         for budget in results.budgets:
             found = 100 * results.saved(system, budget, baseline=even)
@@ -271,9 +206,8 @@ def make_savings(inputs: PaperInputs) -> Iterator[Comparison]:
 
 def make_correlation(inputs: PaperInputs) -> Outcome:
     """Correlation of the gain over even spacing with occupancy, at 5 % and 50 % of the calls."""
-    results, ran = load_results(inputs)
-    source, _ = open_scores(inputs)
-    occupancy = occupancies(source.evaluated, results, window=4.0)
+    results, ran = load_results(inputs), inputs.describe_scores()
+    occupancy = occupancies(inputs.open_scores().evaluated, results, window=4.0)
     subject, even, rows = results.system(RULE), results.system("uniform"), []
     there = "there p 0.003, one left out -0.64 to -0.45; "
     for budget, pearson, spearman, words in ((0.05, -0.59, -0.59, there), (0.5, 0.0, None, "")):
@@ -281,35 +215,31 @@ def make_correlation(inputs: PaperInputs) -> Outcome:
         n, calls = f"{found.recordings} recordings", percent(budget)
         remarks = f"{words}here p {p_value(found.pearson_p)}, "
         remarks += f"one left out {found.low:.2f} to {found.high:.2f}"
-        straight = Comparison(
-            f"{calls}: Pearson", pearson, found.pearson, n, ran=ran, remarks=remarks
-        )
-        ranked = Comparison(f"{calls}: Spearman", spearman, found.spearman, n, ran=ran)
-        rows += [straight, ranked]
+        straight = (f"{calls}: Pearson", pearson, found.pearson, n)
+        rows.append(Comparison(*straight, ran=ran, remarks=remarks))
+        rows.append(Comparison(f"{calls}: Spearman", spearman, found.spearman, n, ran=ran))
     caption = "Gain of the paper's rule over even spacing against occupancy."
     drawn = (caption, lambda: figures.gain_scatter(results, occupancy, subject, even))
     return Outcome(rows, figures={"gain_against_occupancy": drawn})
 
 
-def make_rule_per_recording(inputs: PaperInputs) -> Iterator[Comparison]:
+def make_recordings(inputs: PaperInputs) -> Iterator[Comparison]:
     """The per-recording table's column of the paper's rule, at a quarter of the calls."""
-    results, ran = load_results(inputs)
-    points = results.points(results.system(RULE), 0.25)
-    printed = dict(published.PER_RECORDING)
+    results, ran = load_results(inputs), inputs.describe_scores()
+    points, printed = results.points(results.system(RULE), 0.25), published.PER_RECORDING
     for name, value in zip(results.recordings, points, strict=True):
         quantity = published.RECORDING.format(name)
         yield Comparison(quantity, printed.get(quantity), value, "1 recording", ran=ran)
     is_paper = set(results.recordings) == set(RECORDINGS["paper"])
     size, paper = len(points), printed["mean of 24"] if is_paper else None
-    yield mean_row(f"mean of {size}", paper, points, n=f"{size} recordings", ran=ran)
+    yield Comparison.mean(f"mean of {size}", paper, points, n=f"{size} recordings", ran=ran)
 
 
 def make_window_gains(inputs: PaperInputs) -> Iterator[Comparison]:
     """Ranking minus even spacing by window length; the paper's numbers are of its primary set."""
-    printed = dict(published.WINDOW_ROWS)
+    printed, ran = published.WINDOW_ROWS, inputs.describe_scores()
     for window in WINDOWS:
-        found, ran = coverage_rows(inputs, window=window)
-        results = BenchmarkResults.of_rows(found)
+        results = load_results(inputs, window=window)
         names = primary_of(results.recordings)
         for budget in SWEEP_BUDGETS:
             ranked, even = (
@@ -319,28 +249,24 @@ def make_window_gains(inputs: PaperInputs) -> Iterator[Comparison]:
             actions = [even[name].actions for name in names]
             quantity = published.WINDOW.format(window, percent(budget))
             n = f"{len(names)} recordings"
-            yield pooled_row(quantity, printed[quantity], more, actions, n=n, ran=ran)
+            yield Comparison.pooled(quantity, printed[quantity], more, actions, n=n, ran=ran)
 
 
 def make_frontlines(inputs: PaperInputs) -> Iterator[Comparison]:
     """Every frontline at a quarter of the calls, spent by ranking as in the paper's plane."""
-    results, _ = load_results(inputs)
+    results = load_results(inputs)
     lines = dict.fromkeys(("uniform", "gate"), results.frontlines[0])
     lines |= {line: line for line in results.frontlines[1:]}
     for name in {**published.AT_A_QUARTER, **lines}:
         paper, rule = published.AT_A_QUARTER.get(name), published.spent_by(name)
         quantity = published.FRONTLINE.format(name, rule)
         if name not in lines:
-            yield missing_row(quantity, paper, f"add {name} to --frontlines")
+            yield Comparison.missing(quantity, paper, f"add {name} to --frontlines")
             continue
         found = results.by_recording((lines[name], rule), 0.25)
         counts = [found[each] for each in primary_of(results.recordings)]
-        covered, actions = [c.covered for c in counts], [c.actions for c in counts]
-        heard = "nothing is heard"
-        if name != "uniform":
-            heard = describe_listening(inputs, lines[name])
-        n = f"{sum(actions)} actions"
-        yield pooled_row(quantity, paper, covered, actions, n=n, ran=heard)
+        ran = "nothing is heard" if rule == "uniform" else inputs.describe_scores(lines[name])
+        yield Comparison.coverage(quantity, paper, counts, ran=ran)
 
 
 def annotation_files(folder: Path) -> list[Path]:
@@ -366,7 +292,7 @@ def make_ego4d(inputs: PaperInputs) -> Outcome:
     files = annotation_files(folder)
     if not files:
         why = f"no EgoSound questions in {folder.name} (JSON with question and timestamp)"
-        return Outcome([missing_row("clips", 260, why)])
+        return Outcome([Comparison.missing("clips", 260, why)])
     sources = {}
     with suppress(EarmarkError):
         sources = find_media([folder])
@@ -383,17 +309,14 @@ def make_ego4d(inputs: PaperInputs) -> Outcome:
     chosen = [name for name in usable if name in opened]
     if not chosen:
         why = "bring the clips, files named as the questions name them, in --ego4d DIR"
-        printed = published.paired_quantities(published.EGO4D_PAIRED)
-        return Outcome([*rows, *(missing_row(name, gain, why) for name, gain in printed)])
+        printed = published.paired_quantities(published.EGO4D_PAIRED).items()
+        return Outcome([*rows, *(Comparison.missing(name, gain, why) for name, gain in printed)])
     line = inputs.plan.frontlines[0]
-    ran = f"{describe_frontline(inputs, line)}; EgoSound clips of Ego4D"
-    own, gates = marked.only(chosen), {line: resolve_frontline(inputs, line)}
+    ran = f"{inputs.describe_frontline(line)}; EgoSound clips of Ego4D"
+    own, gates = marked.only(chosen), {line: inputs.resolve_frontline(line)}
     source = MediaScores(marked, own, opened, (line,), window, inputs.cache, gates)
     design = BenchmarkDesign(rules=SHOWN_RULES, subject=RULE, window=window)
-    settings = {"clips": chosen, "annotations": own.fingerprint, **source.settings()}
-    kept = inputs.results_folder("ego4d", settings)
-    done = benchmark.run(source.tasks(), design, folder=kept, progress=inputs.progress)
-    results = BenchmarkResults.of_rows(done.rows)
+    results = BenchmarkResults.of_rows(run_rules(inputs, source, design, "ego4d", clips=chosen))
     rows += paired_rows(results, published.EGO4D_PAIRED, ran=ran, what="clips")
     rows += _point_rows(inputs, source, chosen, ran)
     subject, even = results.system(RULE), results.system("uniform")
@@ -424,10 +347,10 @@ def _point_rows(
 ) -> list[Comparison]:
     """The operating point stored with the gate, applied to the clips unchanged."""
     line = source.frontlines[0]
-    gate = gate_of(resolve_frontline(inputs, line))
+    gate = gate_of(inputs.resolve_frontline(line))
     if gate is None:
         why = f"{line} has no stored operating point; give a .gate file first"
-        return [missing_row("moments retained, %", 80.0, why)]
+        return [Comparison.missing("moments retained, %", 80.0, why)]
     rule = gate.episodes(recall=inputs.plan.recall)
     (total,) = count_setting(score_recordings(source, line, names), rule, window=inputs.plan.window)
     n, remarks = f"{len(names)} clips", f"stored for a dev recall of {100 * inputs.plan.recall:g} %"

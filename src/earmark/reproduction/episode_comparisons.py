@@ -24,22 +24,17 @@ from earmark.evaluation.tables import timeline_strip
 from earmark.features.encoder_spec import split_name
 from earmark.features.pretrained.segments import PAPER_THRESHOLD, segments
 from earmark.features.pretrained.segments import boundaries as segment_boundaries
+from earmark.gate.episodes import Episodes
 from earmark.gate.frontline_registry import frontline_named
 from earmark.media import Meter
-from earmark.reproduction.comparison import Comparison, Outcome, Printed, boundary_rows, missing_row
-from earmark.reproduction.coverage_comparisons import (
-    describe_frontline,
-    describe_listening,
-    open_scores,
-    resolve_frontline,
-)
+from earmark.reproduction.comparison import Comparison, Outcome, Printed, boundary_rows
 from earmark.reproduction.paper_inputs import NEEDS, PaperInputs
 from earmark.timeline import Span
 
 
 def make_trial(inputs: PaperInputs, line: str) -> EpisodeTrial:
     """Scored recordings to choose episodes on, and others to evaluate them on."""
-    source, _ = open_scores(inputs)
+    source = inputs.open_scores()
     chosen = score_recordings(source, line, development_recordings(inputs))
     judged = score_recordings(source, line, primary_of(source.evaluated.recordings))
     return EpisodeTrial(chosen, judged, inputs.plan.window)
@@ -49,7 +44,7 @@ def development_recordings(inputs: PaperInputs) -> Sequence[str]:
     """The recordings on which operating points are chosen."""
     if inputs.media:
         return inputs.split.development
-    source, _ = open_scores(inputs)
+    source = inputs.open_scores()
     return list(source.annotations.without(source.evaluated.recordings).recordings)
 
 
@@ -57,27 +52,32 @@ def operating_points(inputs: PaperInputs) -> dict[str, list[OperatingPoint]]:
     """The operating points of every frontline, chosen on development recordings."""
 
     def choose() -> dict[str, list[OperatingPoint]]:
-        lines = open_scores(inputs)[0].frontlines
+        lines = inputs.open_scores().frontlines
         return {line: make_trial(inputs, line).measure_points() for line in lines}
 
     return inputs.compute_once("operating points", choose)
 
 
-def find_point(points: Sequence[OperatingPoint], target: float) -> OperatingPoint:
-    """The operating point of a development recall."""
+def find_point(points: Sequence[OperatingPoint], target: float = 0.93) -> OperatingPoint:
+    """The operating point of a development recall, that of the paper's deployed gate by default."""
     return next(each for each in points if each.target == target)
+
+
+def deployed_rule(inputs: PaperInputs) -> Episodes | None:
+    """The episodes of the first frontline at the deployed point; None if nothing reaches it."""
+    return find_point(next(iter(operating_points(inputs).values()))).rule
 
 
 def make_operating_points(inputs: PaperInputs) -> Outcome:
     """Recall, reduction, calls and undercount at the six targets, beside the paper's."""
-    found = operating_points(inputs)
-    source, ran = open_scores(inputs)
+    found, ran = operating_points(inputs), inputs.describe_scores()
+    source = inputs.open_scores()
     n = f"{len(primary_of(source.evaluated.recordings))} recordings"
     first = next(iter(found))
     printed = published.REDUCTIONS.items()
     rows = [_reduction_row(inputs, found, name, paper) for name, paper in printed]
     rows.append(_threshold_row(inputs, first))
-    counts = find_point(found[first], 0.93).counts
+    counts = find_point(found[first]).counts
     lasts = counts.kept / counts.episodes if counts.episodes else float("nan")
     sizes = (counts.episodes, lasts, counts.calls, counts.charged)
     emitted = (100 * counts.recall, *sizes, counts.undercount)
@@ -101,24 +101,19 @@ def _reduction_row(
     own = [line for line in found if split_name(line)[0] == name]
     if name != "gate" and not own:
         cure = f"bring its weights (earmark models add {name} FILE) and --frontlines {name}"
-        return missing_row(quantity, paper, cure)
+        return Comparison.missing(quantity, paper, cure)
     line = next(iter(found)) if name == "gate" else own[0]
-    return _point_row(quantity, paper, find_point(found[line], 0.93), describe_scores(inputs, line))
+    return _point_row(quantity, paper, find_point(found[line]), inputs.describe_scores(line))
 
 
 def _point_row(quantity: str, paper: float, point: OperatingPoint, ran: str) -> Comparison:
     if point.rule is None:
-        return missing_row(quantity, paper, f"no threshold reaches it; {ran}")
+        return Comparison.missing(quantity, paper, f"no threshold reaches it; {ran}")
     counts, (low, high) = point.counts, point.reduction_interval
     ends = (100 * low, 100 * high)
     remarks = f"recall {100 * counts.recall:.1f} %, calls {100 * counts.cost:.1f} %"
     n = f"{len(point.judged)} recordings"
     return Comparison(quantity, paper, 100 * counts.reduction, n, *ends, ran, remarks)
-
-
-def describe_scores(inputs: PaperInputs, line: str) -> str:
-    """One line on what scored the recordings: the frontline and its sound, or the events."""
-    return describe_listening(inputs, line) if inputs.media else open_scores(inputs)[1]
 
 
 def _threshold_row(inputs: PaperInputs, gate: str) -> Comparison:
@@ -128,10 +123,10 @@ def _threshold_row(inputs: PaperInputs, gate: str) -> Comparison:
     """
     quantity = published.REDUCTION.format("the threshold rule")
     if not inputs.media:
-        return missing_row(quantity, published.THRESHOLD_RULE, f"bring {NEEDS['audio']}")
-    line = getattr(frontline_named(resolve_frontline(inputs, gate)).scorer, "encoder", gate)
+        return Comparison.missing(quantity, published.THRESHOLD_RULE, f"bring {NEEDS['audio']}")
+    line = getattr(frontline_named(inputs.resolve_frontline(gate)).scorer, "encoder", gate)
     (point,) = make_trial(inputs, line).measure_points([0.93], shape=EpisodeShape())
-    row = _point_row(quantity, published.THRESHOLD_RULE, point, describe_scores(inputs, line))
+    row = _point_row(quantity, published.THRESHOLD_RULE, point, inputs.describe_scores(line))
     remarks = (
         "our reading of the paper's two words, 'thresholded posteriors': one threshold, no head"
     )
@@ -147,20 +142,19 @@ def _crossing_rows(
         quantity = published.FLOW.format(100 * target)
         if flow is None:
             why = "bring video, and add flow to --frontlines"
-            yield missing_row(quantity, paper, why)
+            yield Comparison.missing(quantity, paper, why)
             continue
         theirs, ours = (find_point(found[line], target) for line in (flow, gate))
         gap = 100 * (theirs.counts.reduction - ours.counts.reduction)
         remarks = "the paper: they cross at 90 %" if target == 0.90 else ""
-        ran = f"{describe_frontline(inputs, flow)} against {describe_scores(inputs, gate)}"
+        ran = f"{inputs.describe_frontline(flow)} against {inputs.describe_scores(gate)}"
         n = f"{len(ours.judged)} recordings"
         yield Comparison(quantity, paper, gap, n, ran=ran, remarks=remarks)
 
 
 def make_downsampling(inputs: PaperInputs) -> Outcome:
     """Downsampling: looks where the gate keeps nothing, chosen on other recordings."""
-    source, ran = open_scores(inputs)
-    trial = make_trial(inputs, source.frontlines[0])
+    trial, ran = make_trial(inputs, inputs.open_scores().frontlines[0]), inputs.describe_scores()
     n, rows, tables = f"{len(trial.judged)} recordings", [], []
     for unit, (more, less) in zip(UNITS, ((6, 2), (3, 7)), strict=True):
         tables.append(trial.downsample_table(unit))
@@ -174,12 +168,11 @@ def make_downsampling(inputs: PaperInputs) -> Outcome:
 
 def make_boundaries(inputs: PaperInputs) -> Outcome:
     """B-F1 of episodes and of as many even segments; boundaries and events of sound networks."""
-    source, ran = open_scores(inputs)
-    line = source.frontlines[0]
-    rule = find_point(operating_points(inputs)[line], 0.93).rule
+    ran, rule = inputs.describe_scores(), deployed_rule(inputs)
     total: dict[tuple[str, float], MatchCounts] = {}
-    for one in make_trial(inputs, line).judged if rule else ():
-        found = find_episodes(one, rule) if rule else []
+    trial = make_trial(inputs, inputs.open_scores().frontlines[0])
+    for one in trial.judged if rule else ():
+        found = find_episodes(one, rule)
         even = boundaries.even_segments(len(found), one.duration)
         pair = {"episodes": found, "even segments": even}
         for name, by in boundaries.compare_boundaries(one.actions, pair).items():
@@ -205,7 +198,7 @@ def _network_rows(inputs: PaperInputs) -> Iterator[Comparison]:
         quantity = f"{name}: boundaries at {PAPER_THRESHOLD:g}"
         if name not in named or not inputs.media:
             cure = f"bring its weights (earmark models add {name} FILE), --frontlines {name}"
-            yield missing_row(quantity, paper, cure)
+            yield Comparison.missing(quantity, paper, cure)
             continue
         yield from _segment_rows(inputs, named[name], quantity, paper)
 
@@ -232,11 +225,10 @@ def _segment_rows(inputs: PaperInputs, line: str, quantity: str, paper: float) -
     return [Comparison(*each, n, ran=ran, remarks=remarks) for each in made]
 
 
-def make_strip_figure(inputs: PaperInputs) -> Outcome:
+def make_strip(inputs: PaperInputs) -> Outcome:
     """Sixty seconds at the deployed operating point: the busiest of the first recording."""
-    source, ran = open_scores(inputs)
+    source, ran, rule = inputs.open_scores(), inputs.describe_scores(), deployed_rule(inputs)
     line, name = source.frontlines[0], next(iter(source.evaluated.recordings))
-    rule = find_point(operating_points(inputs)[line], 0.93).rule
     case = source.tasks()[line, name]()
     design = BenchmarkDesign(rules=(RULE,), subject=RULE, window=inputs.plan.window)
     whole = Span(0.0, case.windows.duration)

@@ -35,14 +35,7 @@ from earmark.grid import Grid
 from earmark.media.atomic_file import replacing
 from earmark.models.catalogue import Layout
 from earmark.reporting.text_format import counted
-from earmark.reproduction.comparison import (
-    Comparison,
-    Outcome,
-    boundary_rows,
-    mean_std,
-    missing_row,
-    seed_row,
-)
+from earmark.reproduction.comparison import Comparison, Outcome, boundary_rows, mean_std
 from earmark.reproduction.paper_inputs import PaperInputs
 from earmark.selection.rules.separated import MinimumSeparation
 from earmark.timeline import HOP, FloatArray, Track
@@ -174,7 +167,7 @@ def make_objective(inputs: PaperInputs) -> Iterator[Comparison]:
         quantity = f"{percent(budget)}: span minus frame, points"
         n = f"{counted(len(span), 'seed')}, {len(judged)} recordings"
         remarks += " (interval: seed range)"
-        yield seed_row(quantity, "4.0 to 10.8", pairs, n=n, ran=ran, remarks=remarks)
+        yield Comparison.over_seeds(quantity, "4.0 to 10.8", pairs, n=n, ran=ran, remarks=remarks)
 
 
 def make_transfer(inputs: PaperInputs) -> Outcome:
@@ -219,13 +212,13 @@ def _transfer_rows(
         paper = printed[2 * place] if printed else None
         quantity = ENCODER.format(encoder, what)
         if absent:
-            yield missing_row(quantity, paper, absent)
+            yield Comparison.missing(quantity, paper, absent)
             continue
         values = [100 * getattr(each, what) for each in kept]
         there = f"there ± {printed[2 * place + 1]:g}; " if printed else ""
         remarks = f"{there}here {mean_std(values)} (interval: seed range)"
         ran = inputs.describe_training(encoder)
-        yield seed_row(quantity, paper, values, ran=ran, remarks=remarks)
+        yield Comparison.over_seeds(quantity, paper, values, ran=ran, remarks=remarks)
 
 
 def make_settings(inputs: PaperInputs) -> Outcome:
@@ -361,4 +354,4 @@ def _ablation_rows(
         remarks = "no threshold reaches that recall"
         if values:
             remarks = f"{mean_std(values)} (interval: seed range); the paper's are over BEATs"
-        yield seed_row(quantity, printed[place], values, ran=ran, remarks=remarks)
+        yield Comparison.over_seeds(quantity, printed[place], values, ran=ran, remarks=remarks)

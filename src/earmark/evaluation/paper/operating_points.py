@@ -71,9 +71,9 @@ class DownsampleSetting:
     every: float | None = None
 
 
-def find_episodes(one: AnnotatedScores, rule: Episodes) -> list[Span]:
-    """The episodes of a recording, cut at its end."""
-    found = (span for span in rule(one.track) if span.start < one.duration)
+def find_episodes(one: AnnotatedScores, rule: Episodes | None) -> list[Span]:
+    """The episodes of a recording, cut at its end; none without a rule."""
+    found = (span for span in (rule(one.track) if rule else ()) if span.start < one.duration)
     return [Span(span.start, min(span.end, one.duration)) for span in found]
 
 
