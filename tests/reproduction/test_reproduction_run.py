@@ -22,8 +22,9 @@ from earmark.evaluation.paper.published_numbers import (
 )
 from earmark.reproduction.comparison import Comparison
 from earmark.reproduction.coverage_comparisons import has_enough_windows
-from earmark.reproduction.paper_artefacts import ARTEFACTS
+from earmark.reproduction.paper_artefacts import ARTEFACTS, Artefact
 from earmark.reproduction.paper_inputs import NEEDS, PaperInputs, ReproductionPlan
+from earmark.reproduction.reproduction_run import reproduce
 from making import make_audio, make_video
 from vlm_server import vlm_server
 
@@ -109,6 +110,28 @@ def test_an_unknown_table_is_named_before_anything_is_written(tmp_path: Path):
     said = CliRunner().invoke(app, ["reproduce", "table-99", "--out", str(tmp_path / "out")])
     assert not (tmp_path / "out").exists()
     assert "table-99" in str(said.exception) and "occupancy" in str(said.exception)
+
+
+def test_a_damaged_file_of_rows_is_made_again(tmp_path: Path):
+    (tmp_path / "out").mkdir()
+    for kept in ('{"cost": [{}]}', '{"cost": 5}', "[]", "{"):
+        (tmp_path / "out" / "comparisons.json").write_text(kept)
+        (tmp_path / "out" / "figures.json").write_text(kept)
+        report = reproduce(["cost"], PaperInputs(ReproductionPlan(), tmp_path / "out"))
+        assert len(rows_of(tmp_path / "out")["cost"]) == 7 == len(report.tables[1].rows)
+
+
+def test_an_artefact_of_another_package_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """As a plug-in declares it: its function is in its own package."""
+    (tmp_path / "foreign_tables.py").write_text(
+        "from earmark.reproduction.comparison import Comparison\n"
+        "def make_own(inputs):\n"
+        "    yield Comparison('ours', 1.0, inputs.plan.seeds)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    own = Artefact("Ours", "nowhere", "foreign_tables:make_own")
+    (row,) = own.make(PaperInputs(ReproductionPlan(), tmp_path)).rows
+    assert (row.quantity, row.ours) == ("ours", 5)
 
 
 def test_a_clip_is_long_enough_for_a_call_at_every_budget():

@@ -20,7 +20,7 @@ class Artefact:
     place: str
     """Where it is in the paper."""
     function: str
-    """`module:function` of this package; returns an `Outcome`, or only its rows."""
+    """`module:function`, or `.module:function` of this package; returns an `Outcome` or rows."""
     needs: tuple[str, ...] = ()
     """Keys of `NEEDS`."""
     quantities: published.Quantities = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Artefact:
             return self.unavailable(f"bring {absent}")
         module, _, function = self.function.partition(":")
         made: Outcome | Iterable[Comparison]
-        made = getattr(import_module(f"{__package__}.{module}"), function)(inputs)
+        made = getattr(import_module(module, __package__), function)(inputs)
         return made if isinstance(made, Outcome) else Outcome(list(made))
 
 
@@ -99,7 +99,7 @@ _ROWS = {
 
 
 def _artefact(name: str, title: str, place: str, module: str, needs: str) -> Artefact:
-    function = f"{module}:make_{name.replace('-', '_')}"
+    function = f".{module}:make_{name.replace('-', '_')}"
     printed = published.QUANTITIES.get(name, {})
     return Artefact(title, place, function, tuple(needs.split()), printed)
 

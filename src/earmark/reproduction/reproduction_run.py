@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from earmark.errors import EarmarkError, internal_error
 from earmark.evaluation.experiment_report import Drawing, ExperimentReport
@@ -15,7 +16,7 @@ from earmark.media.atomic_file import write_whole
 from earmark.redaction import redact
 from earmark.reproduction.comparison import COLUMNS, Comparison, Outcome
 from earmark.reproduction.paper_artefacts import ARTEFACTS
-from earmark.reproduction.paper_inputs import PaperInputs
+from earmark.reproduction.paper_inputs import PaperInputs, Value
 from earmark.version import VERSION
 
 ROWS = "comparisons.json"
@@ -53,7 +54,13 @@ def reproduce(
     Tables of earlier runs that are not among `names` stay on the page.
     """
     folder = inputs.folder
-    kept, drawn = _load_rows(folder), _load_captions(folder)
+    read = _load(folder / ROWS, lambda rows: [Comparison.from_json(row) for row in rows])
+    kept = {name: rows for name, rows in read.items() if name in ARTEFACTS}
+    drawn = {
+        key: caption
+        for key, caption in _load(folder / FIGURES, str).items()
+        if key.rpartition("-")[0] in ARTEFACTS and (folder / f"{key}.png").is_file()
+    }
     tables = {name: [_comparison_table(name, rows)] for name, rows in kept.items()}
     report = _report(inputs, tables, {})
     for name in check_names(names):
@@ -79,29 +86,12 @@ def _comparison_table(name: str, rows: Sequence[Comparison]) -> Table:
     return Table(title, COLUMNS, [row.cells() for row in rows])
 
 
-def _load_rows(folder: Path) -> dict[str, list[Comparison]]:
-    """The rows of an earlier run in `folder`; empty if they cannot be read."""
+def _load(path: Path, read: Callable[[Any], Value]) -> dict[str, Value]:
+    """What an earlier run kept in `path`, by name; empty if it cannot be read."""
     try:
-        found = json.loads((folder / ROWS).read_text(encoding="utf-8"))
-        return {
-            name: [Comparison.from_json(row) for row in rows]
-            for name, rows in found.items()
-            if name in ARTEFACTS
-        }
-    except (OSError, ValueError, TypeError, AttributeError):
-        return {}
-
-
-def _load_captions(folder: Path) -> dict[str, str]:
-    """The captions of the figures of an earlier run in `folder`."""
-    try:
-        found = json.loads((folder / FIGURES).read_text(encoding="utf-8"))
-        return {
-            key: str(caption)
-            for key, caption in found.items()
-            if key.rpartition("-")[0] in ARTEFACTS and (folder / f"{key}.png").is_file()
-        }
-    except (OSError, ValueError, AttributeError):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return {name: read(value) for name, value in found.items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return {}
 
 
