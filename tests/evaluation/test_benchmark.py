@@ -17,12 +17,14 @@ from earmark.evaluation.benchmark import (
     DRAWS,
     PER_RECORDING,
     BenchmarkDesign,
+    BenchmarkRow,
     BenchmarkRun,
     Case,
     average_phases,
     choose,
     count_picks,
     read_rows,
+    rows_to_csv,
     run,
     run_case,
 )
@@ -193,6 +195,10 @@ def test_rows_are_read_back_as_written(tmp_path: Path):
     with pytest.raises(
         LedgerError, match=r"is no per_recording.csv .*: it has no column recording"
     ):
+        read_rows(tmp_path / PER_RECORDING)
+    torn = rows_to_csv(BenchmarkRow, ran.rows)[:-20]
+    (tmp_path / PER_RECORDING).write_text(torn[: torn.rindex(",")] + "\n")
+    with pytest.raises(LedgerError, match=r"is no per_recording.csv of an evaluation"):
         read_rows(tmp_path / PER_RECORDING)
     with pytest.raises(LedgerError, match=r"cannot read .*absent.csv: No such file"):
         read_rows(tmp_path / "absent.csv")

@@ -327,7 +327,7 @@ def parse_rows(path: Path, kind: type[Row]) -> list[Row]:
         if absent:
             raise ValueError(f"it has no column {', '.join(absent)}")
         return [
-            kind(**{name: types[name](from_cell(cells[name])) for name in types})
+            kind(**{name: types[name](from_cell(cells[name] or "")) for name in types})
             for cells in reader
         ]
 

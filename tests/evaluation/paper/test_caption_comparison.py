@@ -29,7 +29,11 @@ from earmark.evaluation.paper.caption_comparison import (
     compare_named,
     list_variants,
 )
-from earmark.evaluation.paper.caption_evaluation import CaptionEvaluationPlan, captions_page
+from earmark.evaluation.paper.caption_evaluation import (
+    CaptionEvaluationPlan,
+    captions_page,
+    evaluate_captions,
+)
 from earmark.evaluation.paper.captions import (
     CaptionLog,
     Stimulus,
@@ -378,6 +382,20 @@ def test_the_command_prints_a_row_a_variant(kitchen, tmp_path, capsys):
     assert (full["answered"], full["nouns_named"], full["verbs_named"]) == (2, 1, 1)
     assert (small["tokens"], small["noun_p"]) == (64, 1.0)
     assert len(kept.read_text().splitlines()) == 4
+
+
+def test_media_that_no_action_is_about_are_left_alone(kitchen, tmp_path):
+    """Another file of the folder may be broken: it is not opened."""
+    (tmp_path / "actions.csv").write_text(TABLE)
+    for name in ("nouns", "verbs"):
+        (tmp_path / f"{name}.csv").write_text("key,instances\nplate,\"['plate']\"\n")
+    (tmp_path / "another.mp4").write_bytes(b"no video")
+    media = (kitchen.source.uris[0], str(tmp_path / "another.mp4"))
+    words = (tmp_path / "nouns.csv", tmp_path / "verbs.csv")
+    plan = CaptionEvaluationPlan(tmp_path / "actions.csv", media, *words)
+    captioner = Scripted(dict.fromkeys((2.0, 5.0), "A plate."))
+    (score,) = evaluate_captions(plan, CaptionTools(captioner, limits=LIMITS)).scores
+    assert score.nouns.asked == 2
 
 
 def test_allowances_are_numbers():

@@ -59,6 +59,14 @@ def test_epic_classes(tmp_path: Path):
         Vocabulary.from_epic(path)
 
 
+@pytest.mark.parametrize("instances", ["5", "[1, 2]", "'tap'", "None", "(" * 400])
+def test_classes_without_a_list_of_words_are_one_clear_line(tmp_path: Path, instances: str):
+    path = tmp_path / "nouns.csv"
+    path.write_text(f'key,instances\ntap,"{instances}"\n')
+    with pytest.raises(AnnotationError, match="instances, a list of words"):
+        Vocabulary.from_epic(path)
+
+
 def test_the_real_vocabularies(shared_data: Path):
     nouns = Vocabulary.from_epic(shared_data / "epic" / "EPIC_100_noun_classes.csv")
     verbs = Vocabulary.from_epic(shared_data / "epic" / "EPIC_100_verb_classes.csv")

@@ -38,6 +38,9 @@ def test_data_sets_are_named_on_the_command_line(tmp_path: Path):
     assert found["odd#name@x"].recordings == actions.recordings
     with pytest.raises(ValueError, match=r"two data sets are called odd#name@x: name them, NAME="):
         read_data_sets([str(path), str(path)], durations=actions.durations)
+    (tmp_path / "old.csv").write_bytes("recording,start,end,label\na,1,2,Küche\n".encode("latin-1"))
+    with pytest.raises(AnnotationError, match=r"old.csv is not UTF-8 text"):
+        read_data_sets([str(tmp_path / "old.csv")])
 
 
 def test_the_paper_s_rows_stand_beneath_its_own_window_length_alone():

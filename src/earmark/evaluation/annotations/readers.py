@@ -117,7 +117,7 @@ def read_file(path: Path, *, format: str | None = None) -> AnnotationFile:  # no
 
 def detect(path: Path) -> str:
     """The format of `path`, from its suffix and first lines; `AnnotationError` if unknown."""
-    with path.open(encoding="utf-8-sig") as file:
+    with read_errors(path), path.open(encoding="utf-8-sig") as file:
         head = file.read(4096)
     suffix = path.suffix.lower()
     if suffix == ".eaf" or "<ANNOTATION_DOCUMENT" in head:

@@ -122,12 +122,13 @@ def evaluate_captions(plan: CaptionEvaluationPlan, tools: CaptionTools) -> Capti
     """Caption annotated actions in several variants, and score how often they are named."""
     nouns, verbs = Vocabulary.from_epic(plan.nouns), Vocabulary.from_epic(plan.verbs)
     marked = captions.read_stimuli(plan.actions, nouns=nouns, verbs=verbs)
-    media = find_media(plan.media, wanted={each.recording for each in marked})
-    recordings = {name: open_recording(each) for name, each in media.items()}
+    named = {each.recording for each in marked}
+    media = find_media(plan.media, wanted=named)
+    recordings = {name: open_recording(each) for name, each in media.items() if name in named}
     known = [each for each in marked if each.recording in recordings]
     if not known:
         raise AnnotationError(
-            f"{plan.actions.name} marks no action of {', '.join(sorted(recordings)[:3])}; files go "
+            f"{plan.actions.name} marks no action of {', '.join(sorted(media)[:3])}; files go "
             f"by the names of their recordings, such as {marked[0].recording}.mp4"
         )
     captions.check_inside(known, recordings)

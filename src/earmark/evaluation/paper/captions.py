@@ -72,7 +72,10 @@ class Vocabulary:
         with read_errors(path), path.open(encoding="utf-8-sig", newline="") as file:
             for row in csv.DictReader(file):
                 try:
-                    phrases[row["key"]] = tuple(ast.literal_eval(row["instances"]))
+                    words = ast.literal_eval(row["instances"])
+                    if not isinstance(words, list) or not all(isinstance(w, str) for w in words):
+                        raise ValueError(words)
+                    phrases[row["key"]] = tuple(words)
                 except (KeyError, ValueError, SyntaxError) as error:
                     raise AnnotationError(
                         f"{path.name} is no list of classes: it needs the columns key and "
