@@ -10,6 +10,7 @@ import numpy as np
 
 from earmark.evaluation.benchmark import BenchmarkRow, ignores_scores
 from earmark.evaluation.metrics.coverage_counts import CoverageCounts, calls_saved
+from earmark.evaluation.metrics.significance import Paired, compare_paired
 from earmark.evaluation.tables.table import mean
 
 System = tuple[str, str]
@@ -86,6 +87,10 @@ class BenchmarkResults:
         """Points of coverage over `baseline`, one for each of `recordings`."""
         pairs = zip(self.points(system, budget), self.points(baseline, budget), strict=True)
         return [ours - theirs for ours, theirs in pairs]
+
+    def pair(self, ours: System, theirs: System, budget: float) -> Paired:
+        """Coverage of one system against another in points, paired by recording."""
+        return compare_paired(self.points(ours, budget), self.points(theirs, budget))
 
     def saved(self, system: System, budget: float, *, baseline: System) -> float:
         """Share of calls saved against `baseline` at equal coverage; nan where undefined."""

@@ -8,7 +8,7 @@ from earmark.evaluation.annotations.actions import Annotations
 from earmark.evaluation.annotations.readers import read_annotations
 from earmark.evaluation.benchmark import BUDGETS, ORACLE, PHASES, BenchmarkRow, Case, run_case
 from earmark.evaluation.benchmark_results import BenchmarkResults
-from earmark.evaluation.metrics.coverage_counts import count_occupied
+from earmark.evaluation.metrics.coverage_counts import count_each
 from earmark.evaluation.paper import published_numbers as published
 from earmark.evaluation.paper.compared_systems import READY, systems
 from earmark.evaluation.paper.cost_model import CostModel
@@ -46,10 +46,7 @@ def make_occupancy(inputs: PaperInputs) -> Iterator[Comparison]:
     chosen = inputs.validation.only(RECORDINGS["paper"])
     yield from _occupancy_rows("EPIC-KITCHENS-100", chosen)
     full = count_occupancy(chosen, window=4.0)
-    each = [
-        100 * count_occupied(actions, chosen.durations[name], window=4.0).occupancy
-        for name, actions in chosen.recordings.items()
-    ]
+    each = [100 * counts.occupancy for counts in count_each(chosen, window=4.0)]
     for what, paper, ours in (
         ("actions per window", 1.41, full.actions_per_window),
         ("emptiest recording, %", 56.2, min(each)),
@@ -68,10 +65,7 @@ def make_occupancy(inputs: PaperInputs) -> Iterator[Comparison]:
 
 def _occupancy_rows(name: str, marked: Annotations) -> list[Comparison]:
     """Recordings, hours and occupancy of one data set; occupancy has an interval."""
-    counts = [
-        count_occupied(actions, marked.durations[each], window=4.0)
-        for each, actions in marked.recordings.items()
-    ]
+    counts = count_each(marked, window=4.0)
     size, hours, share = OCCUPANCY.get(name, (None, None, None))
     n = f"{len(counts)} recordings"
     guessed = "last event" in marked.duration_source.values()

@@ -21,7 +21,7 @@ from earmark.evaluation.benchmark import PHASES, BenchmarkDesign, BenchmarkRow
 from earmark.evaluation.benchmark_results import BenchmarkResults, System
 from earmark.evaluation.experiment_report import Drawing
 from earmark.evaluation.metrics.coverage_counts import CoverageCounts
-from earmark.evaluation.metrics.significance import compare_paired, correlate
+from earmark.evaluation.metrics.significance import correlate
 from earmark.evaluation.paper import published_numbers as published
 from earmark.evaluation.paper.occupancy_survey import WINDOWS
 from earmark.evaluation.paper.operating_points import count_setting
@@ -99,8 +99,7 @@ def paired_rows(
         for rule, theirs in against.items():
             if (results.system(rule), budget) not in results.counts:
                 continue
-            systems = results.system(RULE), results.system(rule)
-            pair = compare_paired(*(results.points(system, budget) for system in systems))
+            pair = results.pair(results.system(RULE), results.system(rule), budget)
             found = (pair.mean, f"{pair.recordings} {what}", pair.low, pair.high, ran)
             remarks = (
                 f"W/L/T {theirs.record} there, {pair.record} here; median {theirs.median:+g} "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +11,6 @@ import pytest
 from earmark.evaluation.annotations.actions import Action
 from earmark.evaluation.paper.operating_points import (
     MEDIANS,
-    DownsampleSetting,
     EpisodeShape,
     EpisodeTrial,
     count_setting,
@@ -102,18 +102,17 @@ def test_the_setting_that_throws_most_away_at_the_target():
     # Two loud actions and one silent one: the threshold alone must keep everything to reach all.
     one = scores("..99............99..", (2, 4), (9, 11), (16, 18))
     plain, trial = EpisodeShape(), EpisodeTrial([one], [])
-    alone = trial.choose_settings(plain, [0.6, 1.0])
-    assert alone[0.6] == DownsampleSetting(plain.rule(0.9))
-    assert alone[1.0] == DownsampleSetting(plain.rule(0.0))
-    looking = trial.choose_settings(plain, [1.0], every=[None, 4.0])
-    assert looking[1.0] == DownsampleSetting(plain.rule(0.9), 4.0)
+    chosen = partial(trial.measure_points, shape=plain, highest=False)
+    most, every = chosen([0.6, 1.0])
+    assert (most.rule, every.rule) == (plain.rule(0.9), plain.rule(0.0))
+    assert (most.every, every.every) == (None, None)
+    (looking,) = chosen([1.0], every=[None, 4.0])
+    assert (looking.rule, looking.every) == (plain.rule(0.9), 4.0)
     kept = count_setting([one], plain.rule(0.9), [4.0], window=4.0)[0]
     assert (kept.recall, kept.kept) == (1.0, 10.0)
     assert kept.calls == 5  # but every window is called: seconds hide it
-    counted = trial.choose_settings(plain, [1.0], every=[None, 4.0], unit="calls")
-    assert counted[1.0] == DownsampleSetting(
-        plain.rule(0.0)
-    )  # nothing is saved, so the first of equals
+    (counted,) = chosen([1.0], every=[None, 4.0], unit="calls")
+    assert counted.rule == plain.rule(0.0)  # nothing is saved, so the first of equals
 
 
 def test_the_table_has_a_dash_where_no_setting_reaches_the_target():

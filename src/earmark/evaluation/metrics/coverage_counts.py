@@ -14,7 +14,7 @@ from typing import Self
 
 import numpy as np
 
-from earmark.evaluation.annotations.actions import Action
+from earmark.evaluation.annotations.actions import Action, Annotations
 from earmark.gate.episodes import bill
 from earmark.grid import Grid
 from earmark.selection.pick import Pick
@@ -180,6 +180,14 @@ def count_occupied(
     windows = Grid(window).count(duration)
     overlaps = count_overlaps(reference, windows, window=window)
     return OccupancyCounts(windows, int((overlaps > 0).sum()), int(overlaps.sum()))
+
+
+def count_each(marked: Annotations, *, window: float) -> list[OccupancyCounts]:
+    """Occupancy counts of every recording of `marked`, in its order."""
+    return [
+        count_occupied(actions, marked.durations[name], window=window)
+        for name, actions in marked.recordings.items()
+    ]
 
 
 @dataclass(frozen=True, slots=True)

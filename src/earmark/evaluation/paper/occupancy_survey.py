@@ -18,7 +18,7 @@ from earmark.evaluation.annotations.table_readers import read_durations
 from earmark.evaluation.benchmark import BenchmarkDesign, BenchmarkRow, CaseProgress
 from earmark.evaluation.benchmark_results import BenchmarkResults
 from earmark.evaluation.experiment_report import Drawing, ExperimentReport, claim_folder
-from earmark.evaluation.metrics.coverage_counts import OccupancyCounts, count_occupied
+from earmark.evaluation.metrics.coverage_counts import OccupancyCounts, count_each
 from earmark.evaluation.paper import published_numbers as published
 from earmark.evaluation.paper.published_numbers import RECORDINGS, SWEEP_BUDGETS
 from earmark.evaluation.score_sources import FittedScores, split_for_fitting
@@ -103,13 +103,7 @@ def _split_suffix(word: str, sign: str, known: Mapping[str, Any]) -> tuple[str, 
 
 def count_occupancy(annotations: Annotations, *, window: float) -> OccupancyCounts:
     """Occupancy of all recordings together."""
-    return sum(
-        (
-            count_occupied(actions, annotations.durations[name], window=window)
-            for name, actions in annotations.recordings.items()
-        ),
-        OccupancyCounts(),
-    )
+    return sum(count_each(annotations, window=window), OccupancyCounts())
 
 
 def occupancy_table(sets: DataSets, *, window: float) -> Table:

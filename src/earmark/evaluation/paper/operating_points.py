@@ -18,7 +18,7 @@ import numpy as np
 from earmark.evaluation.metrics.coverage_counts import EpisodeCounts, count_kept
 from earmark.evaluation.metrics.significance import bootstrap_ratio
 from earmark.evaluation.score_sources import AnnotatedScores
-from earmark.evaluation.tables.table import Cells, Table, interval
+from earmark.evaluation.tables.table import Cells, Table, interval, percent
 from earmark.gate.episodes import Episodes
 from earmark.timeline import Span, merge
 
@@ -61,14 +61,6 @@ class EpisodeShape:
     def rule(self, threshold: float) -> Episodes:
         """The rule that opens at `threshold`."""
         return Episodes(threshold, min(threshold, threshold * self.off_share), self.median)
-
-
-@dataclass(frozen=True, slots=True)
-class DownsampleSetting:
-    """An episode rule, and the seconds between looks; None for no looks."""
-
-    rule: Episodes
-    every: float | None = None
 
 
 def find_episodes(one: AnnotatedScores, rule: Episodes | None) -> list[Span]:
@@ -116,11 +108,13 @@ def saving(counts: EpisodeCounts, unit: Unit) -> float:
 
 @dataclass(frozen=True, slots=True)
 class OperatingPoint:
-    """One recall target: its rule, and the counts on the evaluated recordings."""
+    """One recall target: its setting, and the counts on the evaluated recordings."""
 
     target: float
-    rule: Episodes | None
-    """None if no threshold reaches the target on the development recordings."""
+    rule: Episodes | None = None
+    """None if no setting reaches the target on the development recordings."""
+    every: float | None = None
+    """Seconds between looks; None for no looks."""
     judged: tuple[EpisodeCounts, ...] = ()
     """One per recording."""
 
@@ -170,66 +164,52 @@ class EpisodeTrial:
             tried.append((max(good, default=-math.inf), off_share, -median, shape))
         return max(tried, key=lambda each: each[:3])[3]
 
-    def choose_settings(
+    def measure_points(
         self,
-        shape: EpisodeShape,
         targets: Sequence[float] = TARGETS,
         *,
+        shape: EpisodeShape | None = None,
         every: Sequence[float | None] = (None,),
         unit: Unit = "time",
-        highest: bool = False,
-    ) -> dict[float, DownsampleSetting | None]:
-        """For each target, the setting that saves most and still reaches it; None if none does.
+        highest: bool = True,
+    ) -> list[OperatingPoint]:
+        """For each target, the setting that saves most and still reaches it.
 
-        Ties go to the lowest threshold, or with `highest` to the highest.
+        None for `shape` chooses it too. Ties go to the highest threshold, or to the lowest.
         """
-        tried: list[tuple[float, float, DownsampleSetting]] = []
-        for rule in map(shape.rule, self.candidates()):
+        shape = shape or self.choose_shape(unit)
+        tried = []
+        for rule in map(shape.rule, sorted(self.candidates(), reverse=highest)):
             counted = count_setting(self.development, rule, every, window=self.window)
             for kept, gap in zip(counted, every, strict=True):
-                tried.append((saving(kept, unit), kept.recall, DownsampleSetting(rule, gap)))
-        chosen: dict[float, DownsampleSetting | None] = {}
-        for target in targets:
-            good = [(spared, setting) for spared, recall, setting in tried if recall >= target]
-            good = good[::-1] if highest else good
-            chosen[target] = max(good, key=lambda pair: pair[0])[1] if good else None
-        return chosen
-
-    def measure_points(
-        self, targets: Sequence[float] = TARGETS, *, shape: EpisodeShape | None = None
-    ) -> list[OperatingPoint]:
-        """The operating points that save most time; None for `shape` chooses it too."""
-        chosen = self.choose_settings(shape or self.choose_shape(), targets, highest=True)
+                tried.append((saving(kept, unit), kept.recall, rule, gap))
         points = []
-        for target, setting in chosen.items():
-            counts: list[EpisodeCounts] = []
-            if setting:
-                for one in self.judged:
-                    counts += count_setting([one], setting.rule, window=self.window)
-            rule = setting.rule if setting else None
-            points.append(OperatingPoint(target, rule, tuple(counts)))
+        for target in targets:
+            point = OperatingPoint(target)
+            if good := [each for each in tried if each[1] >= target]:
+                _, _, rule, gap = max(good, key=lambda each: each[0])
+                counts = (
+                    count_setting([one], rule, [gap], window=self.window) for one in self.judged
+                )
+                point = OperatingPoint(target, rule, gap, tuple(kept for (kept,) in counts))
+            points.append(point)
         return points
 
     def downsample_table(self, unit: Unit = "time", targets: Sequence[float] = TARGETS) -> Table:
         """The gate alone and with looks, both chosen on the development recordings."""
-        shape = self.choose_shape(unit)
+        shape, rows = self.choose_shape(unit), []
         alone, looking = (
-            self.choose_settings(shape, targets, every=gaps, unit=unit)
+            self.measure_points(targets, shape=shape, every=gaps, unit=unit, highest=False)
             for gaps in ((None,), (None, *LOOK_INTERVALS))
         )
-        rows: list[Cells] = []
-        for target in targets:
-            cells: list[float] = []
-            for setting in (alone[target], looking[target]):
-                kept = EpisodeCounts()  # without a setting every share is nan
-                if setting:
-                    gaps = [setting.every]
-                    (kept,) = count_setting(self.judged, setting.rule, gaps, window=self.window)
-                cells += [100 * kept.recall, 100 * kept.reduction, 100 * kept.cost]
-            gap = "—"
-            if setting:
-                gap = f"{setting.every:g} s" if setting.every else "none"
-            rows.append((f"{100 * target:g} %", *cells[:3], gap, *cells[3:]))
+        for points in zip(alone, looking, strict=True):
+            left, right = (
+                (100 * kept.recall, 100 * kept.reduction, 100 * kept.cost)
+                for kept in (point.counts for point in points)
+            )
+            gap = f"{points[1].every:g} s" if points[1].every else "none"
+            gap = gap if points[1].rule else "—"
+            rows.append((percent(points[0].target), *left, gap, *right))
         judged_by = ("recall", "reduction", "calls")
         with_looks = (f"{name}, looking" for name in judged_by)
         columns = ("dev recall", *judged_by, "looks every", *with_looks)
@@ -254,7 +234,7 @@ def points_table(points: Mapping[str, Sequence[OperatingPoint]], *, note: str = 
             kept = (100 * counts.recall, 100 * counts.reduction, ends, 100 * counts.cost)
             how = (rule.on, rule.off, rule.median) if rule else ("—",) * 3
             size = (counts.episodes, counts.calls) if rule else ("—",) * 2
-            key = (frontline, f"{100 * point.target:g} %")
+            key = (frontline, percent(point.target))
             rows.append((*key, *kept, counts.undercount, *size, *how))
     columns = (
         *("frontline", "dev recall", "recall %", "reduction %", "95 %"),

@@ -17,10 +17,10 @@ from earmark.evaluation.experiment_report import Drawing, ExperimentReport
 from earmark.evaluation.metrics.coverage_counts import (
     CoverageCounts,
     ForecastCounts,
-    count_occupied,
+    count_each,
     or_dash,
 )
-from earmark.evaluation.metrics.significance import bootstrap_ratio, compare_paired, correlate
+from earmark.evaluation.metrics.significance import bootstrap_ratio, correlate
 from earmark.evaluation.paper.published_numbers import PAIRED, PRIMARY, REPLICATION
 from earmark.evaluation.tables import figures
 from earmark.evaluation.tables.table import Cells, Table, interval, mean, p_value, percent
@@ -67,11 +67,10 @@ def paired_table(results: BenchmarkResults, subject: System) -> Table:
     """`subject` against every other system at each budget, paired by recording."""
     rows = []
     for budget in reversed(results.budgets):
-        ours = results.points(subject, budget)
         for system in results.systems:
             if system == subject:
                 continue
-            pair = compare_paired(ours, results.points(system, budget))
+            pair = results.pair(subject, system, budget)
             gains = (or_dash(pair.mean, "+.1f"), or_dash(pair.median, "+.1f"))
             found = (*gains, interval(pair.low, pair.high, "+.1f"), pair.record, p_value(pair.p))
             rows.append((percent(budget), results.label(system), *found))
@@ -129,11 +128,8 @@ def occupancies(
     annotations: Annotations, results: BenchmarkResults, *, window: float
 ) -> list[float]:
     """Share of windows that touch an action, in per cent, one for each recording of `results`."""
-    marked = annotations.only(results.recordings)
-    return [
-        100 * count_occupied(actions, marked.durations[name], window=window).occupancy
-        for name, actions in marked.recordings.items()
-    ]
+    counts = count_each(annotations.only(results.recordings), window=window)
+    return [100 * each.occupancy for each in counts]
 
 
 def gain_table(results: BenchmarkResults, occupancy: Sequence[float], *, baseline: System) -> Table:
@@ -226,8 +222,7 @@ def paper_table(results: BenchmarkResults, frontline: str) -> Table | None:
         for rule, theirs in printed.items():
             if budget not in results.budgets or (frontline, rule) not in results.systems:
                 continue
-            systems = subject, (frontline, rule)
-            pair = compare_paired(*(results.points(system, budget) for system in systems))
+            pair = results.pair(subject, (frontline, rule), budget)
             gains = (f"{theirs.gain:+.1f}", f"{pair.mean:+.1f}")
             records = (theirs.record, pair.record)
             rows.append((percent(budget), rule, *gains, *records, p_value(pair.p)))
