@@ -161,8 +161,8 @@ class BenchmarkRun:
     def save(self, folder: Path) -> None:
         """Write both files, each whole."""
         folder.mkdir(parents=True, exist_ok=True)
-        write_rows(folder / FORECASTS, ForecastRow, self.forecasts)
-        write_rows(folder / PER_RECORDING, BenchmarkRow, self.rows)
+        write_whole(folder / FORECASTS, rows_to_csv(ForecastRow, self.forecasts))
+        write_whole(folder / PER_RECORDING, rows_to_csv(BenchmarkRow, self.rows))
 
 
 def run_case(
@@ -280,11 +280,6 @@ def average_phases(case: Case, calls: int) -> CoverageCounts:
     return CoverageCounts(size, calls, len(case.actions), hit / len(offsets), strict / len(offsets))
 
 
-def write_rows(path: Path, kind: type[Row], rows: Iterable[Row]) -> None:
-    """Write rows as CSV; the file is whole or not there."""
-    write_whole(path, rows_to_csv(kind, rows))
-
-
 def rows_to_csv(kind: type[Row], rows: Iterable[Row]) -> str:
     """The rows with their header."""
     text = io.StringIO()
@@ -319,7 +314,7 @@ def read_rows(path: Path) -> list[BenchmarkRow]:
 
 
 def parse_rows(path: Path, kind: type[Row]) -> list[Row]:
-    """The rows that `write_rows` wrote; `ValueError` for a column or a number that is missing."""
+    """The rows that `rows_to_csv` wrote; `ValueError` for a column or a number that is missing."""
     types = get_type_hints(kind)
     with path.open(encoding="utf-8", newline="") as file:
         reader = csv.DictReader(file)

@@ -227,9 +227,7 @@ def _open_media_source(
         reasons = list_few(broken.values(), most=10)
         raise AnnotationError(f"{reasons}: pass --allow-missing to evaluate the others")
     lengths = {**durations, **{name: recording.duration for name, recording in opened.items()}}
-    read = read_annotations(
-        plan.spans, format=plan.spans_format, durations=lengths, duration_source="media"
-    )
+    read = read_annotations(plan.spans, format=plan.spans_format, durations=lengths)
     here = read.only(reconcile(chosen, opened, allow_missing=True))
     heard = (opened, plan.frontlines, plan.window, plan.cache)
     return MediaScores(read, here, *heard, placement=plan.placement), (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,30 +23,6 @@ SETTINGS = "run.json"
 
 PAGES = ("tables.md", "tables.json", "index.html")
 """What every report writes beside its tables and figures."""
-
-STYLE = """
-:root { color-scheme: light dark; --ink: #1f2937; --soft: #6b7280; --line: #e5e7eb; --page: #fff;
-        --head: #f3f4f6; --link: #1d4ed8; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e5e7eb; --soft: #9ca3af; --line: #374151;
-        --page: #111827; --head: #1f2937; --link: #93c5fd; } }
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page);
-       max-width: 72rem; margin: 2rem auto; padding: 0 1.25rem; }
-h1 { font-size: 1.6rem; margin-bottom: .25rem } h2 { font-size: 1.15rem; margin-top: 2.2rem }
-ul.notes, .note { color: var(--soft); font-size: .9rem } ul.notes { padding-left: 1.1rem }
-nav { font-size: .9rem; margin: 1rem 0 } nav a { margin-right: 1.1rem; white-space: nowrap }
-a { color: var(--link) } figure { margin: 1.5rem 0 }
-figure img { max-width: 100%; min-width: 46rem; background: #fff; border-radius: 6px }
-figcaption { color: var(--soft); font-size: .9rem }
-.scroll { overflow-x: auto } table { border-collapse: collapse; font-size: .88rem;
-       font-variant-numeric: tabular-nums }
-th, td { padding: .3rem .7rem; border-bottom: 1px solid var(--line); text-align: right;
-       white-space: nowrap } th { background: var(--head); font-weight: 600 }
-th:first-child, td:first-child, .words { text-align: left }
-.words { white-space: normal; min-width: 11rem; line-height: 1.3 }
-td.words:not(:first-child) { font-size: .8rem; color: var(--soft) }
-tr.block td { border-top: 2px solid var(--line) } tr.block:first-child td { border-top: 0 }
-"""
-
 
 Drawing = tuple[str, Callable[[], "Figure | bytes"]]
 """A caption, and a function that draws the figure or returns it as PNG."""
@@ -91,10 +68,10 @@ class ExperimentReport:
         texts = dict(zip(PAGES, (self.to_markdown(), written, whole), strict=True))
         assert len({table.slug for table in self.tables}) == len(self.tables), "one file a table"
         texts |= {f"tables/{table.slug}.csv": table.to_csv() for table in self.tables}
-        files = {name: text.encode() for name, text in texts.items()}
-        files |= {f"{name}.png": image for name, image in drawn.items()}
+        contents = {name: text.encode() for name, text in texts.items()}
+        contents |= {f"{name}.png": image for name, image in drawn.items()}
         (folder / "tables").mkdir(parents=True, exist_ok=True)
-        for name, content in files.items():
+        for name, content in contents.items():
             write_whole(folder / name, content)
 
 
@@ -123,7 +100,8 @@ def make_results_page(
     )
     first, rest = ("".join(t.to_html() for t in part) for part in (tables[:lead], tables[lead:]))
     head = f"<h1>{escape(title)}</h1><ul class='notes'>{points}</ul><nav>{links}</nav>"
-    return assemble(title, f"{head}{first}{drawn}{rest}{more}", style=STYLE + style)
+    own = files("earmark.evaluation").joinpath("results_page.css").read_text("utf-8")
+    return assemble(title, f"{head}{first}{drawn}{rest}{more}", style=own + style)
 
 
 def claim_folder(
@@ -141,7 +119,13 @@ def claim_folder(
     path, plain = folder / SETTINGS, json.loads(json.dumps(settings))
     cure = "choose another --out, or replace it with --fresh"
     if path.exists() and not fresh:
-        found = _settings(path)
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            why = f"{path} cannot be read ({error}); remove it or use --fresh"
+            raise LedgerError(why) from error
+        if not isinstance(found, dict):
+            raise LedgerError(f"{path} holds no settings; remove it or use --fresh")
         if found == plain:
             return True
         changed = sorted(key for key in {*found, *plain} if found.get(key) != plain.get(key))
@@ -156,14 +140,3 @@ def claim_folder(
         (folder / name).unlink(missing_ok=True)
     write_whole(path, json.dumps(plain, indent=2) + "\n")
     return False
-
-
-def _settings(path: Path) -> dict[str, Any]:
-    """The settings of an earlier run."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise LedgerError(f"{path} cannot be read ({error}); remove it or use --fresh") from error
-    if not isinstance(found, dict):
-        raise LedgerError(f"{path} holds no settings; remove it or use --fresh")
-    return found

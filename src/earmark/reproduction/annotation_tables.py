@@ -68,8 +68,7 @@ def _occupancy_rows(name: str, marked: Annotations) -> list[Comparison]:
     counts = count_each(marked, window=4.0)
     size, hours, share = OCCUPANCY.get(name, (None, None, None))
     n = f"{len(counts)} recordings"
-    guessed = "last event" in marked.duration_source.values()
-    ends = "lengths unknown: each ends with its last event" if guessed else ""
+    ends = "lengths unknown: each ends with its last event" if marked.guessed else ""
     occupied, windows = [c.occupied for c in counts], [c.windows for c in counts]
     return [
         Comparison(f"{name}: recordings", size, len(counts), ran=ANNOTATED),

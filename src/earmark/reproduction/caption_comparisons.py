@@ -9,21 +9,10 @@ from dataclasses import replace
 import numpy as np
 
 from earmark.errors import EarmarkError
-from earmark.evaluation.paper.caption_comparison import (
-    CaptionTools,
-    CaptionVariant,
-    VariantScore,
-    compare,
-    list_variants,
-)
+from earmark.evaluation.paper import caption_comparison, captions
+from earmark.evaluation.paper.caption_comparison import CaptionTools, VariantScore
 from earmark.evaluation.paper.caption_evaluation import captions_table
-from earmark.evaluation.paper.captions import (
-    NamingCounts,
-    Stimulus,
-    Vocabulary,
-    draw_stimuli,
-    read_stimuli,
-)
+from earmark.evaluation.paper.captions import Stimulus
 from earmark.evaluation.paper.cost_model import CostModel, composition_table
 from earmark.evaluation.paper.operating_points import find_episodes
 from earmark.evaluation.paper.published_numbers import COMPOSED, KEPT, RULE, SCARCE, primary_of
@@ -53,21 +42,23 @@ def make_captions(inputs: PaperInputs) -> Outcome:
     """Naming accuracy by frame, hand crop, sounds and tokens; on retained actions; composition."""
     tools, plan = inputs.caption_tools, inputs.plan
     assert isinstance(tools, CaptionTools) and plan.epic is not None
-    nouns, verbs = (Vocabulary.from_epic(plan.epic / name) for name in CLASSES)
+    nouns, verbs = (captions.Vocabulary.from_epic(plan.epic / name) for name in CLASSES)
     names = primary_of(inputs.split.judged)[:RECORDINGS]
     recordings = {name: inputs.recording(name) for name in names}
     known = [
         each
-        for each in read_stimuli(plan.epic / VALIDATION, nouns=nouns, verbs=verbs)
+        for each in captions.read_stimuli(plan.epic / VALIDATION, nouns=nouns, verbs=verbs)
         if each.recording in recordings and each.span.end <= recordings[each.recording].duration
     ]
-    stimuli = draw_stimuli(known, plan.stimuli, seed=plan.caption_seed)
+    stimuli = captions.draw_stimuli(known, plan.stimuli, seed=plan.caption_seed)
     tools = replace(tools, instants=deployed_instants(inputs, stimuli))
     absent = unavailable_variants(tools)
     hands, sounds = (variant not in absent for variant in ("hand crop", "sounds told"))
-    variants = list_variants(hands=hands, sounds=sounds, tokens=TOKEN_COUNTS)
-    variants.append(CaptionVariant("deployed frame", is_deployed=True))
-    scores = compare(stimuli, recordings, variants, tools, nouns=nouns, verbs=verbs)
+    variants = caption_comparison.list_variants(hands=hands, sounds=sounds, tokens=TOKEN_COUNTS)
+    variants.append(caption_comparison.CaptionVariant("deployed frame", is_deployed=True))
+    scores = caption_comparison.compare(
+        stimuli, recordings, variants, tools, nouns=nouns, verbs=verbs
+    )
     ran = f"{tools.captioner.model}; {plan.audio_is}; seed {plan.caption_seed}"
     kept = find_retained(inputs, stimuli)
     tables = [captions_table(scores), retained_table(scores, kept)]
@@ -156,7 +147,9 @@ def retained_table(scores: Sequence[VariantScore], kept: set[Stimulus]) -> Table
     """Naming accuracy on all actions and on those the gate keeps, by visual tokens."""
     rows: list[Cells] = []
     for score in filter(_is_full, scores):
-        own = NamingCounts.of([named for s, named in score.noun_named.items() if s in kept])
+        own = captions.NamingCounts.of(
+            [named for s, named in score.noun_named.items() if s in kept]
+        )
         every = score.nouns
         gap = 100 * (own.accuracy - every.accuracy)
         cells = (100 * every.accuracy, every.asked, 100 * own.accuracy, own.asked, gap)

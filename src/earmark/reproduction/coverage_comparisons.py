@@ -325,7 +325,6 @@ def make_ego4d(inputs: PaperInputs) -> Outcome:
 
 
 def _size_rows(marked: Annotations, chosen: Sequence[str], is_heard: bool) -> list[Comparison]:
-    """Sizes of the data set, before and after the filter."""
     unread = sum(marked.excluded.values())
     own = marked.only(chosen)
     ends = "" if is_heard else "lengths unknown without the clips: each ends with its last question"

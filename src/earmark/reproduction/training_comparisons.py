@@ -39,16 +39,9 @@ from earmark.reproduction.comparison import Comparison, Outcome, boundary_rows, 
 from earmark.reproduction.paper_inputs import PaperInputs
 from earmark.selection.rules.separated import MinimumSeparation
 from earmark.timeline import HOP, FloatArray, Track
+from earmark.training import recipe
 from earmark.training.dataset import Material, gather
 from earmark.training.optimisation import score
-from earmark.training.recipe import (
-    Ensemble,
-    Provenance,
-    Step,
-    describe_run,
-    finish_seeds,
-    fit_heads,
-)
 from earmark.training.segmentation import Segmenter, judge_segmenter, train_segmenter
 from earmark.training.settings import CLASSES, PAPER, Settings, settings_of
 
@@ -79,21 +72,21 @@ def train_gates(inputs: PaperInputs, encoder: str, objective: str) -> tuple[list
     folder = gates_folder(inputs, encoder, settings)
     files = [folder / f"seed-{seed}.gate" for seed in settings.all_seeds]
     if not all(path.is_file() for path in files):
-        origin = Provenance(inputs.plan.audio_is, "of the data")
+        origin = recipe.Provenance(inputs.plan.audio_is, "of the data")
         words = f"{objective} over {encoder}"
         ensemble = _fit(inputs, heard, settings, folder=folder, words=words)
-        run = describe_run(heard, settings, split.development, origin)
-        finish_seeds(heard, ensemble, run, folder=folder)
+        run = recipe.describe_run(heard, settings, split.development, origin)
+        recipe.finish_seeds(heard, ensemble, run, folder=folder)
     return [Gate.load(path) for path in files], judged
 
 
 def _fit(
     inputs: PaperInputs, heard: Material, settings: Settings, *, folder: Path, words: str
-) -> Ensemble:
-    def watch(step: Step) -> None:
+) -> recipe.Ensemble:
+    def watch(step: recipe.Step) -> None:
         inputs.progress(step.done, step.steps, f"{words}, seed {step.seed}")
 
-    return fit_heads(heard, settings, inputs.split.development, folder=folder, watch=watch)
+    return recipe.fit_heads(heard, settings, inputs.split.development, folder=folder, watch=watch)
 
 
 def gather_actions(inputs: PaperInputs, encoder: str) -> Material:

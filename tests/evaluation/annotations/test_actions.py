@@ -22,7 +22,7 @@ def test_actions_come_in_order_of_time_with_the_length_they_are_given():
     marked = combine_files([marks((5, 6), (1, 2))], durations={"a": 9.0})
     assert [(each.start, each.end) for each in marked.recordings["a"]] == [(1, 2), (5, 6)]
     assert marked.durations == {"a": 9.0}
-    assert marked.duration_source == {"a": "table"}
+    assert not marked.guessed
 
 
 def test_a_recording_of_unknown_length_ends_with_its_last_event_and_says_so():

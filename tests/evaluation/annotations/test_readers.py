@@ -164,7 +164,7 @@ def test_substeps_and_all_levels_of_goalstep(tmp_path: Path):
     assert [(each.start, each.end) for each in substeps.recordings["v1"]] == [(2.0, 5.0)]
     assert read_annotations(path, format="goalstep-all").actions == 3
     assert substeps.durations == {"v1": 90.0, "v2": 10.0}
-    assert substeps.duration_source["v1"] == "annotations"
+    assert "v1" not in substeps.guessed
 
 
 @pytest.mark.parametrize(

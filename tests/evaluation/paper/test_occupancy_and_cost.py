@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from earmark.errors import AnnotationError, LedgerError
-from earmark.evaluation.benchmark import BenchmarkRow, read_rows, run_case, write_rows
+from earmark.evaluation.benchmark import BenchmarkRow, read_rows, rows_to_csv, run_case
 from earmark.evaluation.paper.cost_model import (
     CostModel,
     break_even_table,
@@ -146,7 +146,9 @@ def test_rows_that_were_kept_are_not_reckoned_again(asked: OccupancyPlan, tmp_pa
     first = measure_occupancy(asked, out=tmp_path / "out")
     rows = tmp_path / "out" / "windows" / "2s" / "per_recording.csv"
     kept = [replace(row, covered=0) for row in read_rows(rows)]
-    write_rows(rows, BenchmarkRow, kept)  # a mark that only rows taken up again can leave
+    rows.write_text(
+        rows_to_csv(BenchmarkRow, kept)
+    )  # a mark that only rows taken up again can leave
     again = measure_occupancy(asked, out=tmp_path / "out")
     assert first.tables[2].rows[0] != again.tables[2].rows[0]
     assert set(again.tables[2].rows[0][2:]) == {0.0}
@@ -167,9 +169,8 @@ def test_another_survey_needs_another_folder(asked: OccupancyPlan, tmp_path: Pat
 def test_results_of_other_recordings_are_refused_before_the_work(
     asked: OccupancyPlan, tmp_path: Path
 ):
-    write_rows(
-        tmp_path / "r.csv", BenchmarkRow, [BenchmarkRow("Z9", "ear", "rank", 0.1, 10, 1, 5, 1, 1)]
-    )
+    kept = [BenchmarkRow("Z9", "ear", "rank", 0.1, 10, 1, 5, 1, 1)]
+    (tmp_path / "r.csv").write_text(rows_to_csv(BenchmarkRow, kept))
     with pytest.raises(AnnotationError, match="Z9 not in the annotations, which know K00"):
         measure_occupancy(
             replace(asked, results=tmp_path / "r.csv"), progress=lambda *_: pytest.fail("too late")
@@ -236,7 +237,7 @@ def test_a_cost_report_with_results(tmp_path: Path):
     actions, events = kitchen(2)
     tasks = FittedScores(actions, events, split_for_fitting(actions)).tasks()
     rows = [row for t in tasks.values() for row in run_case(t(), ("coverage",), [0.1, 0.5]).rows]
-    write_rows(tmp_path / "r.csv", BenchmarkRow, rows)
+    (tmp_path / "r.csv").write_text(rows_to_csv(BenchmarkRow, rows))
     (tmp_path / "n.csv").write_text("tokens,accuracy\n1024,38\n")
     outcome = estimate_cost(CostModel(), results=tmp_path / "r.csv", naming=tmp_path / "n.csv")
     assert [table.title for table in outcome.tables][2:] == [
@@ -255,7 +256,7 @@ def test_a_full_scan_is_listed_once_and_listens_to_nothing(tmp_path: Path):
         BenchmarkRow("a", "ear", "coverage", share, 10, round(10 * share), 4, 4, 4)
         for share in (0.5, 1)
     ]
-    write_rows(tmp_path / "r.csv", BenchmarkRow, rows)
+    (tmp_path / "r.csv").write_text(rows_to_csv(BenchmarkRow, rows))
     outcome = estimate_cost(CostModel(), results=tmp_path / "r.csv", shares=(0.2,))
     assert [row[0] for row in outcome.tables[2].rows] == ["50 %", "100 %"]
     assert outcome.tables[2].rows[-1][-1] == pytest.approx(185)

@@ -219,7 +219,7 @@ def test_goalstep_is_long_and_sparser(shared_data: Path):
 def test_starss_is_full(shared_data: Path):
     marked = read_annotations(shared_data / "starss22" / "metadata_dev")
     assert len(marked.recordings) == 122
-    assert set(marked.duration_source.values()) == {"last event"}
+    assert marked.guessed == set(marked.recordings)
     assert round(100 * count_occupancy(marked, window=4.0).occupancy, 1) == 96.4
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
@@ -66,8 +66,8 @@ class Annotations:
     """Every recording, also those without actions; actions may overlap."""
     durations: dict[str, float]
     """Seconds of each recording."""
-    duration_source: dict[str, str] = field(default_factory=dict)
-    """`table`, `media`, `annotations` or `last event`, for each recording."""
+    guessed: frozenset[str] = frozenset()
+    """Recordings of no given length, taken to end with their last event."""
     excluded: dict[str, int] = field(default_factory=dict)
     """Rows left out, counted by reason."""
     remarks: tuple[str, ...] = ()
@@ -123,7 +123,7 @@ class Annotations:
             self,
             recordings={name: self.recordings[name] for name in wanted},
             durations={name: self.durations[name] for name in wanted},
-            duration_source={name: self.duration_source.get(name, "") for name in wanted},
+            guessed=self.guessed.intersection(wanted),
         )
 
     def without(self, names: Collection[str]) -> Annotations:
@@ -134,10 +134,13 @@ class Annotations:
         """Remarks on the rows for the report, one line each."""
         lines = [f"{counted(n, 'row')} left out: {why}" for why, n in self.excluded.items()]
         lines += self.remarks
-        guessed = sum(source == "last event" for source in self.duration_source.values())
         silent = [name for name, marked in self.recordings.items() if not marked]
         for count, thing, told in (
-            (guessed, "recording", "of no given length, taken to end with the last event"),
+            (
+                len(self.guessed),
+                "recording",
+                "of no given length, taken to end with the last event",
+            ),
             (self.overlapping, "action", "overlapping an earlier one; each counts"),
             (self.duplicates, "row", "saying the same as another; each counts"),
             (len(silent), "recording", f"without action, so without coverage: {list_few(silent)}"),
@@ -154,20 +157,24 @@ def list_few(names: Iterable[str], *, most: int = 3) -> str:
 
 
 def combine_files(
-    files: Iterable[AnnotationFile],
-    *,
-    durations: Mapping[str, float] | None = None,
-    duration_source: str = "table",
+    files: Sequence[AnnotationFile], *, durations: Mapping[str, float] | None = None
 ) -> Annotations:
     """The rows of all files, checked and grouped by recording.
 
     `durations` override the lengths in the files; a recording without any length ends with its
-    last event, and its `duration_source` is `last event`. Actions that extend at most
-    `END_TOLERANCE` seconds past the end are cut there; rows of zero length are left out and
-    counted.
+    last event. Actions that extend at most `END_TOLERANCE` seconds past the end are cut there;
+    rows of zero length are left out and counted.
     """
-    files = list(files)
-    lengths, sources = _lengths(files, durations or {}, duration_source)
+    last: dict[str, float] = {}
+    known: dict[str, float] = {}
+    for file in files:
+        known |= file.durations
+        for name in file.recordings:
+            last.setdefault(name, 0.0)
+        for entry in file.rows:
+            last[entry.recording] = max(last.get(entry.recording, 0.0), entry.end)
+    known |= durations or {}
+    lengths = last | {name: known[name] for name in last if name in known}
     kept: dict[str, list[Action]] = {name: [] for name in lengths}
     excluded: Counter[str] = Counter()
     for file in files:
@@ -188,27 +195,8 @@ def combine_files(
                 excluded["no time between start and end"] += 1
     ordered = {name: sorted(actions) for name, actions in kept.items()}
     remarks = tuple(dict.fromkeys(note for file in files for note in file.notes))
-    return Annotations(ordered, lengths, sources, dict(excluded), remarks)
-
-
-def _lengths(
-    files: list[AnnotationFile], given: Mapping[str, float], source: str
-) -> tuple[dict[str, float], dict[str, str]]:
-    """The length of every recording, and its source."""
-    last: dict[str, float] = {}
-    own: dict[str, float] = {}
-    for file in files:
-        for name in file.recordings:
-            last.setdefault(name, 0.0)
-        for entry in file.rows:
-            last[entry.recording] = max(last.get(entry.recording, 0.0), entry.end)
-        own.update(file.durations)
-    lengths, sources = {}, {}
-    for name, end in last.items():
-        known = given.get(name, own.get(name))
-        lengths[name] = end if known is None else known
-        sources[name] = source if name in given else "annotations" if name in own else "last event"
-    return lengths, sources
+    guessed = frozenset(last.keys() - known.keys())
+    return Annotations(ordered, lengths, guessed, dict(excluded), remarks)
 
 
 def _action(entry: AnnotationRow, duration: float) -> Action:

@@ -70,13 +70,12 @@ def read_annotations(
     *,
     format: str | None = None,  # noqa: A002 - the word the command line uses
     durations: Mapping[str, float] | None = None,
-    duration_source: str = "table",
 ) -> Annotations:
     """The actions annotated in `paths`: files, or folders searched for annotation files.
 
     `format` is a name of `READERS`; None detects it for each file: GoalStep files give steps, ELAN
     files all tiers; `elan:TIER,TIER` chooses some. `durations`, seconds by recording, override
-    those in the files; `duration_source` says where they come from.
+    those in the files.
     """
     files = _files([paths] if isinstance(paths, Path) else list(paths))
     read = [read_file(file, format=format) for file in files]
@@ -84,7 +83,7 @@ def read_annotations(
     if not any(one.rows or one.recordings for one in read):
         named = list_few(file.name for file in files)
         raise AnnotationError(f"{named}: no row, so nothing is annotated")
-    return combine_files(read, durations=durations, duration_source=duration_source)
+    return combine_files(read, durations=durations)
 
 
 def read_action_length(text: str | Path) -> float | Survival:

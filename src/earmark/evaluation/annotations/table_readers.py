@@ -241,7 +241,6 @@ def csv_rows(path: Path, times: Sequence[str], *, name: str = "") -> Iterator[di
 
 
 def _delimiter(header: str) -> str:
-    """The delimiter of a CSV whose first line is `header`."""
     return max(",;\t", key=header.count)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, field
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -40,18 +41,6 @@ COLUMNS = (
     *("variant", "n", "noun %", "p noun", "verb %", "p verb"),
     *("failed", "shown whole", "tokens in"),
 )
-
-STYLE = """
-.moment { display: grid; grid-template-columns: 20rem 1fr; gap: 1rem; margin: 1.2rem 0;
-          padding-top: 1.2rem; border-top: 1px solid var(--line) }
-.moment h3 { margin: 0 0 .3rem; font-size: 1rem } .moment figure { margin: 0 0 .5rem }
-.moment img { min-width: 0; max-width: 100% } .moment dl { margin: 0 }
-.moment dt { color: var(--soft); font-size: .85rem } .moment dd { margin: 0 0 .7rem;
-          overflow-wrap: anywhere }
-.yes { color: #15803d; font-weight: 600 }
-@media (prefers-color-scheme: dark) { .yes { color: #4ade80 } }
-@media (max-width: 44rem) { .moment { grid-template-columns: 1fr } }
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +181,8 @@ def captions_page(
     stimuli = sorted({each for score in scores for each in score.captions}, key=astuple)
     more, tables = "".join(map(moment, stimuli)), [captions_table(scores)]
     more = f"<h2>Every moment</h2>{more}"
-    return make_results_page(TITLE, notes=notes, tables=tables, more=more, style=STYLE)
+    style = files("earmark.evaluation.paper").joinpath("captions_page.css").read_text("utf-8")
+    return make_results_page(TITLE, notes=notes, tables=tables, more=more, style=style)
 
 
 def _picture(name: str, frame: Frame) -> str:

@@ -61,7 +61,6 @@ class ComparedSystem:
 
 
 def _network(name: str, **known: str) -> ComparedSystem:
-    """The frontline of a model in the catalogue."""
     model = MODELS[name]
     return ComparedSystem(name, model.title, model.seconds_per_hour, extra=model.extra, **known)  # type: ignore[arg-type]
 

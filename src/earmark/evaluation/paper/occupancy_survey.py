@@ -187,7 +187,6 @@ def measure_occupancy(
 
 
 def _rows_folder(window: float) -> str:
-    """The folder of the rows of one window length."""
     return f"windows/{window:g}s"
 
 

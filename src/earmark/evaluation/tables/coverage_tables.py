@@ -38,7 +38,6 @@ def coverage_table(results: BenchmarkResults) -> Table:
 def _by_budget(
     title: str, results: BenchmarkResults, found: Mapping[System, Mapping[float, float]], note: str
 ) -> Table:
-    """A table with a row per budget and a column per system."""
     rows: list[Cells] = [
         (percent(budget), *(values[budget] for values in found.values()))
         for budget in results.budgets

@@ -162,7 +162,6 @@ def _box(results: BenchmarkResults) -> tuple[tuple[float, float], tuple[float, f
 
 
 def _saved(axes: Axes, results: BenchmarkResults, baseline: System) -> None:
-    """Calls saved at equal coverage."""
     for system in results.systems:
         if system == baseline or system[1] in (ORACLE, "random"):
             continue
