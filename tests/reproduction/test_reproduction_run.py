@@ -84,7 +84,7 @@ def test_every_table_says_where_it_stands_and_what_it_needs():
         lacking = {need for need in artefact.needs if nothing.lacks(need)}
         assert lacking == set(artefact.needs) - {"train"}, name
         if lacking:
-            rows = artefact.make(nothing).rows
+            rows = artefact.make(nothing)
             assert rows and all(row.ours is None and "bring" in row.ran for row in rows)
 
 
@@ -130,7 +130,7 @@ def test_an_artefact_of_another_package_is_made(tmp_path: Path, monkeypatch: pyt
     )
     monkeypatch.syspath_prepend(tmp_path)
     own = Artefact("Ours", "nowhere", "foreign_tables:make_own")
-    (row,) = own.make(PaperInputs(ReproductionPlan(), tmp_path)).rows
+    (row,) = own.make(PaperInputs(ReproductionPlan(), tmp_path))
     assert (row.quantity, row.ours) == ("ours", 5)
 
 
@@ -205,7 +205,7 @@ def test_what_is_not_made_has_the_rows_of_what_is(heard: Path):
     """Every number the paper prints is there beforehand, under the name it is made under."""
     made = rows_of(heard)
     for name in ("operating-points", "transfer", "boundaries", "segmentation"):
-        printed = {row.quantity: row.paper for row in ARTEFACTS[name].unavailable("").rows}
+        printed = {row.quantity: row.paper for row in ARTEFACTS[name].unavailable("")}
         shown = {quantity: row["paper"] for quantity, row in made[name].items()}
         assert printed.items() <= shown.items(), name
     printed = dict(ARTEFACTS["paired"].quantities)

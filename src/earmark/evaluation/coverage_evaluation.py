@@ -172,8 +172,8 @@ def evaluate(
         ran, source.evaluated, plan, settings=settings, notes=notes, errors=errors
     )
     more = _episode_tables(plan, source, development) if chooses else []
-    figures = report.figures | _strip_figure(plan, source, minute)
-    report = replace(report, tables=(*report.tables, *more), figures=figures)
+    drawn = _strip_figure(plan, source, *minute) if minute else ()
+    report = replace(report, tables=(*report.tables, *more), figures=(*report.figures, *drawn))
     if folder:
         report.write(folder)
     return EvaluationResult(plan, tuple(ran.rows), report)
@@ -292,12 +292,9 @@ def _episode_tables(
 
 
 def _strip_figure(
-    plan: EvaluationPlan, source: ScoreSource, minute: tuple[str, Span] | None
-) -> dict[str, Drawing]:
+    plan: EvaluationPlan, source: ScoreSource, name: str, span: Span
+) -> tuple[Drawing]:
     """The figure of the requested minute, with sound and pictures where there are media."""
-    if minute is None:
-        return {}
-    name, span = minute
 
     def draw() -> Figure:
         case = source.tasks()[source.frontlines[0], name]()
@@ -306,7 +303,7 @@ def _strip_figure(
         strip = timeline_strip.add_media(strip, recordings[name]) if recordings else strip
         return timeline_strip.draw_strip(strip)
 
-    return {"strip": ("One minute of the stream and the calls spent on it.", draw)}
+    return (Drawing("strip", "One minute of the stream and the calls spent on it.", draw),)
 
 
 def _parse_strip(words: str, marked: Annotations) -> tuple[str, Span]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,8 +24,16 @@ SETTINGS = "run.json"
 PAGES = ("tables.md", "tables.json", "index.html")
 """What every report writes beside its tables and figures."""
 
-Drawing = tuple[str, Callable[[], "Figure | bytes"]]
-"""A caption, and a function that draws the figure or returns it as PNG."""
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A figure that is drawn on writing, if Matplotlib is installed."""
+
+    name: str
+    """File name without suffix."""
+    caption: str
+    draw: Callable[[], Figure | bytes]
+    """Draws the figure, or returns it as PNG."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +44,7 @@ class ExperimentReport:
     settings: dict[str, Any]
     """Every choice of the run, as plain values."""
     tables: tuple[Table, ...]
-    figures: dict[str, Drawing] = field(default_factory=dict)
-    """By file name without suffix; drawn on writing, if Matplotlib is installed."""
+    figures: tuple[Drawing, ...] = ()
     notes: tuple[str, ...] = ()
     lead: int = 0
     """Number of tables before the figures on the page."""
@@ -49,7 +56,7 @@ class ExperimentReport:
             "settings": self.settings,
             "notes": list(self.notes),
             "tables": [table.to_json() for table in self.tables],
-            "figures": [f"{name}.png" for name in self.figures if can_draw()],
+            "figures": [f"{each.name}.png" for each in self.figures if can_draw()],
         }
 
     def to_markdown(self) -> str:
@@ -59,8 +66,8 @@ class ExperimentReport:
 
     def write(self, folder: Path) -> None:
         """Write Markdown, JSON, one HTML page and PNG into `folder`, and CSV into its `tables/`."""
-        drawn = {name: png(draw()) for name, (_, draw) in self.figures.items() if can_draw()}
-        shown = {self.figures[name][0]: image for name, image in drawn.items()}
+        drawn = [(each, png(each.draw())) for each in self.figures if can_draw()]
+        shown = {each.caption: image for each, image in drawn}
         whole = make_results_page(
             self.title, notes=self.notes, tables=self.tables, figures=shown, lead=self.lead
         )
@@ -69,7 +76,7 @@ class ExperimentReport:
         assert len({table.slug for table in self.tables}) == len(self.tables), "one file a table"
         texts |= {f"tables/{table.slug}.csv": table.to_csv() for table in self.tables}
         contents = {name: text.encode() for name, text in texts.items()}
-        contents |= {f"{name}.png": image for name, image in drawn.items()}
+        contents |= {f"{each.name}.png": image for each, image in drawn}
         (folder / "tables").mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():
             write_whole(folder / name, content)

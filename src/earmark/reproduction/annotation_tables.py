@@ -20,7 +20,7 @@ from earmark.evaluation.tables.table import mean
 from earmark.gate.frontline import everyday
 from earmark.grid import Grid
 from earmark.models import ModelStore
-from earmark.reproduction.comparison import Comparison, Outcome
+from earmark.reproduction.comparison import Comparison, Made
 from earmark.reproduction.paper_inputs import PaperInputs
 from earmark.selection import Budget
 
@@ -112,7 +112,7 @@ def _mean_of_means(marked: Annotations) -> float:
     return mean(mean(each.duration for each in actions) for actions in marked.recordings.values())
 
 
-def make_blind(inputs: PaperInputs) -> Outcome:
+def make_blind(inputs: PaperInputs) -> Iterator[Made]:
     """The per-recording table's column of even spacing, and the blind rules at every budget."""
     marked = inputs.validation
     assert marked is not None
@@ -122,7 +122,7 @@ def make_blind(inputs: PaperInputs) -> Outcome:
         case = Case(name, "none", windows, marked.recordings[name])
         judged += run_case(case, BLIND, BUDGETS).rows
     results = BenchmarkResults.of_rows(judged)
-    even, rows = ("none", "uniform"), []
+    even = ("none", "uniform")
     found = dict(zip(results.recordings, results.points(even, 0.25), strict=True))
     for row in published.PRIMARY + published.REPLICATION:
         name, actions = row.recording, marked.recordings[row.recording]
@@ -133,16 +133,16 @@ def make_blind(inputs: PaperInputs) -> Outcome:
             ("mean action, s", row.mean, lengths),
             ("uniform at 25 %, %", row.uniform, found[name]),
         ):
-            rows.append(Comparison(f"{name}: {what}", paper, ours, ran=ANNOTATED))
+            yield Comparison(f"{name}: {what}", paper, ours, ran=ANNOTATED)
     for set_name, paper in (("primary", 40.9), ("replication", 53.5)):
         names = RECORDINGS[f"paper-{set_name}"]
         own = BenchmarkResults.of_rows(row for row in judged if row.recording in names)
         counts = own.by_recording(even, 0.25).values()
         quantity = f"{set_name}: uniform at 25 %, pooled, %"
-        rows.append(Comparison.coverage(quantity, paper, counts, ran=ANNOTATED))
+        yield Comparison.coverage(quantity, paper, counts, ran=ANNOTATED)
     quantity, average = "mean of 24: uniform at 25 %, %", mean(results.points(even, 0.25))
-    rows.append(Comparison(quantity, 48.8, average, "24 recordings", ran=ANNOTATED))
-    return Outcome(rows, [coverage_table(results)])
+    yield Comparison(quantity, 48.8, average, "24 recordings", ran=ANNOTATED)
+    yield coverage_table(results)
 
 
 def make_windows(inputs: PaperInputs) -> Iterator[Comparison]:

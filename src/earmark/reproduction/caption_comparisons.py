@@ -20,7 +20,7 @@ from earmark.evaluation.score_sources import score_recordings
 from earmark.evaluation.tables.table import Cells, Table, p_value
 from earmark.evidence.sound_names import sound_namer
 from earmark.media import Frame
-from earmark.reproduction.comparison import Comparison, Outcome
+from earmark.reproduction.comparison import Comparison, Made
 from earmark.reproduction.coverage_comparisons import load_results
 from earmark.reproduction.episode_comparisons import deployed_rule
 from earmark.reproduction.paper_inputs import CLASSES, VALIDATION, PaperInputs
@@ -38,7 +38,7 @@ RECORDINGS = 3
 """Number of recordings the stimuli are drawn from; the paper's."""
 
 
-def make_captions(inputs: PaperInputs) -> Outcome:
+def make_captions(inputs: PaperInputs) -> Iterator[Made]:
     """Naming accuracy by frame, hand crop, sounds and tokens; on retained actions; composition."""
     tools, plan = inputs.caption_tools, inputs.plan
     assert isinstance(tools, CaptionTools) and plan.epic is not None
@@ -60,27 +60,24 @@ def make_captions(inputs: PaperInputs) -> Outcome:
         stimuli, recordings, variants, tools, nouns=nouns, verbs=verbs
     )
     ran = f"{tools.captioner.model}; {plan.audio_is}; seed {plan.caption_seed}"
+    yield from _naming_rows(scores, ran)
+    yield captions_table(scores)
     kept = find_retained(inputs, stimuli)
-    tables = [captions_table(scores), retained_table(scores, kept)]
+    yield (retained := retained_table(scores, kept))
+    gaps = [abs(float(row[-1])) for row in retained.rows if not math.isnan(float(row[-1]))]
+    n = f"{len(gaps)} allowances, {len(kept)} actions kept"
+    yield Comparison(KEPT, 0.4, max(gaps, default=None), n, ran=ran)
     results = load_results(inputs)
     covers = results.means(results.system(RULE))
     naming = {s.variant.tokens: 100 * s.nouns.accuracy for s in scores if _is_full(s)}
-    tables.append(composition_table(CostModel(), covers, naming))
-    rows = [*_naming_rows(scores, ran)]
-    gaps = [abs(float(row[-1])) for row in tables[1].rows]
-    known_gaps = [gap for gap in gaps if not math.isnan(gap)]
-    n = f"{len(known_gaps)} allowances, {len(kept)} actions kept"
-    rows.append(Comparison(KEPT, 0.4, max(known_gaps, default=None), n, ran=ran))
+    yield (composed := composition_table(CostModel(), covers, naming))
     # The best pair of calls and tokens at a scarce budget.
-    named = [float(row[3]) for row in tables[2].rows if float(row[0]) <= 100 * SCARCE]
+    named = [float(row[3]) for row in composed.rows if float(row[0]) <= 100 * SCARCE]
     n, best = f"{len(named)} pairs of calls and tokens", max(named, default=None)
     note = "the paper says returned, and not whether touched or named"
-    rows.append(Comparison(COMPOSED, 11.5, best, n, ran=ran, remarks=note))
-    rows += [
-        Comparison.missing(f"{variant}: nouns named, %", PRINTED[variant][0], why)
-        for variant, why in absent.items()
-    ]
-    return Outcome(rows, tables)
+    yield Comparison(COMPOSED, 11.5, best, n, ran=ran, remarks=note)
+    for variant, why in absent.items():
+        yield Comparison.missing(f"{variant}: nouns named, %", PRINTED[variant][0], why)
 
 
 def unavailable_variants(tools: CaptionTools) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -130,12 +130,5 @@ def mean_std(values: Sequence[float]) -> str:
     return f"{np.mean(values):.1f} ± {np.std(values, ddof=1):.1f} over {len(values)} seeds"
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The result of reproducing one table or figure of the paper."""
-
-    rows: Sequence[Comparison]
-    tables: Sequence[Table] = ()
-    """Additional tables, such as our own table in full."""
-    figures: Mapping[str, Drawing] = field(default_factory=dict)
-    """By file name without suffix."""
+Made = Comparison | Table | Drawing
+"""What the function of an artefact yields: rows, our own tables in full, and figures."""

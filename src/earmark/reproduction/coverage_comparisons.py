@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from earmark.evaluation.tables.table import p_value, percent
 from earmark.gate.frontline_registry import gate_of
 from earmark.grid import Grid
 from earmark.media import open_recording
-from earmark.reproduction.comparison import Comparison, Outcome
+from earmark.reproduction.comparison import Comparison, Made
 from earmark.reproduction.paper_inputs import PaperInputs
 from earmark.selection import Budget
 from earmark.training.dataset import participant
@@ -109,12 +110,13 @@ def paired_rows(
             yield Comparison(name, theirs.gain, *found, remarks)
 
 
-def make_paired(inputs: PaperInputs) -> Outcome:
+def make_paired(inputs: PaperInputs) -> Iterator[Made]:
     """The paired comparison on EPIC-KITCHENS-100, and the gains on seen and unseen people."""
     results, ran = load_results(inputs), inputs.describe_scores()
-    rows = [*paired_rows(results, published.PAIRED, ran=ran)]
-    rows += _seen_participant_rows(inputs, results, ran)
-    return Outcome(rows, [coverage_table(results), paired_table(results, results.system(RULE))])
+    yield from paired_rows(results, published.PAIRED, ran=ran)
+    yield from _seen_participant_rows(inputs, results, ran)
+    yield coverage_table(results)
+    yield paired_table(results, results.system(RULE))
 
 
 def _seen_participant_rows(
@@ -136,10 +138,10 @@ def _seen_participant_rows(
             yield Comparison.missing(quantity, paper, why)
 
 
-def make_coverage(inputs: PaperInputs) -> Outcome:
+def make_coverage(inputs: PaperInputs) -> Iterator[Made]:
     """Pooled coverage of the shown rules on each set, beside the numbers in the paper's text."""
     found_rows, ran = coverage_rows(inputs), inputs.describe_scores()
-    results, rows = BenchmarkResults.of_rows(found_rows), []
+    results = BenchmarkResults.of_rows(found_rows)
     printed = {("primary", RULE, 0.25): 46.8, ("primary", "uniform", 0.25): 40.9}
     printed |= {("primary", RULE, 0.5): 70.2, ("primary", "bolt", 0.5): 74.2}
     printed |= {("replication", "uniform", 0.25): 53.5}
@@ -159,9 +161,8 @@ def make_coverage(inputs: PaperInputs) -> Outcome:
             n = f"{total.actions} actions of {len(counts)} recordings"
             remarks = f"strict {100 * total.strict_coverage:.1f} %; {total.calls} calls"
             paper = printed.get((set_name, rule, budget))
-            rows.append(Comparison.coverage(quantity, paper, counts, n=n, ran=ran, remarks=remarks))
-    plane = _plane(found_rows, results.system(RULE), results.system("uniform"))
-    return Outcome(rows, figures={"plane": plane})
+            yield Comparison.coverage(quantity, paper, counts, n=n, ran=ran, remarks=remarks)
+    yield _plane(found_rows, results.system(RULE), results.system("uniform"))
 
 
 def _plane(rows: Sequence[BenchmarkRow], subject: System, even: System) -> Drawing:
@@ -176,9 +177,8 @@ def _plane(rows: Sequence[BenchmarkRow], subject: System, even: System) -> Drawi
         f"Coverage against calls on {who}: every rule on the gate's scores, the other frontlines "
         "ranked, as in the paper. Crosses are points of the paper, on its own recordings and gate."
     )
-    return caption, lambda: figures.plane(
-        results, subject, even, beside=PRINTED_POINTS, saved_beside=PRINTED_SAVINGS
-    )
+    beside = {"beside": PRINTED_POINTS, "saved_beside": PRINTED_SAVINGS}
+    return Drawing("plane", caption, partial(figures.plane, results, subject, even, **beside))
 
 
 def make_savings(inputs: PaperInputs) -> Iterator[Comparison]:
@@ -203,11 +203,11 @@ def make_savings(inputs: PaperInputs) -> Iterator[Comparison]:
             yield Comparison(quantity, printed.get(budget), found, n, *ends, heard, asked)
 
 
-def make_correlation(inputs: PaperInputs) -> Outcome:
+def make_correlation(inputs: PaperInputs) -> Iterator[Made]:
     """Correlation of the gain over even spacing with occupancy, at 5 % and 50 % of the calls."""
     results, ran = load_results(inputs), inputs.describe_scores()
     occupancy = occupancies(inputs.open_scores().evaluated, results, window=4.0)
-    subject, even, rows = results.system(RULE), results.system("uniform"), []
+    subject, even = results.system(RULE), results.system("uniform")
     there = "there p 0.003, one left out -0.64 to -0.45; "
     for budget, pearson, spearman, words in ((0.05, -0.59, -0.59, there), (0.5, 0.0, None, "")):
         found = correlate(results.gains(subject, budget, baseline=even), occupancy)
@@ -215,11 +215,11 @@ def make_correlation(inputs: PaperInputs) -> Outcome:
         remarks = f"{words}here p {p_value(found.pearson_p)}, "
         remarks += f"one left out {found.low:.2f} to {found.high:.2f}"
         straight = (f"{calls}: Pearson", pearson, found.pearson, n)
-        rows.append(Comparison(*straight, ran=ran, remarks=remarks))
-        rows.append(Comparison(f"{calls}: Spearman", spearman, found.spearman, n, ran=ran))
+        yield Comparison(*straight, ran=ran, remarks=remarks)
+        yield Comparison(f"{calls}: Spearman", spearman, found.spearman, n, ran=ran)
     caption = "Gain of the paper's rule over even spacing against occupancy."
-    drawn = (caption, lambda: figures.gain_scatter(results, occupancy, subject, even))
-    return Outcome(rows, figures={"gain_against_occupancy": drawn})
+    draw = partial(figures.gain_scatter, results, occupancy, subject, even)
+    yield Drawing("gain_against_occupancy", caption, draw)
 
 
 def make_recordings(inputs: PaperInputs) -> Iterator[Comparison]:
@@ -284,14 +284,15 @@ def has_enough_windows(duration: float, *, window: float) -> bool:
     return all(Budget(share=budget).calls(windows) >= 1 for budget in benchmark.BUDGETS)
 
 
-def make_ego4d(inputs: PaperInputs) -> Outcome:
+def make_ego4d(inputs: PaperInputs) -> Iterator[Made]:
     """The Ego4D clips, filter, paired table and operating point; the last two need sound."""
     assert inputs.plan.ego4d is not None
     folder, window = inputs.plan.ego4d, inputs.plan.window
     files = annotation_files(folder)
     if not files:
         why = f"no EgoSound questions in {folder.name} (JSON with question and timestamp)"
-        return Outcome([Comparison.missing("clips", 260, why)])
+        yield Comparison.missing("clips", 260, why)
+        return
     sources = {}
     with suppress(EarmarkError):
         sources = find_media([folder])
@@ -304,24 +305,25 @@ def make_ego4d(inputs: PaperInputs) -> Outcome:
         for name, moments in marked.recordings.items()
         if moments and has_enough_windows(marked.durations[name], window=window)
     ]
-    rows = _size_rows(marked, usable, bool(opened))
+    yield from _size_rows(marked, usable, bool(opened))
     chosen = [name for name in usable if name in opened]
     if not chosen:
         why = "bring the clips, files named as the questions name them, in --ego4d DIR"
-        printed = published.paired_quantities(published.EGO4D_PAIRED).items()
-        return Outcome([*rows, *(Comparison.missing(name, gain, why) for name, gain in printed)])
+        for name, gain in published.paired_quantities(published.EGO4D_PAIRED).items():
+            yield Comparison.missing(name, gain, why)
+        return
     line = inputs.plan.frontlines[0]
     ran = f"{inputs.describe_frontline(line)}; EgoSound clips of Ego4D"
     own, gates = marked.only(chosen), {line: inputs.resolve_frontline(line)}
     source = MediaScores(marked, own, opened, (line,), window, inputs.cache, gates)
     design = BenchmarkDesign(rules=SHOWN_RULES, subject=RULE, window=window)
     results = BenchmarkResults.of_rows(run_rules(inputs, source, design, "ego4d", clips=chosen))
-    rows += paired_rows(results, published.EGO4D_PAIRED, ran=ran, what="clips")
-    rows += _point_rows(inputs, source, chosen, ran)
-    subject, even = results.system(RULE), results.system("uniform")
+    yield from paired_rows(results, published.EGO4D_PAIRED, ran=ran, what="clips")
+    yield from _point_rows(inputs, source, chosen, ran)
+    yield replace(coverage_table(results), title="Coverage on Ego4D")
     caption = "Ego4D, in calls: coverage of question-referenced moments, and calls saved."
-    drawn = {"plane": (caption, lambda: figures.plane(results, subject, even))}
-    return Outcome(rows, [replace(coverage_table(results), title="Coverage on Ego4D")], drawn)
+    draw = partial(figures.plane, results, results.system(RULE), results.system("uniform"))
+    yield Drawing("plane", caption, draw)
 
 
 def _size_rows(marked: Annotations, chosen: Sequence[str], is_heard: bool) -> list[Comparison]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from earmark.evaluation.annotations.actions import Action
 from earmark.evaluation.benchmark import BenchmarkDesign
+from earmark.evaluation.experiment_report import Drawing
 from earmark.evaluation.metrics import boundaries
 from earmark.evaluation.metrics.boundaries import MatchCounts
 from earmark.evaluation.paper import published_numbers as published
@@ -27,7 +30,7 @@ from earmark.features.pretrained.segments import boundaries as segment_boundarie
 from earmark.gate.episodes import Episodes
 from earmark.gate.frontline_registry import frontline_named
 from earmark.media import Meter
-from earmark.reproduction.comparison import Comparison, Outcome, Printed, boundary_rows
+from earmark.reproduction.comparison import Comparison, Made, Printed, boundary_rows
 from earmark.reproduction.paper_inputs import NEEDS, PaperInputs
 from earmark.timeline import Span
 
@@ -68,29 +71,29 @@ def deployed_rule(inputs: PaperInputs) -> Episodes | None:
     return find_point(next(iter(operating_points(inputs).values()))).rule
 
 
-def make_operating_points(inputs: PaperInputs) -> Outcome:
+def make_operating_points(inputs: PaperInputs) -> Iterator[Made]:
     """Recall, reduction, calls and undercount at the six targets, beside the paper's."""
     found, ran = operating_points(inputs), inputs.describe_scores()
     source = inputs.open_scores()
     n = f"{len(primary_of(source.evaluated.recordings))} recordings"
     first = next(iter(found))
-    printed = published.REDUCTIONS.items()
-    rows = [_reduction_row(inputs, found, name, paper) for name, paper in printed]
-    rows.append(_threshold_row(inputs, first))
+    for name, paper in published.REDUCTIONS.items():
+        yield _reduction_row(inputs, found, name, paper)
+    yield _threshold_row(inputs, first)
     counts = find_point(found[first]).counts
     lasts = counts.kept / counts.episodes if counts.episodes else float("nan")
     sizes = (counts.episodes, lasts, counts.calls, counts.charged)
     emitted = (100 * counts.recall, *sizes, counts.undercount)
     for (what, paper), ours in zip(published.UNDERCOUNT.items(), emitted, strict=True):
-        rows.append(Comparison(published.EMITTED.format(what), paper, ours, n, ran=ran))
-    rows += _crossing_rows(inputs, found, first)
+        yield Comparison(published.EMITTED.format(what), paper, ours, n, ran=ran)
+    yield from _crossing_rows(inputs, found, first)
     for target, threshold in published.THRESHOLDS.items():
         rule = find_point(found[first], target).rule
         opens = rule.on if rule else None
         quantity = published.OPENING.format(100 * target)
-        rows.append(Comparison(quantity, threshold, opens, n, ran=ran))
+        yield Comparison(quantity, threshold, opens, n, ran=ran)
     note = f"Chosen on {len(development_recordings(inputs))} development recordings; {ran}."
-    return Outcome(rows, [points_table(found, note=note)])
+    yield points_table(found, note=note)
 
 
 def _reduction_row(
@@ -152,24 +155,24 @@ def _crossing_rows(
         yield Comparison(quantity, paper, gap, n, ran=ran, remarks=remarks)
 
 
-def make_downsampling(inputs: PaperInputs) -> Outcome:
+def make_downsampling(inputs: PaperInputs) -> Iterator[Made]:
     """Downsampling: looks where the gate keeps nothing, chosen on other recordings."""
     trial, ran = make_trial(inputs, inputs.open_scores().frontlines[0]), inputs.describe_scores()
-    n, rows, tables = f"{len(trial.judged)} recordings", [], []
+    n = f"{len(trial.judged)} recordings"
     for unit, (more, less) in zip(UNITS, ((6, 2), (3, 7)), strict=True):
-        tables.append(trial.downsample_table(unit))
-        for cells in tables[-1].rows:
+        table = trial.downsample_table(unit)
+        for cells in table.rows:
             gain = float(cells[more]) - float(cells[less])
             quantity = f"dev recall {cells[0]}: {unit} saved by looking, points"
             remarks = "the paper: inside seed variance"
-            rows.append(Comparison(quantity, None, gain, n, ran=ran, remarks=remarks))
-    return Outcome(rows, tables)
+            yield Comparison(quantity, None, gain, n, ran=ran, remarks=remarks)
+        yield table
 
 
-def make_boundaries(inputs: PaperInputs) -> Outcome:
+def make_boundaries(inputs: PaperInputs) -> Iterator[Made]:
     """B-F1 of episodes and of as many even segments; boundaries and events of sound networks."""
     ran, rule = inputs.describe_scores(), deployed_rule(inputs)
-    total: dict[tuple[str, float], MatchCounts] = {}
+    total: defaultdict[tuple[str, float], MatchCounts] = defaultdict(MatchCounts)
     trial = make_trial(inputs, inputs.open_scores().frontlines[0])
     for one in trial.judged if rule else ():
         found = find_episodes(one, rule)
@@ -177,14 +180,11 @@ def make_boundaries(inputs: PaperInputs) -> Outcome:
         pair = {"episodes": found, "even segments": even}
         for name, by in boundaries.compare_boundaries(one.actions, pair).items():
             for tolerance, counts in by.items():
-                key = name, tolerance
-                total[key] = total.get(key, MatchCounts()) + counts
+                total[name, tolerance] += counts
     remarks = "the paper's are a domain-tuned head's"
-    rows = [
-        replace(row, remarks=remarks) if "episodes" in row.quantity else row
-        for row in boundary_rows(total, n="boundaries found", ran=ran)
-    ]
-    return Outcome([*rows, *_network_rows(inputs)])
+    for row in boundary_rows(total, n="boundaries found", ran=ran):
+        yield replace(row, remarks=remarks) if "episodes" in row.quantity else row
+    yield from _network_rows(inputs)
 
 
 NETWORKS = {"beats": 422, "atst-frame": 444, "fpasst": 444, "slowfast": 2015}
@@ -225,7 +225,7 @@ def _segment_rows(inputs: PaperInputs, line: str, quantity: str, paper: float) -
     return [Comparison(*each, n, ran=ran, remarks=remarks) for each in made]
 
 
-def make_strip(inputs: PaperInputs) -> Outcome:
+def make_strip(inputs: PaperInputs) -> Iterator[Made]:
     """Sixty seconds at the deployed operating point: the busiest of the first recording."""
     source, ran, rule = inputs.open_scores(), inputs.describe_scores(), deployed_rule(inputs)
     line, name = source.frontlines[0], next(iter(source.evaluated.recordings))
@@ -245,6 +245,6 @@ def make_strip(inputs: PaperInputs) -> Outcome:
         "Sixty seconds at the deployed operating point (93 % dev recall), 25 % of the calls: the "
         "minute of the recording with the most of them."
     )
-    rows = [Comparison("calls in the minute", None, len(strip.picks), name, ran=ran)]
-    rows.append(Comparison("episodes in the minute", None, len(strip.episodes), name, ran=ran))
-    return Outcome(rows, figures={"strip": (caption, lambda: timeline_strip.draw_strip(strip))})
+    yield Comparison("calls in the minute", None, len(strip.picks), name, ran=ran)
+    yield Comparison("episodes in the minute", None, len(strip.episodes), name, ran=ran)
+    yield Drawing("strip", caption, partial(timeline_strip.draw_strip, strip))

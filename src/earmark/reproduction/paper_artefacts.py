@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from importlib import import_module
 
 from earmark.evaluation.paper import published_numbers as published
 from earmark.models.registry import Registry
-from earmark.reproduction.comparison import Comparison, Outcome
+from earmark.reproduction.comparison import Comparison, Made
 from earmark.reproduction.paper_inputs import NEEDS, PaperInputs
 
 
@@ -20,7 +19,7 @@ class Artefact:
     place: str
     """Where it is in the paper."""
     function: str
-    """`module:function`, or `.module:function` of this package; returns an `Outcome` or rows."""
+    """`module:function`, or `.module:function` of this package, of the inputs; yields `Made`."""
     needs: tuple[str, ...] = ()
     """Keys of `NEEDS`."""
     quantities: published.Quantities = field(default_factory=dict)
@@ -30,21 +29,17 @@ class Artefact:
         """The inputs that are missing, as text; empty if it can be made."""
         return "; ".join(NEEDS[need] for need in self.needs if inputs.lacks(need))
 
-    def unavailable(self, why: str) -> Outcome:
+    def unavailable(self, why: str) -> list[Made]:
         """A row for each of its numbers with the reason why it was not computed."""
         known = self.quantities or {"the whole of it": "in the paper"}
-        return Outcome(
-            [Comparison.missing(quantity, paper, why) for quantity, paper in known.items()]
-        )
+        return [Comparison.missing(quantity, paper, why) for quantity, paper in known.items()]
 
-    def make(self, inputs: PaperInputs) -> Outcome:
+    def make(self, inputs: PaperInputs) -> list[Made]:
         """Make it; if inputs are missing, return a row for each number that names them."""
         if absent := self.missing_inputs(inputs):
             return self.unavailable(f"bring {absent}")
         module, _, function = self.function.partition(":")
-        made: Outcome | Iterable[Comparison]
-        made = getattr(import_module(module, __package__), function)(inputs)
-        return made if isinstance(made, Outcome) else Outcome(list(made))
+        return list(getattr(import_module(module, __package__), function)(inputs))
 
 
 _ALONE, _COVERAGE = "annotation_tables", "coverage_comparisons"

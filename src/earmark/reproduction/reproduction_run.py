@@ -14,7 +14,7 @@ from earmark.evaluation.tables.figures import can_draw, png
 from earmark.evaluation.tables.table import Cells, Table
 from earmark.media.atomic_file import write_whole
 from earmark.redaction import redact
-from earmark.reproduction.comparison import COLUMNS, Comparison, Outcome
+from earmark.reproduction.comparison import COLUMNS, Comparison, Made
 from earmark.reproduction.paper_artefacts import ARTEFACTS
 from earmark.reproduction.paper_inputs import PaperInputs, Value
 from earmark.version import VERSION
@@ -66,13 +66,15 @@ def reproduce(
     for name in check_names(names):
         announce(name, ARTEFACTS[name].missing_inputs(inputs))
         made = _make(name, inputs)
-        more = [replace(each, title=f"{name}: {each.title}") for each in made.tables]
-        tables[name] = [_comparison_table(name, made.rows), *more]
-        kept[name] = list(made.rows)
+        more = [each for each in made if isinstance(each, Table)]
+        kept[name] = [each for each in made if isinstance(each, Comparison)]
+        tables[name] = [_comparison_table(name, kept[name])]
+        tables[name] += [replace(each, title=f"{name}: {each.title}") for each in more]
         drawn = {key: caption for key, caption in drawn.items() if not key.startswith(f"{name}-")}
-        for key, (caption, draw) in made.figures.items() if can_draw() else ():
-            write_whole(folder / f"{name}-{key}.png", png(draw()))
-            drawn[f"{name}-{key}"] = caption
+        for each in made if can_draw() else ():
+            if isinstance(each, Drawing):
+                write_whole(folder / f"{name}-{each.name}.png", png(each.draw()))
+                drawn[f"{name}-{each.name}"] = each.caption
         rows = {table: [row.to_json() for row in rows] for table, rows in kept.items()}
         for path, plain in ((ROWS, rows), (FIGURES, drawn)):
             write_whole(folder / path, json.dumps(plain, indent=1, allow_nan=False))
@@ -95,7 +97,7 @@ def _load(path: Path, read: Callable[[Any], Value]) -> dict[str, Value]:
         return {}
 
 
-def _make(name: str, inputs: PaperInputs) -> Outcome:
+def _make(name: str, inputs: PaperInputs) -> list[Made]:
     """Make one table; an error, a bug included, becomes rows with the reason."""
     try:
         return ARTEFACTS[name].make(inputs)
@@ -133,9 +135,9 @@ def _report(
         "ours is what ran here, under the name of what it is; a dash was not made: see what ran",
     )
     settings = {"experiment": "reproduce", **plan.to_json(), "material": inputs.fingerprint}
-    figures: dict[str, Drawing] = {
-        key: (drawn[key], (inputs.folder / f"{key}.png").read_bytes)
-        for key in sorted(drawn, key=lambda key: list(ARTEFACTS).index(key.rpartition("-")[0]))
-    }
+    order = sorted(drawn, key=lambda key: list(ARTEFACTS).index(key.rpartition("-")[0]))
+    figures = tuple(
+        Drawing(key, drawn[key], (inputs.folder / f"{key}.png").read_bytes) for key in order
+    )
     title, shown = "The paper beside what runs here", (summary_table(inputs, tables), *ordered)
     return ExperimentReport(title, settings, shown, figures, notes, lead=1)

@@ -35,7 +35,7 @@ from earmark.grid import Grid
 from earmark.media.atomic_file import replacing
 from earmark.models.catalogue import Layout
 from earmark.reporting.text_format import counted
-from earmark.reproduction.comparison import Comparison, Outcome, boundary_rows, mean_std
+from earmark.reproduction.comparison import Comparison, Made, boundary_rows, mean_std
 from earmark.reproduction.paper_inputs import PaperInputs
 from earmark.selection.rules.separated import MinimumSeparation
 from earmark.timeline import HOP, FloatArray, Track
@@ -163,7 +163,7 @@ def make_objective(inputs: PaperInputs) -> Iterator[Comparison]:
         yield Comparison.over_seeds(quantity, "4.0 to 10.8", pairs, n=n, ran=ran, remarks=remarks)
 
 
-def make_transfer(inputs: PaperInputs) -> Outcome:
+def make_transfer(inputs: PaperInputs) -> Iterator[Made]:
     """The span-level head over every encoder with weights here, and Welch's test by pairs."""
     found: dict[str, list[EpisodeCounts]] = {}
     absent: dict[str, str] = {}
@@ -183,18 +183,15 @@ def make_transfer(inputs: PaperInputs) -> Outcome:
     if any(" " in name for name in absent):
         why = "its weights are unpublished; the table `ablation` trains such a head"
         absent["BEATs-SlowFast (its own head)"] = why
-    rows = [
-        row
-        for encoder in (*found, *absent)
-        for row in _transfer_rows(inputs, encoder, found.get(encoder, []), absent.get(encoder, ""))
-    ]
+    for encoder in (*found, *absent):
+        yield from _transfer_rows(inputs, encoder, found.get(encoder, []), absent.get(encoder, ""))
     pairs: list[Cells] = []
     for one, other in combinations(found, 2):
         gap = welch(*([100 * each.reduction for each in found[name]] for name in (one, other)))
         pairs.append((f"{one} against {other}", gap.mean, gap.t, p_value(gap.p)))
     columns, note = ("encoders", "difference, points", "t", "p"), "The paper: no p below 0.14."
-    table = Table("Transfer: every pair, Welch", columns, pairs, note)
-    return Outcome(rows, [table] if pairs else [])
+    if pairs:
+        yield Table("Transfer: every pair, Welch", columns, pairs, note)
 
 
 def _transfer_rows(
@@ -214,21 +211,18 @@ def _transfer_rows(
         yield Comparison.over_seeds(quantity, paper, values, ran=ran, remarks=remarks)
 
 
-def make_settings(inputs: PaperInputs) -> Outcome:
+def make_settings(inputs: PaperInputs) -> Iterator[Made]:
     """The table of constants: the paper's beside those of `earmark train --recipe paper`."""
     rates = (("learning_rate", 3e-4), ("weight_decay", 1e-4))
     printed = (("tau", 4.0), *rates, ("steps", 3000), ("batch", 16))
     own, ran = {**asdict(PAPER), **inputs.plan.settings}, "earmark train --recipe paper"
-    rows = [Comparison(what, f"{paper:g}", f"{own[what]:g}", ran=ran) for what, paper in printed]
+    for what, paper in printed:
+        yield Comparison(what, f"{paper:g}", f"{own[what]:g}", ran=ran)
     remarks = "447 inputs, width 192; width 128 gives the 0.2 M of the paper's table"
     size = 447 * 192 + 192 + 3 * (192 * 192 * 3 + 192) + 192 + 1
-    rows.append(
-        Comparison("parameters, millions", 0.41, size / 1e6, ran="the head", remarks=remarks)
-    )
-    rows += [
-        Comparison(name, None, f"{own[name]:g}", ran=ran, remarks="the paper is silent")
-        for name in ("crop", "dropout", "cooling", "width")
-    ]
+    yield Comparison("parameters, millions", 0.41, size / 1e6, ran="the head", remarks=remarks)
+    for what in ("crop", "dropout", "cooling", "width"):
+        yield Comparison(what, None, f"{own[what]:g}", ran=ran, remarks="the paper is silent")
     own_delta = "or as stored with the gate, chosen on development"
     fixed = (
         ("call window, s", 4.0, Grid().length, ""),
@@ -240,11 +234,11 @@ def make_settings(inputs: PaperInputs) -> Outcome:
         ("maximum closed gap, s", 0.6, CLOSED_GAP, ""),
         ("separation, windows", 2.0, float(MinimumSeparation().separation), own_delta),
     )
-    rows += [Comparison(what, p, o, ran="earmark's own", remarks=t) for what, p, o, t in fixed]
-    return Outcome(rows)
+    for what, paper, ours, remarks in fixed:
+        yield Comparison(what, paper, ours, ran="earmark's own", remarks=remarks)
 
 
-def make_segmentation(inputs: PaperInputs) -> Outcome:
+def make_segmentation(inputs: PaperInputs) -> Iterator[Made]:
     """Train the head on annotated sound events; evaluate boundaries and events on others."""
     encoder = inputs.plan.encoders[0]
     segmenter, judged = train_on_classes(inputs, encoder)
@@ -254,11 +248,10 @@ def make_segmentation(inputs: PaperInputs) -> Outcome:
     scores = judge_segmenter(segmenter, judged.values(), actions=inputs.all_actions.recordings)
     n = f"{len(judged)} recordings"
     remarks = "the paper says 42, EPIC-SOUNDS has 44; here those of the training recordings"
-    rows = [Comparison("classes", 42, len(segmenter.classes), ran=ran, remarks=remarks)]
-    rows += boundary_rows(scores.boundaries, n=f"boundaries of {n}", ran=ran)
-    rows.append(Comparison("event F1, collar 0.5 s, %", None, 100 * scores.events.f1, n, ran=ran))
-    rows.append(Comparison(f"boundaries at {PAPER_THRESHOLD:g}", 2015, scores.sure, n, ran=ran))
-    return Outcome(rows)
+    yield Comparison("classes", 42, len(segmenter.classes), ran=ran, remarks=remarks)
+    yield from boundary_rows(scores.boundaries, n=f"boundaries of {n}", ran=ran)
+    yield Comparison("event F1, collar 0.5 s, %", None, 100 * scores.events.f1, n, ran=ran)
+    yield Comparison(f"boundaries at {PAPER_THRESHOLD:g}", 2015, scores.sure, n, ran=ran)
 
 
 def train_on_classes(inputs: PaperInputs, encoder: str) -> tuple[Segmenter, Material]:

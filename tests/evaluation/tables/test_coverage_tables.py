@@ -12,7 +12,7 @@ from earmark.errors import LedgerError
 from earmark.evaluation.annotations.actions import Action, Annotations
 from earmark.evaluation.benchmark import BenchmarkRow, ForecastRow
 from earmark.evaluation.benchmark_results import BenchmarkResults
-from earmark.evaluation.experiment_report import ExperimentReport, claim_folder
+from earmark.evaluation.experiment_report import Drawing, ExperimentReport, claim_folder
 from earmark.evaluation.tables.coverage_tables import (
     count_table,
     coverage_table,
@@ -148,9 +148,8 @@ def test_rows_of_one_budget_stand_together():
 
 
 def test_a_report_is_a_folder_with_one_page(tmp_path: Path):
-    report = ExperimentReport(
-        "Q?", {"window": 4.0}, (coverage_table(RESULTS),), {"dot": ("a dot", lambda: figure(1, 1))}
-    )
+    dot = Drawing("dot", "a dot", lambda: figure(1, 1))
+    report = ExperimentReport("Q?", {"window": 4.0}, (coverage_table(RESULTS),), (dot,))
     report.write(tmp_path / "new")
     written = {path.name for path in (tmp_path / "new").iterdir()}
     assert written == {"tables.md", "tables.json", "index.html", "dot.png", "tables"}

@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -195,13 +196,16 @@ def estimate_cost(
     tables.append(plane_table(prices, covers, shares))
     if covers and named:
         tables.append(composition_table(prices, covers, named))
-    drawn: dict[str, Drawing] = {
-        "cost": ("Cost against the share of windows called.", lambda: _draw_options(prices)),
-        "calls_and_tokens": (
-            "Calls and tokens on one plane: up and to the left is better.",
-            lambda: _draw_plane(prices, covers, named or {}),
+    drawn = (
+        Drawing(
+            "cost", "Cost against the share of windows called.", partial(_draw_options, prices)
         ),
-    }
+        Drawing(
+            "calls_and_tokens",
+            "Calls and tokens on one plane: up and to the left is better.",
+            partial(_draw_plane, prices, covers, named or {}),
+        ),
+    )
     report = ExperimentReport("What does looking cost?", settings, tuple(tables), drawn)
     if out is not None:
         claim_folder(Path(out), settings, fresh=fresh)

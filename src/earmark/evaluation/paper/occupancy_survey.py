@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -227,9 +228,8 @@ def report_occupancy(
 ) -> ExperimentReport:
     """Occupancy of `sets`; with `rows` of an evaluation of the first, gain against occupancy."""
     tables = [occupancy_table(sets, window=plan.window), sweep_table(sets, plan.windows)]
-    drawn: dict[str, Drawing] = {
-        "window_sweep": ("Occupancy by window length.", lambda: _draw_sweep(sets, plan.windows))
-    }
+    draw = partial(_draw_sweep, sets, plan.windows)
+    drawn = [Drawing("window_sweep", "Occupancy by window length.", draw)]
     if rows:
         results = BenchmarkResults.of_rows(rows)
         rules = results.rules
@@ -237,13 +237,12 @@ def report_occupancy(
         subject = results.system("coverage" if "coverage" in rules else rules[-1])
         occupancy = occupancies(next(iter(sets.values())), results, window=plan.window)
         tables.append(gain_table(results, occupancy, baseline=baseline))
-        drawn["gain_against_occupancy"] = (
-            f"Gain of {subject[1]} over {baseline[1]} against occupancy.",
-            lambda: figures.gain_scatter(results, occupancy, subject, baseline),
-        )
+        caption = f"Gain of {subject[1]} over {baseline[1]} against occupancy."
+        draw = partial(figures.gain_scatter, results, occupancy, subject, baseline)
+        drawn.append(Drawing("gain_against_occupancy", caption, draw))
     notes = tuple(f"{name}: {note}" for name, marked in sets.items() for note in marked.notes())
     title = "How full is the stream?"
-    return ExperimentReport(title, dict(settings or {}), tuple(tables), drawn, notes)
+    return ExperimentReport(title, dict(settings or {}), tuple(tables), tuple(drawn), notes)
 
 
 def _draw_sweep(sets: DataSets, windows: Sequence[float]) -> Figure:

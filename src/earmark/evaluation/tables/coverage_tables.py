@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -283,16 +284,15 @@ def _system(results: BenchmarkResults, rule: str, *, instead: int) -> System:
 
 def _figures(
     results: BenchmarkResults, occupancy: list[float], subject: System, baseline: System
-) -> dict[str, Drawing]:
+) -> tuple[Drawing, Drawing]:
     """The paper's four panels, and gain against occupancy."""
-    return {
-        "plane": (
-            f"Coverage against calls, all actions of {counted(results.with_actions, 'recording')} "
-            f"together, and the same curves read sideways as calls saved.",
-            lambda: figures.plane(results, subject, baseline),
-        ),
-        "gain_against_occupancy": (
-            f"Gain of {results.label(subject)} over {results.label(baseline)} against occupancy.",
-            lambda: figures.gain_scatter(results, occupancy, subject, baseline),
-        ),
-    }
+    every = (
+        f"Coverage against calls, all actions of {counted(results.with_actions, 'recording')} "
+        f"together, and the same curves read sideways as calls saved."
+    )
+    gain = f"Gain of {results.label(subject)} over {results.label(baseline)} against occupancy."
+    scatter = partial(figures.gain_scatter, results, occupancy, subject, baseline)
+    return (
+        Drawing("plane", every, partial(figures.plane, results, subject, baseline)),
+        Drawing("gain_against_occupancy", gain, scatter),
+    )
