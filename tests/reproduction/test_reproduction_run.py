@@ -24,6 +24,7 @@ from earmark.reproduction.comparison import Comparison
 from earmark.reproduction.coverage_comparisons import has_enough_windows
 from earmark.reproduction.paper_artefacts import ARTEFACTS, Artefact
 from earmark.reproduction.paper_inputs import NEEDS, PaperInputs, ReproductionPlan
+from earmark.reproduction.paper_scores import resolve_frontline
 from earmark.reproduction.reproduction_run import reproduce
 from making import make_audio, make_video
 from vlm_server import vlm_server
@@ -301,7 +302,7 @@ def test_the_paper_s_own_head_is_trained_here_and_listens(kitchen: Path, tmp_pat
     ]
     assert "energy: Energy()" in rule["ran"] and "our reading" in rule["remarks"]
     with pytest.raises(EarmarkError, match=r"trained here: bring .*--epic DIR"):
-        PaperInputs(ReproductionPlan(), tmp_path).resolve_frontline("paper")
+        resolve_frontline(PaperInputs(ReproductionPlan(), tmp_path), "paper")
 
 
 def test_annotations_alone_give_the_paper_s_numbers(shared_data: Path, tmp_path: Path):

@@ -21,7 +21,8 @@ from earmark.reporting.console import Format, emit_json, err, print_table
 from earmark.reproduction.caption_comparisons import TOKEN_COUNTS
 from earmark.reproduction.comparison import COLUMNS
 from earmark.reproduction.paper_artefacts import ARTEFACTS
-from earmark.reproduction.paper_inputs import PAPER_HEAD, PaperInputs, ReproductionPlan
+from earmark.reproduction.paper_inputs import PaperInputs, ReproductionPlan
+from earmark.reproduction.paper_scores import PAPER_HEAD
 from earmark.reproduction.reproduction_run import check_names, list_artefacts
 from earmark.reproduction.reproduction_run import reproduce as run_reproduction
 

@@ -24,6 +24,7 @@ from earmark.reproduction.comparison import Comparison, Made
 from earmark.reproduction.coverage_comparisons import load_results
 from earmark.reproduction.episode_comparisons import deployed_rule
 from earmark.reproduction.paper_inputs import CLASSES, VALIDATION, PaperInputs
+from earmark.reproduction.paper_scores import open_scores
 
 TOKEN_COUNTS = (64, 128, 256, 512, 1024, 2048)
 """Visual tokens per call to test; the paper says six, but not which."""
@@ -120,7 +121,7 @@ def _naming_rows(scores: Sequence[VariantScore], ran: str) -> Iterator[Compariso
 
 def deployed_instants(inputs: PaperInputs, stimuli: Sequence[Stimulus]) -> dict[Stimulus, float]:
     """The instant a run would show of each action: that of the best window that touches it."""
-    source = inputs.open_scores()
+    source = open_scores(inputs)
     line, found = source.frontlines[0], {}
     cases = {name: source.tasks()[line, name]() for name in {s.recording for s in stimuli}}
     for each in stimuli:
@@ -134,7 +135,7 @@ def deployed_instants(inputs: PaperInputs, stimuli: Sequence[Stimulus]) -> dict[
 
 def find_retained(inputs: PaperInputs, stimuli: Sequence[Stimulus]) -> set[Stimulus]:
     """The stimuli that overlap an episode at the deployed operating point."""
-    source, rule = inputs.open_scores(), deployed_rule(inputs)
+    source, rule = open_scores(inputs), deployed_rule(inputs)
     heard = score_recordings(source, source.frontlines[0], {each.recording for each in stimuli})
     episodes = {one.recording: find_episodes(one, rule) for one in heard}
     return {s for s in stimuli if any(s.span.overlaps(span) for span in episodes[s.recording])}

@@ -36,6 +36,12 @@ from earmark.grid import Grid
 from earmark.media import open_recording
 from earmark.reproduction.comparison import Comparison, Made
 from earmark.reproduction.paper_inputs import PaperInputs
+from earmark.reproduction.paper_scores import (
+    describe_frontline,
+    describe_scores,
+    open_scores,
+    resolve_frontline,
+)
 from earmark.selection import Budget
 from earmark.training.dataset import participant
 
@@ -72,7 +78,7 @@ def run_rules(
 
 def coverage_rows(inputs: PaperInputs, *, window: float = 4.0) -> list[BenchmarkRow]:
     """The rows of the rules on EPIC-KITCHENS; other window lengths than 4 s have fewer rules."""
-    source = inputs.open_scores(window=window)
+    source = open_scores(inputs, window=window)
     swept = ("uniform", "rank", RULE)
     rules = tuple(rule for rule in benchmark.COMPARED if window == 4.0 or rule in swept)
     budgets = benchmark.BUDGETS if window == 4.0 else tuple(sorted(SWEEP_BUDGETS))
@@ -112,7 +118,7 @@ def paired_rows(
 
 def make_paired(inputs: PaperInputs) -> Iterator[Made]:
     """The paired comparison on EPIC-KITCHENS-100, and the gains on seen and unseen people."""
-    results, ran = load_results(inputs), inputs.describe_scores()
+    results, ran = load_results(inputs), describe_scores(inputs)
     yield from paired_rows(results, published.PAIRED, ran=ran)
     yield from _seen_participant_rows(inputs, results, ran)
     yield coverage_table(results)
@@ -140,7 +146,7 @@ def _seen_participant_rows(
 
 def make_coverage(inputs: PaperInputs) -> Iterator[Made]:
     """Pooled coverage of the shown rules on each set, beside the numbers in the paper's text."""
-    found_rows, ran = coverage_rows(inputs), inputs.describe_scores()
+    found_rows, ran = coverage_rows(inputs), describe_scores(inputs)
     results = BenchmarkResults.of_rows(found_rows)
     printed = {("primary", RULE, 0.25): 46.8, ("primary", "uniform", 0.25): 40.9}
     printed |= {("primary", RULE, 0.5): 70.2, ("primary", "bolt", 0.5): 74.2}
@@ -190,7 +196,7 @@ def make_savings(inputs: PaperInputs) -> Iterator[Comparison]:
     systems += [((flow, "rank"), {0.05: 24.0, 0.25: 4.0}) for flow in flows]
     n = f"{results.with_actions} recordings"
     for system, printed in systems:
-        heard = inputs.describe_scores(system[0])
+        heard = describe_scores(inputs, system[0])
         remarks = "; the paper: 9 to 20 % below half, negative above" if system[0] == line else ""
         for budget in results.budgets:
             found = 100 * results.saved(system, budget, baseline=even)
@@ -205,8 +211,8 @@ def make_savings(inputs: PaperInputs) -> Iterator[Comparison]:
 
 def make_correlation(inputs: PaperInputs) -> Iterator[Made]:
     """Correlation of the gain over even spacing with occupancy, at 5 % and 50 % of the calls."""
-    results, ran = load_results(inputs), inputs.describe_scores()
-    occupancy = occupancies(inputs.open_scores().evaluated, results, window=4.0)
+    results, ran = load_results(inputs), describe_scores(inputs)
+    occupancy = occupancies(open_scores(inputs).evaluated, results, window=4.0)
     subject, even = results.system(RULE), results.system("uniform")
     there = "there p 0.003, one left out -0.64 to -0.45; "
     for budget, pearson, spearman, words in ((0.05, -0.59, -0.59, there), (0.5, 0.0, None, "")):
@@ -224,7 +230,7 @@ def make_correlation(inputs: PaperInputs) -> Iterator[Made]:
 
 def make_recordings(inputs: PaperInputs) -> Iterator[Comparison]:
     """The per-recording table's column of the paper's rule, at a quarter of the calls."""
-    results, ran = load_results(inputs), inputs.describe_scores()
+    results, ran = load_results(inputs), describe_scores(inputs)
     points, printed = results.points(results.system(RULE), 0.25), published.PER_RECORDING
     for name, value in zip(results.recordings, points, strict=True):
         quantity = published.RECORDING.format(name)
@@ -236,7 +242,7 @@ def make_recordings(inputs: PaperInputs) -> Iterator[Comparison]:
 
 def make_window_gains(inputs: PaperInputs) -> Iterator[Comparison]:
     """Ranking minus even spacing by window length; the paper's numbers are of its primary set."""
-    printed, ran = published.WINDOW_ROWS, inputs.describe_scores()
+    printed, ran = published.WINDOW_ROWS, describe_scores(inputs)
     for window in WINDOWS:
         results = load_results(inputs, window=window)
         names = primary_of(results.recordings)
@@ -264,7 +270,7 @@ def make_frontlines(inputs: PaperInputs) -> Iterator[Comparison]:
             continue
         found = results.by_recording((lines[name], rule), 0.25)
         counts = [found[each] for each in primary_of(results.recordings)]
-        ran = "nothing is heard" if rule == "uniform" else inputs.describe_scores(lines[name])
+        ran = "nothing is heard" if rule == "uniform" else describe_scores(inputs, lines[name])
         yield Comparison.coverage(quantity, paper, counts, ran=ran)
 
 
@@ -313,8 +319,8 @@ def make_ego4d(inputs: PaperInputs) -> Iterator[Made]:
             yield Comparison.missing(name, gain, why)
         return
     line = inputs.plan.frontlines[0]
-    ran = f"{inputs.describe_frontline(line)}; EgoSound clips of Ego4D"
-    own, gates = marked.only(chosen), {line: inputs.resolve_frontline(line)}
+    ran = f"{describe_frontline(inputs, line)}; EgoSound clips of Ego4D"
+    own, gates = marked.only(chosen), {line: resolve_frontline(inputs, line)}
     source = MediaScores(marked, own, opened, (line,), window, inputs.cache, gates)
     design = BenchmarkDesign(rules=SHOWN_RULES, subject=RULE, window=window)
     results = BenchmarkResults.of_rows(run_rules(inputs, source, design, "ego4d", clips=chosen))
@@ -347,7 +353,7 @@ def _point_rows(
 ) -> list[Comparison]:
     """The operating point stored with the gate, applied to the clips unchanged."""
     line = source.frontlines[0]
-    gate = gate_of(inputs.resolve_frontline(line))
+    gate = gate_of(resolve_frontline(inputs, line))
     if gate is None:
         why = f"{line} has no stored operating point; give a .gate file first"
         return [Comparison.missing("moments retained, %", 80.0, why)]

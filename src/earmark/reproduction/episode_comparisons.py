@@ -32,12 +32,18 @@ from earmark.gate.frontline_registry import frontline_named
 from earmark.media import Meter
 from earmark.reproduction.comparison import Comparison, Made, Printed, boundary_rows
 from earmark.reproduction.paper_inputs import NEEDS, PaperInputs
+from earmark.reproduction.paper_scores import (
+    describe_frontline,
+    describe_scores,
+    open_scores,
+    resolve_frontline,
+)
 from earmark.timeline import Span
 
 
 def make_trial(inputs: PaperInputs, line: str) -> EpisodeTrial:
     """Scored recordings to choose episodes on, and others to evaluate them on."""
-    source = inputs.open_scores()
+    source = open_scores(inputs)
     chosen = score_recordings(source, line, development_recordings(inputs))
     judged = score_recordings(source, line, primary_of(source.evaluated.recordings))
     return EpisodeTrial(chosen, judged, inputs.plan.window)
@@ -47,7 +53,7 @@ def development_recordings(inputs: PaperInputs) -> Sequence[str]:
     """The recordings on which operating points are chosen."""
     if inputs.media:
         return inputs.split.development
-    source = inputs.open_scores()
+    source = open_scores(inputs)
     return list(source.annotations.without(source.evaluated.recordings).recordings)
 
 
@@ -55,7 +61,7 @@ def operating_points(inputs: PaperInputs) -> dict[str, list[OperatingPoint]]:
     """The operating points of every frontline, chosen on development recordings."""
 
     def choose() -> dict[str, list[OperatingPoint]]:
-        lines = inputs.open_scores().frontlines
+        lines = open_scores(inputs).frontlines
         return {line: make_trial(inputs, line).measure_points() for line in lines}
 
     return inputs.compute_once("operating points", choose)
@@ -73,8 +79,8 @@ def deployed_rule(inputs: PaperInputs) -> Episodes | None:
 
 def make_operating_points(inputs: PaperInputs) -> Iterator[Made]:
     """Recall, reduction, calls and undercount at the six targets, beside the paper's."""
-    found, ran = operating_points(inputs), inputs.describe_scores()
-    source = inputs.open_scores()
+    found, ran = operating_points(inputs), describe_scores(inputs)
+    source = open_scores(inputs)
     n = f"{len(primary_of(source.evaluated.recordings))} recordings"
     first = next(iter(found))
     for name, paper in published.REDUCTIONS.items():
@@ -106,7 +112,7 @@ def _reduction_row(
         cure = f"bring its weights (earmark models add {name} FILE) and --frontlines {name}"
         return Comparison.missing(quantity, paper, cure)
     line = next(iter(found)) if name == "gate" else own[0]
-    return _point_row(quantity, paper, find_point(found[line]), inputs.describe_scores(line))
+    return _point_row(quantity, paper, find_point(found[line]), describe_scores(inputs, line))
 
 
 def _point_row(quantity: str, paper: float, point: OperatingPoint, ran: str) -> Comparison:
@@ -127,9 +133,9 @@ def _threshold_row(inputs: PaperInputs, gate: str) -> Comparison:
     quantity = published.REDUCTION.format("the threshold rule")
     if not inputs.media:
         return Comparison.missing(quantity, published.THRESHOLD_RULE, f"bring {NEEDS['audio']}")
-    line = getattr(frontline_named(inputs.resolve_frontline(gate)).scorer, "encoder", gate)
+    line = getattr(frontline_named(resolve_frontline(inputs, gate)).scorer, "encoder", gate)
     (point,) = make_trial(inputs, line).measure_points([0.93], shape=EpisodeShape())
-    row = _point_row(quantity, published.THRESHOLD_RULE, point, inputs.describe_scores(line))
+    row = _point_row(quantity, published.THRESHOLD_RULE, point, describe_scores(inputs, line))
     remarks = (
         "our reading of the paper's two words, 'thresholded posteriors': one threshold, no head"
     )
@@ -150,14 +156,14 @@ def _crossing_rows(
         theirs, ours = (find_point(found[line], target) for line in (flow, gate))
         gap = 100 * (theirs.counts.reduction - ours.counts.reduction)
         remarks = "the paper: they cross at 90 %" if target == 0.90 else ""
-        ran = f"{inputs.describe_frontline(flow)} against {inputs.describe_scores(gate)}"
+        ran = f"{describe_frontline(inputs, flow)} against {describe_scores(inputs, gate)}"
         n = f"{len(ours.judged)} recordings"
         yield Comparison(quantity, paper, gap, n, ran=ran, remarks=remarks)
 
 
 def make_downsampling(inputs: PaperInputs) -> Iterator[Made]:
     """Downsampling: looks where the gate keeps nothing, chosen on other recordings."""
-    trial, ran = make_trial(inputs, inputs.open_scores().frontlines[0]), inputs.describe_scores()
+    trial, ran = make_trial(inputs, open_scores(inputs).frontlines[0]), describe_scores(inputs)
     n = f"{len(trial.judged)} recordings"
     for unit, (more, less) in zip(UNITS, ((6, 2), (3, 7)), strict=True):
         table = trial.downsample_table(unit)
@@ -171,9 +177,9 @@ def make_downsampling(inputs: PaperInputs) -> Iterator[Made]:
 
 def make_boundaries(inputs: PaperInputs) -> Iterator[Made]:
     """B-F1 of episodes and of as many even segments; boundaries and events of sound networks."""
-    ran, rule = inputs.describe_scores(), deployed_rule(inputs)
+    ran, rule = describe_scores(inputs), deployed_rule(inputs)
     total: defaultdict[tuple[str, float], MatchCounts] = defaultdict(MatchCounts)
-    trial = make_trial(inputs, inputs.open_scores().frontlines[0])
+    trial = make_trial(inputs, open_scores(inputs).frontlines[0])
     for one in trial.judged if rule else ():
         found = find_episodes(one, rule)
         even = boundaries.even_segments(len(found), one.duration)
@@ -227,7 +233,7 @@ def _segment_rows(inputs: PaperInputs, line: str, quantity: str, paper: float) -
 
 def make_strip(inputs: PaperInputs) -> Iterator[Made]:
     """Sixty seconds at the deployed operating point: the busiest of the first recording."""
-    source, ran, rule = inputs.open_scores(), inputs.describe_scores(), deployed_rule(inputs)
+    source, ran, rule = open_scores(inputs), describe_scores(inputs), deployed_rule(inputs)
     line, name = source.frontlines[0], next(iter(source.evaluated.recordings))
     case = source.tasks()[line, name]()
     design = BenchmarkDesign(rules=(RULE,), subject=RULE, window=inputs.plan.window)

@@ -1,11 +1,11 @@
-"""The inputs of a reproduction: annotations, sound, video, weights, scores, a vision model."""
+"""The inputs of a reproduction: annotations, sound, video, weights, a vision model."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,13 +18,6 @@ from earmark.evaluation.annotations.readers import read_annotations
 from earmark.evaluation.annotations.table_readers import read_durations
 from earmark.evaluation.benchmark import CaseProgress
 from earmark.evaluation.paper.published_numbers import RECORDINGS
-from earmark.evaluation.score_sources import (
-    FittedScores,
-    MediaScores,
-    ScoreSource,
-    split_for_fitting,
-)
-from earmark.gate.frontline_registry import frontline_named, gate_of
 from earmark.media import Recording, Source, open_recording
 from earmark.training.dataset import fold, hold_out
 
@@ -34,10 +27,6 @@ TRAINING = ("EPIC_100_train.csv", "EK100_trainsplit_actions_from_UDA.csv")
 EVENTS = ("EPIC_Sounds_validation.csv", "sound_events_not_categorised.csv")
 LABELLED = ("EPIC_Sounds_train.csv", EVENTS[0])
 CLASSES = ("EPIC_100_noun_classes.csv", "EPIC_100_verb_classes.csv")
-
-PAPER_HEAD = "paper"
-"""The frontline trained by this reproduction: the paper's head, loss and settings over the first
-of the plan's encoders, with the first seed."""
 
 Value = TypeVar("Value")
 
@@ -211,59 +200,6 @@ class PaperInputs:
         training = [name for name in others if name not in set(development)]
         description += f"; chosen on {len(development)}, trained on {len(training)} others"
         return RecordingSplit(tuple(judged), tuple(development), tuple(training), description)
-
-    def resolve_frontline(self, name: str) -> str:
-        """The frontline itself; for `paper`, the path of the gate file, trained if needed."""
-        if name != PAPER_HEAD:
-            return name
-        if absent := [NEEDS[need] for need in ("epic", "audio", "train") if self.lacks(need)]:
-            raise EarmarkError(f"the frontline {name} is trained here: bring {'; '.join(absent)}")
-        from earmark.reproduction.training_comparisons import paper_gate  # needs PyTorch
-
-        return str(self.compute_once("paper head", lambda: paper_gate(self)))
-
-    def open_scores(self, *, window: float = 4.0) -> ScoreSource:
-        """The source of the scores of the evaluated recordings."""
-        return self.compute_once(f"scores {window:g}", lambda: self._open_scores(window))
-
-    def _open_scores(self, window: float) -> ScoreSource:
-        lines, marked, split = self.plan.frontlines, self.all_actions, self.split
-        if self.media:
-            opened = {name: self.recording(name) for name in (*split.judged, *split.development)}
-            lengths = {name: recording.duration for name, recording in opened.items()}
-            marked = replace(marked, durations={**marked.durations, **lengths})
-            files = {line: self.resolve_frontline(line) for line in lines}
-            heard = (opened, lines, window, self.cache, files)
-            return MediaScores(marked, marked.only(split.judged), *heard)
-        assert self.events is not None and self.validation is not None
-        fitted = split_for_fitting(self.validation, RECORDINGS["paper"])
-        return FittedScores(self.validation, self.events, fitted, window)
-
-    def describe_scores(self, frontline: str | None = None) -> str:
-        """One line on what scored the recordings: a frontline (the first) and its sound, or events.
-
-        The frontline `paper` names the sound already, as what it was trained on.
-        """
-        name, source = frontline or self.plan.frontlines[0], self.open_scores()
-        if isinstance(source, FittedScores):
-            return (
-                f"annotated sound events in place of a gate, {source.split.description}; no audio"
-            )
-        listens = self.describe_frontline(name)
-        return listens if name == PAPER_HEAD else f"{listens}; {self.plan.audio_is}"
-
-    def describe_frontline(self, name: str) -> str:
-        """One line on a frontline: its head, encoder, weights and training data."""
-        file = self.resolve_frontline(name)
-        line, gate = frontline_named(file), gate_of(file)
-        if gate is None:
-            return f"{name}: {line.encoder!r}, {type(line.scorer).__name__}"
-        head = f"{name}: trained head {gate.scorer.digest[:8]} over {line.encoder!r}"
-        if name == PAPER_HEAD:
-            return f"{head}, {self.describe_training(self.plan.encoders[0])}"
-        taught, kind = gate.card.data, self.plan.audio_is
-        met = f"; has met {kind} in training, so not held out" if kind in taught else ""
-        return f"{head}, trained on {taught.partition(':')[0]}{met}"
 
     def training_identity(self) -> dict[str, Any]:
         """The sound and annotations that a training depends on, to identify its results."""
