@@ -7,6 +7,7 @@ import json
 import math
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,18 +15,23 @@ from typer.testing import CliRunner
 
 from earmark.cli.app import app
 from earmark.errors import EarmarkError
+from earmark.evaluation import benchmark
+from earmark.evaluation.annotations.actions import Action
+from earmark.evaluation.benchmark import BenchmarkDesign
 from earmark.evaluation.paper.published_numbers import (
     PRIMARY,
     REPLICATION,
     WINDOW_SWEEP,
     primary_of,
 )
+from earmark.evaluation.score_sources import FittedScores, split_for_fitting
 from earmark.reproduction.comparison import Comparison
-from earmark.reproduction.coverage_comparisons import has_enough_windows
+from earmark.reproduction.coverage_comparisons import has_enough_windows, run_rules
 from earmark.reproduction.paper_artefacts import ARTEFACTS, Artefact
 from earmark.reproduction.paper_inputs import NEEDS, PaperInputs, ReproductionPlan
 from earmark.reproduction.paper_scores import resolve_frontline
 from earmark.reproduction.reproduction_run import reproduce
+from made_kitchen import kitchen as made_kitchen
 from making import make_audio, make_video
 from vlm_server import vlm_server
 
@@ -133,6 +139,19 @@ def test_an_artefact_of_another_package_is_made(tmp_path: Path, monkeypatch: pyt
     own = Artefact("Ours", "nowhere", "foreign_tables:make_own")
     (row,) = own.make(PaperInputs(ReproductionPlan(), tmp_path))
     assert (row.quantity, row.ours) == ("ours", 5)
+
+
+def test_rows_are_made_again_when_what_the_listener_is_fitted_on_changes(tmp_path: Path):
+    """The evaluated recordings stay as they are: the rates of their windows do not."""
+    inputs = PaperInputs(ReproductionPlan(), tmp_path)
+    design = BenchmarkDesign(rules=("uniform", "coverage"), budgets=(0.25,))
+    actions, events = made_kitchen(4)
+    fitted = replace(actions, recordings={**actions.recordings, "K03": [Action(1.0, 90.0, "wait")]})
+    split = split_for_fitting(actions, ["K00"])
+    sources = [FittedScores(marked, events, split) for marked in (actions, fitted)]
+    unshared = [benchmark.run(source.tasks(), design).rows for source in sources]
+    kept = [run_rules(inputs, source, design, "coverage") for source in sources]
+    assert unshared[0] != unshared[1] and kept == unshared
 
 
 def test_a_clip_is_long_enough_for_a_call_at_every_budget():

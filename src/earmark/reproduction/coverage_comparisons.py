@@ -27,7 +27,12 @@ from earmark.evaluation.paper import published_numbers as published
 from earmark.evaluation.paper.occupancy_survey import WINDOWS
 from earmark.evaluation.paper.operating_points import count_setting
 from earmark.evaluation.paper.published_numbers import RECORDINGS, RULE, SWEEP_BUDGETS, primary_of
-from earmark.evaluation.score_sources import MediaScores, ScoreSource, score_recordings
+from earmark.evaluation.score_sources import (
+    FittedScores,
+    MediaScores,
+    ScoreSource,
+    score_recordings,
+)
 from earmark.evaluation.tables import figures
 from earmark.evaluation.tables.coverage_tables import coverage_table, occupancies, paired_table
 from earmark.evaluation.tables.table import p_value, percent
@@ -72,6 +77,8 @@ def run_rules(
 ) -> list[BenchmarkRow]:
     """A row of every rule, budget and evaluated recording; saved under `settings`, and resumed."""
     settings |= {"annotations": source.evaluated.fingerprint, **source.settings()}
+    if isinstance(source, FittedScores):
+        settings["fitted"] = source.annotations.fingerprint
     folder = inputs.results_folder(name, settings)
     return benchmark.run(source.tasks(), design, folder=folder, progress=inputs.progress).rows
 
