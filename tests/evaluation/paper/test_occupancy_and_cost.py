@@ -26,6 +26,7 @@ from earmark.evaluation.paper.occupancy_survey import (
     read_data_sets,
     report_occupancy,
 )
+from earmark.evaluation.paper.published_numbers import RECORDINGS
 from earmark.evaluation.score_sources import FittedScores, split_for_fitting
 from made_kitchen import kitchen, write_csv, write_durations
 
@@ -155,6 +156,24 @@ def test_rows_that_were_kept_are_not_reckoned_again(asked: OccupancyPlan, tmp_pa
     assert set(again.tables[2].rows[0][2:]) == {0.0}
     fresh = measure_occupancy(asked, out=tmp_path / "out", fresh=True)
     assert fresh.tables == first.tables
+
+
+def test_a_survey_knows_the_recordings_it_was_fitted_on(tmp_path: Path):
+    """Those beside a named set are not among its own, and change what is heard in them."""
+    actions, events = kitchen(14)
+    named = (*RECORDINGS["paper-primary"], "P90_01", "P90_02")
+    names = dict(zip(actions.recordings, named, strict=True))
+    for path, marked in (("k.csv", actions), ("e.csv", events)):
+        own = {names[name]: spans for name, spans in marked.recordings.items()}
+        lasts = {names[name]: length for name, length in marked.durations.items()}
+        write_csv(tmp_path / path, replace(marked, recordings=own, durations=lasts))
+    path, heard = f"{tmp_path / 'k.csv'}@paper-primary", (tmp_path / "e.csv",)
+    plan = OccupancyPlan((path,), windows=(8.0,), sound_events=heard)
+    measure_occupancy(plan, out=tmp_path / "out")
+    with (tmp_path / "k.csv").open("a") as file:
+        file.write("P90_01,1,200,wait\n")
+    with pytest.raises(LedgerError, match="holds a run with another fitted; choose another --out"):
+        measure_occupancy(plan, out=tmp_path / "out")
 
 
 def test_another_survey_needs_another_folder(asked: OccupancyPlan, tmp_path: Path):

@@ -153,11 +153,18 @@ def measure_occupancy(
     rows = benchmark.read_rows(plan.results) if plan.results else []
     first = next(iter(sets.values()))
     first.only(row.recording for row in rows)  # raises for those that are not in the first set
-    events = None
+    events, sources, fitted = None, [], {}
     if plan.sound_events:
         events = read_annotations(
             plan.sound_events, format=plan.sound_events_format, durations=lengths
         )
+        every, _ = _split_suffix(plan.sets[0], "@", RECORDINGS)  # whatever set it names
+        whole = next(iter(read_data_sets([every], durations=lengths).values()))
+        chosen = plan.recordings or tuple(first.recordings)
+        split = split_for_fitting(whole, chosen if len(chosen) < len(whole.recordings) else ())
+        sources = [FittedScores(whole, events, split, window) for window in plan.windows]
+        # More recordings than the first set has: what is heard in it depends on them too.
+        fitted = {"fitted": whole.fingerprint} if whole.recordings != first.recordings else {}
     settings = {
         "experiment": "occupancy",
         "window": plan.window,
@@ -167,6 +174,7 @@ def measure_occupancy(
         "recordings": list(plan.recordings),
         "results": benchmark.rows_fingerprint(rows) if rows else None,
         "earmark": VERSION,
+        **fitted,
     }
     if folder:
         kept = [
@@ -174,12 +182,7 @@ def measure_occupancy(
         ]
         claim_folder(folder, settings, fresh=fresh, rows=kept)
     report = report_occupancy(sets, plan, rows=rows, settings=settings)
-    if events:
-        every, _ = _split_suffix(plan.sets[0], "@", RECORDINGS)  # whatever set it names
-        whole = next(iter(read_data_sets([every], durations=lengths).values()))
-        chosen = plan.recordings or tuple(first.recordings)
-        split = split_for_fitting(whole, chosen if len(chosen) < len(whole.recordings) else ())
-        sources = [FittedScores(whole, events, split, window) for window in plan.windows]
+    if sources:
         sweep = gain_sweep(sources, folder=folder, progress=progress)
         report = replace(report, tables=(*report.tables[:2], sweep, *report.tables[2:]))
     if folder:
