@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import earmark
@@ -54,6 +55,41 @@ def test_one_path_is_taken_as_it_is_and_not_letter_by_letter(one):
 def test_what_is_no_path_is_refused(odd):
     with pytest.raises(ValueError, match="is no path"):
         make_plan(odd)
+
+
+@pytest.mark.parametrize(
+    ("choice", "taken"),
+    [
+        ({"frames": "2"}, "frames takes a whole number, not '2'"),
+        ({"audio_track": 1.5}, "audio_track takes a whole number, not 1.5"),
+        ({"window": "4"}, "window takes a number, not '4'"),
+        ({"workers": "2"}, "workers takes a whole number, or None, not '2'"),
+        ({"max_spend": "5 EUR"}, "max_spend takes a number, or None, not '5 EUR'"),
+        ({"voices": "no"}, "voices takes True or False, not 'no'"),
+        ({"sounds": "no"}, "sounds takes True, False or None, not 'no'"),
+        ({"frontline": None}, "frontline takes the name of a frontline, or a Frontline, not None"),
+        ({"rule": 3}, "rule takes the name of a rule, or a rule, not 3"),
+        ({"server": b"http://u:secret@a"}, "server takes text, or None, not b'http://a"),
+        ({"gguf": 3}, "gguf takes a path, or None, not 3"),
+        ({"store": "models"}, r"store takes an earmark\.models\.ModelStore, not 'models'"),
+        ({"prompt": "what?"}, r"prompt takes an earmark\.captioning\.prompt\.Prompt, not 'what\?'"),
+        ({"question": "what?"}, r"question takes a Question, not 'what\?'"),
+        ({"plan": "20%"}, "plan takes a Plan, or None, not '20%'"),
+        ({"action_length": []}, r"action_length is seconds, not '\[\]'"),
+        ({"temperature": []}, r"temperature \[\] is neither a number nor `server`"),
+        ({"blur": 3}, "what is blurred is faces, or none; not 3"),
+        ({"rounds": 2.5}, r"'2\.5' is no number of rounds"),
+        ({"shard": 3}, "'3' is not a shard: write 3/16"),
+    ],
+)
+def test_a_choice_of_another_type_is_named_with_its_value_and_what_is_taken(choice, taken):
+    with pytest.raises(ValueError, match=taken):
+        make_plan("a.mp4", **choice)
+
+
+def test_numbers_of_numpy_are_taken():
+    made = make_plan("a.mp4", frames=np.int64(2), window=np.float32(4.0))
+    assert made.question.frames == 2 and made.listening.grid.length == 4.0
 
 
 def test_marks_are_no_length_of_actions():

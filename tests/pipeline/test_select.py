@@ -57,6 +57,16 @@ def starts(selection: Selection) -> list[float]:
     return [pick.start for chosen in selection.recordings for pick in chosen.picks]
 
 
+@pytest.mark.parametrize("nothing", [[], (), ""])
+def test_nothing_given_is_said(nothing):
+    with pytest.raises(ValueError, match="no recording was given: name a file, a folder"):
+        select(nothing)
+
+
+def test_a_folder_without_recordings_is_told_as_on_the_command_line(tmp_path):
+    assert "is a directory with no media in it; name a media file" in repr(select(tmp_path))
+
+
 @pytest.mark.parametrize("frontline", ["energy", "flux", "log-mel"])
 def test_the_clicks_are_picked_and_the_instant_is_the_click(clicking, frontline):
     selection = select([clicking], budget="3", rule="rank", frontline=frontline)

@@ -20,7 +20,10 @@ CONTEXT = 4096
 PROMPT_TOKENS = 1024
 """Tokens of context beside the pictures: a prompt, and an answer of the usual length."""
 
-MODEL_OPTIONS = "--vlm URL, --gguf FILE, --transformers NAME or --replay FILE"
+MODEL_OPTIONS = (
+    "--vlm URL, --gguf FILE, --transformers NAME or --replay FILE "
+    "(in Python: server, gguf, transformers or replay)"
+)
 
 CAPTIONERS: Registry[Callable[..., Any]] = Registry(
     "earmark.captioners",
@@ -68,7 +71,10 @@ class ModelChoice:
         if sum(choice is not None for choice in choices) > 1:
             raise ValueError(f"only one model can be asked: give one of {MODEL_OPTIONS}")
         if self.model and not any(choices):
-            raise ValueError(f"--model {self.model} needs to know where it is: give --vlm URL")
+            raise ValueError(
+                f"--model {self.model} needs to know where it is: give --vlm URL "
+                "(in Python: server=URL)"
+            )
 
     def captioner(self, *, concurrency: int, tokens: int, api_key: str | None = None) -> Captioner:
         """The captioner that was chosen.

@@ -34,20 +34,18 @@ class Question:
         blur: str | FaceBlur | None = self.blur
         if blur in ("", "none"):
             object.__setattr__(self, "blur", None)
-        elif isinstance(blur, str):  # its name
+        elif blur is not None and not callable(blur):  # its name
             from earmark.evidence.face_blur import FaceBlur
 
             if blur != FaceBlur.name:
                 raise ValueError(f"what is blurred is faces, or none; not {blur!r}")
             object.__setattr__(self, "blur", FaceBlur())
         written: str | float | None = self.temperature
+        try:
+            temperature = None if written in (None, "server") else float(written)
+        except (TypeError, ValueError):
+            raise ValueError(f"--temperature {written} is neither a number nor `server`") from None
         if isinstance(written, str):
-            try:
-                temperature = None if written == "server" else float(written)
-            except ValueError:
-                raise ValueError(
-                    f"--temperature {written} is neither a number nor `server`"
-                ) from None
             object.__setattr__(self, "temperature", temperature)
         if self.frames < 1 or self.tokens < 1 or self.answer_tokens < 1:
             raise ValueError("frames, tokens and answer_tokens are 1 or more")

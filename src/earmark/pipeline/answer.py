@@ -82,11 +82,14 @@ def ask(
         CallError: the server does not answer, or its answer does not follow the schema.
     """
     plan = make_plan((), plan, **choices)
-    if not question.strip():
-        raise ValueError("ask something: the question is empty")
+    if not isinstance(question, str) or not question.strip():
+        raise ValueError(f"ask something in words: the question is empty or no text: {question!r}")
     is_asked = plan.model_choice.server is not None
     if calls and not is_asked:
-        raise ValueError("say whom to ask with --vlm URL: any server that speaks the OpenAI API")
+        raise ValueError(
+            "say whom to ask with --vlm URL (in Python: server=URL): "
+            "any server that speaks the OpenAI API"
+        )
     folder, bought = Path(run), 0
     if calls:
         paths = run_paths(folder)

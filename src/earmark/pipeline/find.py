@@ -39,7 +39,7 @@ from earmark.pipeline.caption import publish
 from earmark.pipeline.clips import speech_to_mute
 from earmark.pipeline.listen import forget_speech, keep_sounds, listen_and_store
 from earmark.pipeline.resume import resume
-from earmark.pipeline.run_plan import Paths, Plan, make_plan
+from earmark.pipeline.run_plan import Paths, Plan, check_types, make_plan
 from earmark.redaction import redact
 from earmark.reporting.export_formats import file_stems
 from earmark.reporting.progress import Progress
@@ -139,17 +139,20 @@ def find(
         ValueError: the question is empty, a choice is out of range, or no model is named.
         CallError: no call can succeed. A single failed call is stored in the run, not raised.
     """
-    if not question.strip() or calls < 1:
-        raise ValueError("say what to find, and spend at least 1 call on it")
+    check_types({"calls": calls})
+    if not isinstance(question, str) or not question.strip() or calls < 1:
+        raise ValueError(
+            f"say what to find, and spend at least 1 call on it: not {question!r} and {calls}"
+        )
     plan = make_plan(paths, plan, **{"sounds": None, **choices})
     on_grid = replace(plan.listening, grid=Grid(plan.listening.grid.length))
     asking = as_question(question, plan.question)
-    plan = replace(plan, listening=on_grid, question=asking, pictures=False)
-    plan = resume(plan, run)
+    plan = resume(replace(plan, listening=on_grid, question=asking, pictures=False), run)
     asked = plan.open_captioner(api_key=api_key)
     if isinstance(asked, TagsCaptioner):
         raise ValueError(
-            "say whom to ask, with --vlm, --gguf or --transformers: see docs/models.md"
+            "say whom to ask, with --vlm, --gguf or --transformers "
+            "(in Python: server, gguf or transformers): see docs/models.md"
         )
     progress, captioner = progress or Progress(), YesOrNo(asked)
     captioner.check()

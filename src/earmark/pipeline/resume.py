@@ -41,7 +41,8 @@ def resume(plan: Plan, folder: str | Path, *, retry_failed: bool = False) -> Pla
     if name := next(differences(kept, json.loads(json.dumps(wanted))), None):
         raise LedgerError(
             f"{folder} was made by other choices: {name} is {kept.get(name)!r} there and "
-            f"{wanted.get(name)!r} here; repeat them, or leave out --retry-failed"
+            f"{wanted.get(name)!r} here; repeat them, or leave out --retry-failed "
+            "(in Python: retry_failed)"
         )
     if not places or plan.across:
         return plan

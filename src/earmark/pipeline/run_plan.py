@@ -6,13 +6,15 @@ names and numbers ──▶ make_plan ──▶ Plan ──▶ select, forecast,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from earmark.captioning.limits import Limits
 from earmark.captioning.model_choice import ModelChoice
+from earmark.captioning.prompt import Prompt
 from earmark.captioning.question import Question
 from earmark.captioning.speech_plan import SpeechPlan
 from earmark.gate.forecast_error import ForecastError
@@ -24,7 +26,7 @@ from earmark.grid import Grid
 from earmark.media import Source, find
 from earmark.media.source import absolute_path
 from earmark.models import ModelStore
-from earmark.redaction import redact_url
+from earmark.redaction import redact, redact_url
 from earmark.selection import (
     Budget,
     Coverage,
@@ -90,10 +92,13 @@ class BackendOptions:
         if self.workers is not None and self.workers < 1:
             raise ValueError(f"workers are 1 or more, not {self.workers}")
         if self.address is not None and self.engine == "local":
-            raise ValueError(f"--address {self.address} needs --engine ray")
+            raise ValueError(
+                f"--address {self.address} needs --engine ray (in Python: engine='ray')"
+            )
         if self.batch is not None and self.engine != "batch":
             raise ValueError(
-                f"--batch {self.batch} needs --engine batch: without it calls are made"
+                f"--batch {self.batch} needs --engine batch: without it calls are made "
+                "(in Python: engine='batch')"
             )
 
 
@@ -139,7 +144,13 @@ class Plan:
     """Expected coverage and cost of budgets; only `earmark.plan` sets it."""
 
     def sources(self) -> list[Source]:
-        """The recordings to work on; only those of the shard if there is one."""
+        """The recordings to work on; only those of the shard if there is one.
+
+        Raises:
+            ValueError: no path was given.
+        """
+        if not self.paths:
+            raise ValueError("no recording was given: name a file, a folder, a glob or an address")
         part = self.shard
         found = [one for one in find(self.paths) if part is None or part.holds(one)]
         if self.backend.engine in HERE:
@@ -308,6 +319,7 @@ def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Pl
     Raises:
         ValueError: a name is unknown or a number out of range; the message lists valid names.
     """
+    check_types({"plan": plan, **choices})
     chosen = {**choices, **({"paths": _listed(paths)} if paths else {})}
     rule = chosen["rule"] = rule_named(chosen.get("rule", plan.rule if plan else DEFAULT_RULE))
     budget = Budget.parse(chosen.get("budget", plan.budget if plan else DEFAULT_BUDGET))
@@ -325,10 +337,10 @@ def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Pl
         grid = chosen.get("grid") or (plan.listening.grid if plan else Grid())
         length = chosen.pop("window", grid.length)
         chosen["grid"] = Grid(length, chosen.pop("placement", grid.placement))
-    if isinstance(chosen.get("shard"), str):
+    if chosen.get("shard") is not None:
         from earmark.media.shard import Shard
 
-        chosen["shard"] = Shard.parse(chosen["shard"])
+        chosen["shard"] = Shard.parse(str(chosen["shard"]))
     if isinstance(chosen.get("cache"), str | Path):
         chosen["cache"] = ScoreCache(Path(chosen["cache"]))
     if (
@@ -369,8 +381,16 @@ def _read_rounds(given: str | int | Rounds | None) -> Rounds | Literal[1]:
     """`given` as `Rounds`, or 1 for a single round; `ValueError` if it is no number of rounds."""
     from earmark.selection.round_schedule import Rounds
 
-    rounds = Rounds.parse(given)
+    rounds = Rounds.parse(given if given is None else str(given))
     return 1 if rounds.is_one else rounds
+
+
+def check_types(choices: Mapping[str, Any]) -> None:
+    """Raise `ValueError` for a choice of another type than it takes: see `TYPES`."""
+    for name, value in choices.items():
+        kind, taken = TYPES.get(name, (object, ""))
+        if not isinstance(value, kind):
+            raise ValueError(f"{name} takes {taken}, not {redact(repr(value))}")
 
 
 def _check(plan: Plan) -> None:
@@ -380,11 +400,15 @@ def _check(plan: Plan) -> None:
     if plan.listening.grid.placement == "free" and not places_freely(plan.rule):
         raise ValueError(
             f"the rule {rule_name(plan.rule)} chooses windows of the grid; "
-            "--placement free needs the rule coverage"
+            "--placement free needs the rule coverage (in Python: rule='coverage')"
         )
     if plan.backend.engine == "batch" and plan.model_choice == ModelChoice() and not plan.captioner:
-        raise ValueError("--engine batch needs to know whom to ask: give --vlm URL --model NAME")
-    if isinstance(length := plan.listening.action_length, str | Path):
+        raise ValueError(
+            "--engine batch needs to know whom to ask: give --vlm URL --model NAME "
+            "(in Python: server=URL, model=NAME)"
+        )
+    length = plan.listening.action_length
+    if not isinstance(length, Real | Survival | None):
         raise ValueError(
             f"action_length is seconds, not {str(length)!r}; `read_action_length` of "
             "earmark.evaluation.annotations.readers makes it of a file of marks"
@@ -392,9 +416,15 @@ def _check(plan: Plan) -> None:
     _ = plan.listening.survival  # raises if the length is invalid
     speech = plan.speech_plan
     if speech.speech and not speech.voices:
-        raise ValueError("--speech writes down what --no-voices forbids: give one of them")
+        raise ValueError(
+            "--speech writes down what --no-voices forbids: give one of them "
+            "(in Python: speech=True or voices=False)"
+        )
     if speech.transcriber is not None and not speech.speech:
-        raise ValueError(f"--transcriber {redact_url(speech.transcriber)} needs --speech")
+        raise ValueError(
+            f"--transcriber {redact_url(speech.transcriber)} needs --speech "
+            "(in Python: speech=True)"
+        )
     if plan.shard and plan.across and plan.budget.count is not None:
         raise ValueError(
             f"{plan.budget} calls over all recordings cannot be split among shards: "
@@ -411,6 +441,39 @@ PARTS: Mapping[str, Any] = {
     "backend": BackendOptions,
 }
 """Parts of a plan whose fields `make_plan` accepts one by one."""
+
+TYPES: Mapping[str, tuple[Any, str]] = {
+    **dict.fromkeys(
+        ("audio_track", "frames", "tokens", "answer_tokens", "concurrency", "retries", "calls"),
+        (Integral, "a whole number"),
+    ),
+    **dict.fromkeys(
+        ("workers", "max_calls", "max_tokens", "most_failures"),
+        (Integral | None, "a whole number, or None"),
+    ),
+    **dict.fromkeys(
+        ("window", "timeout", "input_price", "output_price", "longest_wait"), (Real, "a number")
+    ),
+    "max_spend": (Real | None, "a number, or None"),
+    **dict.fromkeys(("across", "speech", "voices"), (bool, "True or False")),
+    **dict.fromkeys(("sounds", "pictures"), (bool | None, "True, False or None")),
+    **dict.fromkeys(("engine", "transcriber_model", "language"), (str, "text")),
+    **dict.fromkeys(
+        ("server", "model", "transformers", "plugin", "transcriber", "address"),
+        (str | None, "text, or None"),
+    ),
+    **dict.fromkeys(("gguf", "mmproj", "replay", "batch"), (str | Path | None, "a path, or None")),
+    "cache": (str | Path | ScoreCache | None, "a folder, a ScoreCache or None"),
+    "store": (ModelStore, "an earmark.models.ModelStore"),
+    "frontline": (str | Frontline, "the name of a frontline, or a Frontline"),
+    "rule": (str | Callable, "the name of a rule, or a rule"),
+    "captioner": (Callable | None, "a captioner, or None"),
+    "prompt": (Prompt, "an earmark.captioning.prompt.Prompt"),
+    "grid": (Grid, "an earmark.grid.Grid"),
+    "plan": (Plan | None, "a Plan, or None"),
+    **{name: (kind, f"a {kind.__name__}") for name, kind in PARTS.items()},
+}
+"""The types that choices may have, and the words for them."""
 
 HERE = ("local", "batch")
 """Backends that resolve relative paths as this process does."""

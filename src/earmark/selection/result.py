@@ -139,7 +139,8 @@ class Selection:
         return to_data_frame(self.rows(), COLUMNS)
 
     def __repr__(self) -> str:
-        counts = f"recordings={len(self.recordings)}, failures={len(self.failures)}"
+        reason = f": {self.failures[0].error!r}" if self.failures else ""
+        counts = f"recordings={len(self.recordings)}, failures={len(self.failures)}{reason}"
         return f"Selection(calls={self.calls}, windows={self.windows}, {counts})"
 
     def _repr_html_(self) -> str:
