@@ -9,14 +9,14 @@ draws. A merged run keeps the draws of every shard, and estimates one share from
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from earmark.captioning.question import Question
 from earmark.captioning.request import Request, Task
 from earmark.captioning.usage import Tally
 from earmark.errors import LedgerError
@@ -26,7 +26,6 @@ from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.ledger.blurred_ledger import blur_run
 from earmark.ledger.ledger import Ledger
-from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_calls import CallRecorder
 from earmark.ledger.run_reader import Run
 from earmark.pipeline.backend import InProcessBackend
@@ -105,11 +104,10 @@ class AuditResult:
 class Untouched:
     """The windows of a run that no answered pick overlaps."""
 
-    recordings: tuple[RecordingRow, ...]
-    owner: IndexArray
-    """Index in `recordings` of the recording of each window."""
-    places: IndexArray
-    """Index of each window among the windows of its recording."""
+    recordings: NDArray[np.object_]
+    """Key of the recording of each window."""
+    spans: FloatArray
+    """Start and end of each window, in seconds."""
     chances: FloatArray
     """Probability that each window is active, judged by its sound."""
 
@@ -162,19 +160,24 @@ def audit(
     asking = blurred_like(plan or Plan(), folder)
     captioner = asking.open_captioner(api_key=api_key)
     captioner.check()
-    with _opened(folder) as ledger, Run(folder) as run:  # who writes closes last, and tidies up
+    with Run(folder) as run:
+        described = run.plan()
+    with Ledger(folder, described) as ledger, Run(folder) as run:  # who writes closes last
         if asking.question.blur:
             blur_run(folder, asking.question.blur)
         parts = _drawn(run, ledger, calls, seed)
         draws = [one for part in parts for one in part.draws]
-        tasks = list(_tasks(run, draws, asking, captioner.model))
+        tasks = _tasks(run, draws, asking, captioner.model)
         count = (progress or Progress()).count_calls
         log = CallRecorder(asking.limits, ledger, ledger.spent(), len(tasks), count)
-        waiting = [task for task in tasks if not _is_answered(ledger, task)]
+        said = _activities(ledger, tasks)
+        waiting = [task for task in tasks if task.request.identity not in said]
         tally = InProcessBackend().ask(iter(waiting), captioner, asking.limits, log)
-        answers = iter(_is_active(ledger, tasks))
+        said = _activities(ledger, tasks)
+        named = (said.get(task.request.identity) for task in tasks)
         found = [
-            [one for one in islice(answers, len(part.draws)) if one is not None] for part in parts
+            [bool(name) for name in islice(named, len(part.draws)) if name is not None]
+            for part in parts
         ]
         windows = [part.windows for part in parts]
         return AuditResult(
@@ -188,13 +191,6 @@ def audit(
         )
 
 
-def _opened(folder: Path) -> Ledger:
-    """The ledger of the run, opened with the plan that it has."""
-    with Run(folder) as run:
-        plan = run.plan()
-    return Ledger(folder, plan)
-
-
 def _survival(run: Run) -> Survival:
     found = run.survival()
     if found is None:
@@ -205,46 +201,37 @@ def _survival(run: Run) -> Survival:
     return found
 
 
-def _question(run: Run, asking: Plan) -> Question:
-    """The question of the run, extended to ask for the activity."""
-    return question_of(run, asking).with_activity()
-
-
 def _frame(run: Run) -> Untouched:
     """The windows of the run that no answered pick overlaps; they do not overlap each other.
 
     Raises:
         LedgerError: there is no such window, or the run does not store action lengths.
     """
-    rows: list[RecordingRow] = []
-    owners: list[IndexArray] = []
-    places: list[IndexArray] = []
-    chances: list[FloatArray] = []
+    found = []
     for row in run.recordings():
         heard = run.heard(row.id)
         if heard is None:
             continue
         windows = heard.windows(_survival(run))
-        free = _untouched(windows, [pick.span for pick in run.picks(row.id) if pick.kept])
-        owners.append(np.full(len(free), len(rows), dtype=np.intp))
-        rows.append(row)
-        places.append(free)
-        chances.append(chance_of_activity(windows)[free])
-    if not sum(map(len, places)):
+        taken = [pick.span for pick in run.picks(row.id) if pick.kept]
+        places, spans = _untouched(windows, taken)
+        found.append((row.id, spans, chance_of_activity(windows)[places]))
+    if not any(len(spans) for _, spans, _ in found):
         raise LedgerError(f"the run in {run.folder} has looked at every window: nothing to audit")
-    whole = np.concatenate(owners), np.concatenate(places)
-    return Untouched(tuple(rows), *whole, np.concatenate(chances))
+    keys, many, chances = zip(*found, strict=True)
+    recordings = np.repeat(np.array(keys, dtype=object), [len(spans) for spans in many])
+    return Untouched(recordings, np.concatenate(many), np.concatenate(chances))
 
 
-def _untouched(windows: Windows, spans: Sequence[Span]) -> IndexArray:
-    """Of the windows laid end to end, the indices of those that no span overlaps."""
+def _untouched(windows: Windows, taken: Sequence[Span]) -> tuple[IndexArray, FloatArray]:
+    """Of the windows laid end to end, those that overlap nothing `taken`: indices and times."""
     every = np.arange(windows.per_call - 1, len(windows), windows.per_call, dtype=np.intp)
     starts = (every + 1 - windows.per_call) * windows.step
-    ends = starts + windows.length
+    ends = np.minimum(starts + windows.length, np.maximum(starts, windows.duration))
     free = np.ones(len(every), dtype=bool)
-    for span in spans:
+    for span in taken:
         free &= (ends <= span.start + 1e-9) | (starts >= span.end - 1e-9)
-    return every[free]
+    return every[free], np.stack([starts, ends], axis=1)[free]
 
 
 def _drawn(run: Run, ledger: Ledger, calls: int, seed: int) -> list[AuditDraws]:
@@ -257,34 +244,23 @@ def _drawn(run: Run, ledger: Ledger, calls: int, seed: int) -> list[AuditDraws]:
         is_same = {part.seed for part in parts} == {seed} and draws == min(calls, whole)
         # A single run may have answered more picks since its draws. In a merged run the numbers
         # must agree: else a shard was not audited, or shards overlap.
-        is_whole = whole >= len(frame.places) if len(parts) == 1 else whole == len(frame.places)
+        is_whole = whole >= len(frame.spans) if len(parts) == 1 else whole == len(frame.spans)
         if is_same and is_whole:
             return parts
-    drawn = _draw(run, frame, calls, seed)
+    places = draw_evenly(frame.chances, calls, np.random.default_rng(seed))
+    chosen = zip(frame.recordings[places], frame.spans[places].tolist(), strict=True)
+    drawn = AuditDraws(len(frame.spans), seed, tuple(Draw(key, *span) for key, span in chosen))
     ledger.note(NOTE, json.dumps([asdict(drawn)]))
     return [drawn]
 
 
-def _draw(run: Run, frame: Untouched, calls: int, seed: int) -> AuditDraws:
-    survival = _survival(run)
-    draws = []
-    for place in draw_evenly(frame.chances, calls, np.random.default_rng(seed)).tolist():
-        row = frame.recordings[frame.owner[place]]
-        heard = run.heard(row.id)
-        assert heard is not None, "it is in the frame"
-        span = heard.windows(survival).span(int(frame.places[place]))
-        draws.append(Draw(row.id, span.start, span.end))
-    return AuditDraws(len(frame.places), seed, tuple(draws))
-
-
-def _tasks(run: Run, draws: Sequence[Draw], asking: Plan, model: str) -> Iterator[Task]:
-    """A task for each draw, in the order of `draws`."""
-    question = _question(run, asking)
-    survival = _survival(run)
+def _tasks(run: Run, draws: Sequence[Draw], asking: Plan, model: str) -> list[Task]:
+    """A task for each draw, in the order of `draws`; the question also asks for the activity."""
+    question, survival = question_of(run, asking).with_activity(), _survival(run)
     rows = {row.id: row for row in run.recordings()}
     recordings = {key: reopen(rows[key]) for key in {one.recording for one in draws}}
     namer = asking.with_evidence().namer if run.plan().get("sounds") else None
-    requests: dict[Draw, Request] = {}
+    tasks: dict[Draw, Task] = {}
     for key, recording in recordings.items():
         drawn = [one for one in draws if one.recording == key]
         heard = run.heard(key)
@@ -297,18 +273,12 @@ def _tasks(run: Run, draws: Sequence[Draw], asking: Plan, model: str) -> Iterato
         sounds = sounds_in(spans, level=None, names=names)
         for one in drawn:
             pick = picks[one.start]
-            requests[one] = Request.about(key, pick, question, sounds[pick.span], model)
-    for one in draws:
-        yield Task(recordings[one.recording], requests[one])
+            request = Request.about(key, pick, question, sounds[pick.span], model)
+            tasks[one] = Task(recording, request)
+    return [tasks[one] for one in draws]
 
 
-def _is_answered(ledger: Ledger, task: Task) -> bool:
-    return task.request.identity in ledger.said(task.recording.key)
-
-
-def _is_active(ledger: Ledger, tasks: Sequence[Task]) -> list[bool | None]:
-    """Whether the answer to each task names an activity; None without an answer."""
+def _activities(ledger: Ledger, tasks: Sequence[Task]) -> dict[str, str | None]:
+    """The activity that each answer about the recordings of `tasks` names: see `Ledger.said`."""
     keys = {task.recording.key for task in tasks}
-    activities = {call: name for key in keys for call, name in ledger.said(key).items()}
-    found = (activities.get(task.request.identity) for task in tasks)
-    return [None if name is None else bool(name) for name in found]
+    return {call: name for key in keys for call, name in ledger.said(key).items()}
