@@ -143,13 +143,15 @@ class Plan:
     forecast: Forecast | None = field(default=None, compare=False)
     """Expected coverage and cost of budgets; only `earmark.plan` sets it."""
 
-    def sources(self) -> list[Source]:
+    def sources(self, *, is_retry: bool = False) -> list[Source]:
         """The recordings to work on; only those of the shard if there is one.
+
+        `is_retry` allows none at all: recordings that failed may have been deleted since.
 
         Raises:
             ValueError: no path was given.
         """
-        if not self.paths:
+        if not self.paths and not is_retry:
             raise ValueError("no recording was given: name a file, a folder, a glob or an address")
         part = self.shard
         found = [one for one in find(self.paths) if part is None or part.holds(one)]
