@@ -6,10 +6,9 @@ stored windows ──▶ allocate ──▶ picks ──▶ sounds named ──�
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
     from earmark.selection.answer_evidence import ObservedActivity
     from earmark.selection.round_schedule import Turn
 
-    Steered = tuple[Iterator[Choice], Turn]
-
 logger = logging.getLogger(__name__)
 
 NAMED_TOGETHER = 1024
@@ -55,6 +52,11 @@ class RunJob:
     ledger: Ledger
     backend: Backend
 
+    def allocate(self, windows: Collection[Windows]) -> Iterator[Choice]:
+        """Spend the budget on the windows of all recordings; the choice of each, in order."""
+        plan, weights = self.plan, [one.source.weight for one in self.recordings.values()]
+        return allocate(plan.rule, windows, plan.budget, across=plan.across, weights=weights)
+
     def ask(self, tasks: Tasks, captioner: Captioner, log: CallRecorder) -> None:
         """Ask `captioner` about all of `tasks`; `log` records the outcome of each."""
         log.calls += len(tasks)
@@ -64,39 +66,25 @@ class RunJob:
             self.backend.ask(waiting, captioner, self.plan.limits, log)
 
 
-Spend = Callable[[Collection[Windows]], Iterator[Choice]]
-"""Spends the budget on the windows of all recordings; yields the choice of each, in order."""
-
-Steer = Callable[[Spend, Collection[Windows], Sequence[Sequence["ObservedActivity"]]], "Steered"]
-"""Spends the budget by the answers to the paid windows: see `earmark.pipeline.rounds`."""
-
-
 def choose_tasks(
-    job: RunJob, *, lost: Collection[tuple[str, Span]] = (), steer: Steer | None = None
+    job: RunJob, spent: Iterator[Choice] | None = None, turn: Turn | None = None
 ) -> Tasks:
     """Spend the budget and store the picks of every recording; returns those without an answer.
 
-    Calls in `lost`, by recording and span, count as spent and are not made again. `steer` decides
-    by the answers so far how to spend the rest of the budget, and which part of it to ask now.
+    A round gives the choices `spent` on it, and its `turn`: see `earmark.pipeline.rounds`.
     """
-    plan, recordings = job.plan, job.recordings.values()
-    tasks = Tasks(plan.question, job.model, job.ledger, job.recordings, lost=lost)
-    tasks.error = plan.forecast_error
+    tasks = Tasks(job.plan.question, job.model, job.ledger, job.recordings)
+    tasks.error = job.plan.forecast_error
     job.ledger.keep_forecast_error(tasks.error)
-    windows, paid = read_answers(job, lost)
-    weights = [one.source.weight for one in recordings]
-    spend = partial(allocate, plan.rule, budget=plan.budget, across=plan.across, weights=weights)
-    number = None
-    if steer is None:
-        spent = spend(windows)
-    else:
-        spent, turn = steer(spend, windows, paid)
-        number, tasks.is_whole = turn.number, turn.is_last
-    chosen = zip(recordings, spent, strict=True)
-    named = _name_sounds(job, chosen) if plan.namer else ((*each, {}) for each in chosen)
+    if turn:
+        tasks.lost, tasks.is_whole = turn.lost, turn.is_last
+    if spent is None:
+        spent = job.allocate(read_answers(job)[0])
+    chosen = zip(job.recordings.values(), spent, strict=True)
+    named = _name_sounds(job, chosen) if job.plan.namer else ((*each, {}) for each in chosen)
     with Run(job.ledger.folder) as run:
         for one, choice, names in named:
-            _keep_choice(run, one, choice, names, tasks=tasks, number=number)
+            _keep_choice(run, one, choice, names, tasks, number=turn.number if turn else None)
     return tasks
 
 
@@ -169,8 +157,8 @@ def _keep_choice(
     recording: Recording,
     choice: Choice,
     names: SoundNames,
-    *,
     tasks: Tasks,
+    *,
     number: int | None,
 ) -> None:
     """Store the picks of one recording with their sounds; count those to ask in `tasks`."""

@@ -8,7 +8,7 @@ question ──▶ sounds that it means ──▶ chances ───▶ exact rul
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -28,11 +28,11 @@ from earmark.evidence.window_sounds import sounds_in
 from earmark.grid import Grid
 from earmark.ledger.forgetting import note_clips
 from earmark.ledger.ledger import Ledger
+from earmark.ledger.records import PickRow
 from earmark.ledger.run_calls import CallRecorder, StoredWindows, Tasks
 from earmark.ledger.run_reader import Run
 from earmark.media import Recording
 from earmark.media.clip_writer import cut_clip
-from earmark.models import ModelStore
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.pipeline.backend import Backend, open_backend
 from earmark.pipeline.caption import publish
@@ -176,8 +176,7 @@ def find(
             tasks = search.choose(calls - before, captioner.model)
             with closing(iter(tasks)) as waiting:
                 backend.ask(waiting, captioner, plan.limits, log)
-            search.lose(log.unanswered)
-            search.read_answers()
+            search.read_answers(log.unanswered)
         page, totals = publish(ledger)
         found, uncut = search.found(Path(clips) if clips else None)
         stopped = (log.tally.stopped,) if log.tally.stopped else ()
@@ -249,7 +248,7 @@ class _Search:
                 listening.beside,
                 length=listening.grid.length,
                 meaning=encoder,
-                store=plan.store or ModelStore(),
+                store=plan.store,
             )
         )
         self.matches = {name: each for one in finders for name, each in one.matches.items()}
@@ -306,22 +305,18 @@ class _Search:
         """Number of windows with an answer or a failed call."""
         return self.answered + sum(len(one.lost) for one in self.many)
 
-    def read_answers(self) -> None:
-        """Read the answers that the ledger holds."""
+    def read_answers(self, lost: Collection[tuple[str, Span]] = ()) -> None:
+        """Read the answers that the ledger holds; calls in `lost` failed, and are not repeated."""
         with Run(self.ledger.folder) as run:
             for one in self.many:
+                spans = (span for key, span in lost if key == one.key)
+                one.lost |= {one.windows.window_at(span.start) for span in spans}
                 answers = ((row.span, is_seen(row.answer)) for row in run.picks(one.key))
                 one.asked = {
                     one.windows.window_at(span.start): seen
                     for span, seen in answers
                     if seen is not None
                 }
-
-    def lose(self, lost: set[tuple[str, Span]]) -> None:
-        """Mark the windows whose calls failed; they are not asked again."""
-        for one in self.many:
-            spans = (span for key, span in lost if key == one.key)
-            one.lost |= {one.windows.window_at(span.start) for span in spans}
 
     def choose(self, calls: int, model: str) -> Tasks:
         """The next windows to ask about, at most `calls`; they are stored as picks of the run."""
@@ -381,7 +376,7 @@ class _Search:
         stems = file_stems((source.path, source.id) for source in sources)
         for one, stem in zip(self.many, stems, strict=True):
             with Run(self.ledger.folder) as run:
-                spans = seen_moments(run, one.key)
+                spans, picks = seen_moments(run, one.key), list(run.picks(one.key))
             if not spans:
                 continue
             recording = self.recordings[one.key]
@@ -397,15 +392,15 @@ class _Search:
                     uncut.append(str(error))
             if clips:  # `forget` deletes them with the recording
                 note_clips(self.ledger, one.key, clips)
-            what = tuple(self._what(one, span) for span in spans)
+            what = tuple(_description(picks, span) for span in spans)
             every.append(FoundMoments(recording.source.path, spans, what, tuple(clips)))
         return tuple(every), uncut
 
-    def _what(self, one: TargetWindows, span: Span) -> str:
-        """The model's description of a moment; empty if it gave none."""
-        with Run(self.ledger.folder) as run:
-            for row in run.picks(one.key):
-                data = row.kept.answer.data if row.kept else None
-                if row.span.overlaps(span) and isinstance(data, dict) and data.get("seen"):
-                    return str(data.get("what") or data.get("when") or "")
-        return ""
+
+def _description(picks: Iterable[PickRow], span: Span) -> str:
+    """The model's description of a moment; empty if it gave none."""
+    for row in picks:
+        data = row.kept.answer.data if row.kept else None
+        if row.span.overlaps(span) and isinstance(data, dict) and data.get("seen"):
+            return str(data.get("what") or data.get("when") or "")
+    return ""

@@ -57,15 +57,12 @@ def choose_in_round(job: RunJob, turn: Turn = ALL_AT_ONCE) -> Tasks:
                 waiting.open[key] = sum(not row.is_settled for row in run.picks(key))
             job.ledger.keep_forecast_error(plan.forecast_error)
             return waiting
+    windows, paid = read_answers(job, turn.lost)
     is_priced = plan.budget.price is not None
     options = RoundOptions(Rounds.parse(plan.rounds), turn, is_priced=is_priced)
-    return choose_tasks(
-        job,
-        lost=turn.lost,
-        steer=lambda spend, windows, paid: choose_round(
-            spend, windows, paid, agree=_compare(plan, paid), options=options
-        ),
-    )
+    agree = _compare(plan, paid)
+    spent, turn = choose_round(job.allocate, windows, paid, agree=agree, options=options)
+    return choose_tasks(job, spent, turn)
 
 
 def _ending(job: RunJob) -> str:
