@@ -66,7 +66,7 @@ def caption(
     progress.has_model = captioner.model != TAGS_MODEL
     speech, sounds = plan.speech_plan, plan.listening.beside
     listener = speech.open_listener(plan.store, api_key=api_key) if speech.speech else None
-    sources, described = plan.sources(is_retry=retry_failed), plan.run_json(captioner.model)
+    sources, described = plan.sources(allow_none=retry_failed), plan.run_json(captioner.model)
     error, seen = plan.forecast_error, None
     with (
         open_backend(plan.backend, len(sources)) as backend,

@@ -52,7 +52,7 @@ def preview(
     """
     plan = resume(make_plan(paths, plan, **choices), run, retry_failed=retry_failed)
     model = plan.open_captioner(api_key=api_key).model
-    sources = plan.sources(is_retry=retry_failed)
+    sources = plan.sources(allow_none=retry_failed)
     with (
         tempfile.TemporaryDirectory() as scratch,
         open_backend(plan.backend, len(sources)) as backend,

@@ -143,15 +143,16 @@ class Plan:
     forecast: Forecast | None = field(default=None, compare=False)
     """Expected coverage and cost of budgets; only `earmark.plan` sets it."""
 
-    def sources(self, *, is_retry: bool = False) -> list[Source]:
+    def sources(self, *, allow_none: bool = False) -> list[Source]:
         """The recordings to work on; only those of the shard if there is one.
 
-        `is_retry` allows none at all: recordings that failed may have been deleted since.
+        `allow_none` is for a retry, whose recordings may have been deleted since they failed, and for
+        a server that shows runs only.
 
         Raises:
             ValueError: no path was given.
         """
-        if not self.paths and not is_retry:
+        if not self.paths and not allow_none:
             raise ValueError("no recording was given: name a file, a folder, a glob or an address")
         part = self.shard
         found = [one for one in find(self.paths) if part is None or part.holds(one)]

@@ -37,7 +37,9 @@ class Service:
     @cached_property
     def sources(self) -> dict[str, Source]:
         """Recordings below the served folders, for new runs, by id."""
-        found = (one for one in self.plan.sources() if not Path(one.uris[0]).is_dir())
+        found = (
+            one for one in self.plan.sources(allow_none=True) if not Path(one.uris[0]).is_dir()
+        )
         places = {"\n".join(one.uris): one for one in found}  # paths are not sent to clients
         return {
             hashlib.sha256(place.encode("utf-8", "replace")).hexdigest()[:16]: one
