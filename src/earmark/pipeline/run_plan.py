@@ -146,8 +146,8 @@ class Plan:
     def sources(self, *, allow_none: bool = False) -> list[Source]:
         """The recordings to work on; only those of the shard if there is one.
 
-        `allow_none` is for a retry, whose recordings may have been deleted since they failed, and for
-        a server that shows runs only.
+        None is an error unless `allow_none`: what failed may be deleted before it is tried again,
+        and a server may show runs only.
 
         Raises:
             ValueError: no path was given.
