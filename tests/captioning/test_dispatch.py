@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import signal
@@ -779,6 +780,9 @@ def test_each_kind_of_error_is_treated_as_its_name_says():
         {"timeout": 0.0},
         {"retries": -1},
         {"input_price": -1.0},
+        {"input_price": math.nan},
+        {"output_price": math.nan},
+        {"output_price": math.inf},
         {"max_spend": 1.0},
     ],
 )

@@ -103,6 +103,17 @@ def test_every_request_is_answered_failed_or_missing(tmp_path):
     assert results.missing == [ids[5]] and results.unknown == ["stranger"]
 
 
+@pytest.mark.parametrize(
+    "response",
+    [["a"], "a", {"status_code": 200, "body": "a"}, {"status_code": 400, "body": ["a"]}],
+)
+def test_a_result_of_another_shape_is_a_failure(tmp_path, response):
+    asked = ask_about()
+    path = write(tmp_path / "results.jsonl", {"custom_id": asked.identity, "response": response})
+    results = read_batch([path], [asked])
+    assert list(results.failures) == [asked.identity] and not results.answers
+
+
 def test_json_answers_are_read_by_their_schema(tmp_path):
     request = ask_about(frames=False, schema={"type": "object"})
     path = write(tmp_path / "output.jsonl", result(request.identity, '{"action": "cuts"}'))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from itertools import pairwise
 
@@ -65,3 +66,9 @@ def test_a_temperature_may_be_written(written, meant):
     assert Question(temperature=written).temperature == meant
     with pytest.raises(ValueError, match="--temperature warm is neither a number nor `server`"):
         Question(temperature="warm")
+
+
+@pytest.mark.parametrize("odd", [-1.0, math.nan, "nan", "-0.1", math.inf])
+def test_a_temperature_that_no_server_takes_is_refused(odd):
+    with pytest.raises(ValueError, match="a number is 0 or more"):
+        Question(temperature=odd)

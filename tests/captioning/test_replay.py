@@ -58,6 +58,8 @@ def test_a_schema_is_kept_to(replay):
         ('{"text": "a"}\n', "line 1 lacks what an answer needs"),
         ('\n{"identity": "x"}\n', "line 2 lacks what an answer needs"),
         ('{"recording": "a", "start": "?", "end": 1, "text": "b"}', "line 1 lacks"),
+        ('{"identity": "x", "text": 5}', "line 1 lacks"),
+        ('{"identity": "x", "text": "a", "prompt_tokens": "7"}', "line 1 lacks"),
         ("{", "line 1 is not JSON"),
         ("[]", "line 1 is JSON but not an object"),
     ],
@@ -67,6 +69,13 @@ def test_a_bad_file_is_named_with_its_line(tmp_path, text, complaint):
     path.write_text(text)
     with pytest.raises(EarmarkError, match=rf"answers.jsonl {complaint}"):
         Replay.load(path)
+
+
+def test_evidence_is_of_this_machine_and_not_replayed(replay):
+    """`earmark export` writes it as text, in a field of the same name."""
+    request = ask_about()
+    kept = replay({"identity": request.identity, "text": "cuts", "evidence": "heard: a knife"})
+    assert kept(request, timeout=1.0).evidence == ()
 
 
 def test_a_line_ends_where_json_lines_do(tmp_path):

@@ -32,10 +32,25 @@ def test_words_without_times_are_spread_over_their_segment_or_over_all():
 
 @pytest.mark.parametrize(
     "reply",
-    [{}, {"text": ""}, {"words": [{"word": "x", "start": "now", "end": None}]}, {"segments": [{}]}],
+    [
+        {},
+        {"text": ""},
+        {"words": [{"word": "x", "start": "now", "end": None}]},
+        {"segments": [{}]},
+        {"text": None},
+        {"words": [{"word": None, "start": 0, "end": 1}]},
+        {"words": ["bring", None]},
+        {"words": 3, "segments": "none"},
+    ],
 )
 def test_what_makes_no_sense_says_nothing(reply):
     assert said(reply) == []
+
+
+def test_a_segment_that_ends_at_no_time_gives_no_confidence():
+    odd = SEGMENT | {"end": "later"}
+    words = [{"word": "bring", "start": 0.2, "end": 0.6}]
+    assert said({"segments": [odd], "words": words}) == [("bring", 0.2, 0.6, 0.5)]
 
 
 def test_a_server_that_fails_is_one_line():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -44,8 +45,8 @@ class Limits:
     def __post_init__(self) -> None:
         if self.concurrency < 1 or self.retries < 0 or not self.timeout > 0:
             raise ValueError("concurrency is 1 or more, a time-out above 0, and retries 0 or more")
-        if min(self.input_price, self.output_price) < 0:
-            raise ValueError("a price cannot be negative")
+        if not all(0 <= price < math.inf for price in (self.input_price, self.output_price)):
+            raise ValueError("a price cannot be negative or infinite")
         caps = (self.max_calls, self.max_tokens, self.max_spend)
         if not all(cap is None or cap >= 0 for cap in caps):
             raise ValueError("a cap on calls, tokens or money is 0 or more")

@@ -102,13 +102,17 @@ def read_batch(paths: Iterable[Path], requests: Iterable[Request]) -> BatchResul
 
 def _outcome(entry: Mapping[str, Any], request: Request) -> Answer | str:
     """The answer in one line of results, or the reason there is none."""
-    response = entry.get("response") or {}
-    status = response.get("status_code")
-    error = entry.get("error") or (response.get("body") or {}).get("error")
+    response = _as_object(entry.get("response"))
+    status, body = response.get("status_code"), _as_object(response.get("body"))
+    error = entry.get("error") or body.get("error")
     if error or status != 200:
         said = error.get("message") if isinstance(error, dict) else error
         return f"the batch answered {status}: {said or 'no reason given'}"
     try:
-        return read_reply(response.get("body") or {}, request, form="images")
+        return read_reply(body, request, form="images")
     except UnreadableAnswer as unreadable:
         return str(unreadable)
+
+
+def _as_object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}

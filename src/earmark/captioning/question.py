@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,8 @@ class Question:
             temperature = None if written in (None, "server") else float(written)
         except (TypeError, ValueError):
             raise ValueError(f"--temperature {written} is neither a number nor `server`") from None
+        if temperature is not None and not 0 <= temperature < math.inf:
+            raise ValueError(f"--temperature {written}: a number is 0 or more, and finite")
         if isinstance(written, str):
             object.__setattr__(self, "temperature", temperature)
         if self.frames < 1 or self.tokens < 1 or self.answer_tokens < 1:

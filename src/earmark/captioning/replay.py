@@ -13,7 +13,7 @@ from earmark.captioning.request import Answer, Request
 from earmark.errors import CallRejected, EarmarkError
 
 WindowKey = tuple[str, float, float]
-ANSWER_FIELDS = frozenset(field.name for field in fields(Answer))
+ANSWER_FIELDS = frozenset(field.name for field in fields(Answer)) - {"evidence"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +42,18 @@ class Replay:
         by_window: dict[WindowKey, Answer] = {}
         for line, entry in read_jsonl(path):
             try:
-                answer = Answer(
-                    **{"model": model, **{k: v for k, v in entry.items() if k in ANSWER_FIELDS}}
-                )
+                given = {name: value for name, value in entry.items() if name in ANSWER_FIELDS}
+                answer = Answer(**{"model": model, **given})
+                counts = (answer.prompt_tokens, answer.completion_tokens)
+                if not isinstance(answer.text, str) or not isinstance(answer.model, str):
+                    raise TypeError("text and model are text")
+                if not all(isinstance(count, int | None) for count in counts):
+                    raise TypeError("tokens are whole numbers")
                 if "identity" in entry:
                     by_identity[str(entry["identity"])] = answer
                 else:
-                    by_window[_window_key(entry["recording"], entry["start"], entry["end"])] = (
-                        answer
-                    )
+                    key = _window_key(entry["recording"], entry["start"], entry["end"])
+                    by_window[key] = answer
             except (KeyError, TypeError, ValueError) as error:
                 raise EarmarkError(
                     f"{path.name} line {line} lacks what an answer needs: a text, and an identity "

@@ -7,7 +7,7 @@ import math
 import wave
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -71,16 +71,16 @@ def encode_wav(samples: FloatArray) -> bytes:
 
 def _read_words(reply: Mapping[str, Any], *, seconds: float) -> Iterator[Word]:
     """The words of a reply; without times, spread evenly over their segment or the whole piece."""
-    segments = [each for each in reply.get("segments") or () if isinstance(each, dict)]
-    for each in reply.get("words") or ():
-        text, start, end = str(each.get("word", "")).strip(), each.get("start"), each.get("end")
+    segments, words = _objects(reply.get("segments")), _objects(reply.get("words"))
+    for each in words:
+        text, start, end = str(each.get("word") or "").strip(), each.get("start"), each.get("end")
         if text and _is_time(start) and _is_time(end):
             yield Word(text, start, max(start, end), _confidence(segments, start))
-    if reply.get("words"):
+    if words:
         return
-    whole = {"text": reply.get("text", ""), "start": 0.0, "end": seconds}
+    whole = {"text": reply.get("text"), "start": 0.0, "end": seconds}
     for each in segments or [whole]:
-        texts = str(each.get("text", "")).split()
+        texts = str(each.get("text") or "").split()
         if not texts or not _is_time(each.get("start")) or not _is_time(each.get("end")):
             continue
         edges = np.linspace(each["start"], max(each["start"], each["end"]), len(texts) + 1)
@@ -88,7 +88,11 @@ def _read_words(reply: Mapping[str, Any], *, seconds: float) -> Iterator[Word]:
             yield Word(text, float(first), float(last), _confidence(segments, float(first)))
 
 
-def _is_time(value: object) -> bool:
+def _objects(value: object) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _is_time(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and math.isfinite(value) and value >= 0
 
 
@@ -96,7 +100,8 @@ def _confidence(segments: list[dict[str, Any]], time: float) -> float:
     """The server's mean probability for the segment at `time`."""
     for each in segments:
         mean = each.get("avg_logprob")
-        is_here = _is_time(each.get("start")) and each["start"] <= time
-        if is_here and isinstance(mean, int | float) and time <= (each.get("end") or 0):
+        start, end = each.get("start"), each.get("end")
+        is_here = _is_time(start) and _is_time(end) and start <= time <= end
+        if is_here and isinstance(mean, int | float):
             return float(min(1.0, math.exp(min(0.0, mean))))
     return DEFAULT_CONFIDENCE
