@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from earmark.captioning.activity import SCHEMA_TITLE, read_activity
@@ -141,12 +142,11 @@ def read_json(raw: bytes, *, clean: Callable[[str], str] = str) -> Any:
         return map_texts(_loads(_prune_deep(text)), clean)
 
 
-def _loads(text: str) -> Any:
-    return json.loads(text, parse_int=_whole_number, parse_constant=lambda _: None)
-
-
-def _whole_number(digits: str) -> int | None:
-    return int(digits) if len(digits) <= 20 else None
+_loads = partial(
+    json.loads,
+    parse_int=lambda digits: int(digits) if len(digits) <= 20 else None,
+    parse_constant=lambda _: None,
+)
 
 
 def _prune_deep(text: str) -> str:
@@ -296,7 +296,9 @@ def parse_answer_json(words: str, schema: Mapping[str, Any]) -> Any:
         ValueError, RecursionError: It is not JSON.
         UnreadableAnswer: It is not the object, or lacks a name, that the schema requires.
     """
-    data = json.loads(_strip_fence(words))
+    if words.startswith("```") and words.endswith("```"):
+        words = words[3:-3].removeprefix("json")
+    data = json.loads(words)
     if schema.get("type", "object") == "object" and not isinstance(data, dict):
         raise UnreadableAnswer("the answer is JSON but not an object")
     if _depth(data) > MOST_LEVELS:
@@ -317,12 +319,6 @@ def _depth(value: Any) -> int:
             inner for one in level for inner in (one.values() if isinstance(one, dict) else one)
         ]
     return depth
-
-
-def _strip_fence(words: str) -> str:
-    if words.startswith("```") and words.endswith("```"):
-        return words[3:-3].removeprefix("json")
-    return words
 
 
 def _truncation_hint(finish: str) -> str:

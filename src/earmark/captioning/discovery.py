@@ -82,11 +82,9 @@ def _probe_server(name: str, url: str, *, timeout: float, models_asked: int) -> 
     endpoint, name, url = Endpoint(url), redact_url(name), redact_url(url)
     try:
         models = endpoint.models(timeout=min(2.0, timeout))
-    except CallTimeout as error:
-        if "cannot be reached" in str(error):
-            return [Discovery("server", name, "silent", url, detail="nothing listens there")]
-        return [Discovery("server", name, "unwell", url, detail=str(error))]
     except CallError as error:
+        if isinstance(error, CallTimeout) and "cannot be reached" in str(error):
+            return [Discovery("server", name, "silent", url, detail="nothing listens there")]
         return [Discovery("server", name, "unwell", url, detail=str(error))]
     if not models:
         return [Discovery("server", name, "unwell", url, detail="it serves no model")]

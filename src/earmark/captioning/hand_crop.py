@@ -44,9 +44,14 @@ class HandFinder:
 
     def __call__(self, frame: Frame) -> list[FloatArray]:
         """Top, left, bottom and right of the palms in `frame`, in pixels, by falling confidence."""
+        from earmark.models.litert import open_network
+
         canvas, scale, left, top = letterbox(frame)
         with self._lock:
-            network = self._open()
+            if self._network is None:
+                path = self.weights if self.weights is not None else ModelStore().find("hands")
+                self._network = open_network("hands", path)
+            network = self._network
             network.set_tensor(0, canvas[None])
             network.invoke()
             places, scores = (
@@ -54,14 +59,6 @@ class HandFinder:
             )
         corner = np.array([top, left, top, left])
         return [(palm - corner) / scale for palm in decode(places, scores[:, 0], self.least)]
-
-    def _open(self) -> Any:
-        from earmark.models.litert import open_network
-
-        if self._network is None:
-            path = self.weights if self.weights is not None else ModelStore().find("hands")
-            self._network = open_network("hands", path)
-        return self._network
 
 
 @dataclass(slots=True)

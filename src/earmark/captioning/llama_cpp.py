@@ -59,7 +59,15 @@ class LocalCaptioner:
     def check(self) -> None:
         """Raises if a file or the library is missing."""
         for path, what in ((self.model_path, "model"), (self.mmproj_path, "picture encoder")):
-            _check_gguf(path, what)
+            if not path.is_file():
+                raise CallRejected(
+                    f"there is no {what} at {path}; a GGUF model needs both of its files"
+                )
+            with path.open("rb") as file:
+                if file.read(4) != b"GGUF":
+                    raise CallRejected(
+                        f"{path.name} is not a GGUF file, so it cannot be the {what}"
+                    )
         import_llama()
 
     def __call__(self, request: Request, *, timeout: float) -> Answer:
@@ -118,11 +126,3 @@ def import_llama() -> Any:
             "running a GGUF file needs llama.cpp: pip install 'earmark[local]'"
         ) from error
     return xllamacpp
-
-
-def _check_gguf(path: Path, what: str) -> None:
-    if not path.is_file():
-        raise CallRejected(f"there is no {what} at {path}; a GGUF model needs both of its files")
-    with path.open("rb") as file:
-        if file.read(4) != b"GGUF":
-            raise CallRejected(f"{path.name} is not a GGUF file, so it cannot be the {what}")

@@ -104,12 +104,7 @@ def probe_pictures(
     endpoint: Endpoint, model: str, picture: Frame, *, timeout: float
 ) -> ProbeResult:
     """Whether `model` looks at a picture."""
-    return _probe(
-        endpoint,
-        _probe_body(model),
-        _probe_body(model, image_parts([Picture.of(picture)])),
-        timeout,
-    )
+    return _probe(endpoint, model, image_parts([Picture.of(picture)]), {}, timeout=timeout)
 
 
 def probe_video(
@@ -118,31 +113,31 @@ def probe_video(
     """Whether `model` looks at frames sent as one video; probed with two of `frames`, made tiny."""
     tiny = [Picture.of(frame.resized(PROBE_PIXELS, PROBE_PIXELS)) for frame in frames[:2]]
     fields = video_fields(tiny, Span(tiny[0].time, tiny[-1].time))
-    return _probe(
-        endpoint, _probe_body(model), _probe_body(model, video_parts(tiny)) | fields, timeout
-    )
-
-
-def _probe_body(model: str, parts: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
-    """A chat body of a few tokens that shows `parts`."""
-    content = [*parts, {"type": "text", "text": "What is this?"}]
-    return {"model": model, "messages": [{"role": "user", "content": content}], "max_tokens": 1}
+    return _probe(endpoint, model, video_parts(tiny), fields, timeout=timeout)
 
 
 def _probe(
-    endpoint: Endpoint, plain_body: dict[str, Any], shown_body: dict[str, Any], timeout: float
+    endpoint: Endpoint,
+    model: str,
+    parts: Sequence[dict[str, Any]],
+    fields: dict[str, Any],
+    *,
+    timeout: float,
 ) -> ProbeResult:
-    """Compare the prompt tokens of both bodies; raises if the call without a picture fails."""
+    """Compare the prompt tokens with and without `parts`; raises if the call without them fails."""
 
-    def tokens(chat_body: dict[str, Any]) -> int | None:
-        return Usage.of(endpoint.chat(chat_body, timeout=timeout)).prompt_tokens
+    def tokens(*parts: dict[str, Any], **fields: Any) -> int | None:
+        content = [*parts, {"type": "text", "text": "What is this?"}]
+        asked = {"model": model, "messages": [{"role": "user", "content": content}]}
+        reply = endpoint.chat({**asked, "max_tokens": 1, **fields}, timeout=timeout)
+        return Usage.of(reply).prompt_tokens
 
-    plain = tokens(plain_body)
+    plain = tokens()
     try:
         try:
-            shown = tokens(shown_body)
+            shown = tokens(*parts, **fields)
         except CallTimeout:  # some refuse with a temporary status: try once more
-            shown = tokens(shown_body)
+            shown = tokens(*parts, **fields)
     except CallError as error:
         return ProbeResult(False, str(error))
     if shown is None or plain is None:
