@@ -147,7 +147,7 @@ def test_results_of_another_run_are_said_to_be_unknown(run, tmp_path):
 
 def test_a_recording_that_changed_is_refused(run, tmp_path):
     make_video(tmp_path / "shift.mp4", duration=20.0, clicks=[3.0])
-    with pytest.raises(MediaError, match=r"shift\.mp4 is not the recording"):
+    with pytest.raises(MediaError, match=r"shift\.mp4 has changed since the run"):
         export_batch(run, tmp_path / "requests.jsonl", model="mail")
 
 

@@ -74,7 +74,7 @@ def ask_window(
         if row is None:
             raise ValueError(f"the run does not know the recording {recording!r}")
         heard, question = _heard(run, recording), _question(run, plan)
-    opened = open_again(row)
+    opened = open_again(row, audio_track=heard.audio_track)
     pick = window_at(heard, time, reason=reason)
     namer = plan.with_evidence().namer if described.get("sounds") else None
     ((names, _),) = name_sounds(namer, [(opened, [pick.span])], InProcessBackend().map)
@@ -107,7 +107,7 @@ def window_at(heard: HeardRow, time: float, *, reason: str = "asked by hand") ->
     return replace(pick, expected=0.0)
 
 
-def open_again(row: RecordingRow) -> Recording:
+def open_again(row: RecordingRow, *, audio_track: int = 0) -> Recording:
     """The recording of `row`, opened at its stored address.
 
     Raises:
@@ -116,7 +116,7 @@ def open_again(row: RecordingRow) -> Recording:
     """
     if any(map(is_redacted, row.source.uris)):
         raise LedgerError(f"the address of {row.path} was kept without its key; run the command")
-    found = open_recording(row.source)
+    found = open_recording(row.source, audio_track=audio_track)
     if found.key != row.id:
         raise LedgerError(f"{row.path} is another recording by now; run the command on it again")
     return found

@@ -29,8 +29,7 @@ from earmark.ledger.ledger import Ledger
 from earmark.ledger.run_calls import CallRecorder
 from earmark.ledger.run_reader import Run
 from earmark.pipeline.backend import InProcessBackend
-from earmark.pipeline.batch import reopen
-from earmark.pipeline.resume import blurred_like, question_of
+from earmark.pipeline.resume import blurred_like, question_of, reopen
 from earmark.pipeline.run_plan import Plan
 from earmark.reporting.progress import Progress
 from earmark.selection.audit_sample import (
@@ -258,7 +257,7 @@ def _tasks(run: Run, draws: Sequence[Draw], asking: Plan, model: str) -> list[Ta
     """A task for each draw, in the order of `draws`; the question also asks for the activity."""
     question, survival = question_of(run, asking).with_activity(), _survival(run)
     rows = {row.id: row for row in run.recordings()}
-    recordings = {key: reopen(rows[key]) for key in {one.recording for one in draws}}
+    recordings = {key: reopen(run, rows[key]) for key in {one.recording for one in draws}}
     namer = asking.with_evidence().namer if run.plan().get("sounds") else None
     tasks: dict[Draw, Task] = {}
     for key, recording in recordings.items():

@@ -16,19 +16,17 @@ from earmark.captioning.openai_batch import read_batch, write_batch
 from earmark.captioning.question import Question
 from earmark.captioning.request import Answer, Request, Task
 from earmark.captioning.usage import Failure, UsageCounter
-from earmark.errors import LedgerError, MediaError
+from earmark.errors import LedgerError
 from earmark.evidence.picture_evidence import PictureEvidence, picture_evidence
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_calls import CallRecorder, requests_about
 from earmark.ledger.run_reader import Run
-from earmark.media import Recording, open_recording
 from earmark.media.prefetch import Decoder
 from earmark.pipeline.ask import decode
 from earmark.pipeline.caption import publish
-from earmark.pipeline.resume import question_of
+from earmark.pipeline.resume import question_of, reopen
 from earmark.pipeline.run_plan import Plan
-from earmark.redaction import is_redacted
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +74,9 @@ def export_batch(folder: Path, path: Path, *, model: str, plan: Plan | None = No
     with Run(folder) as run:
         described, question = run.plan(), question_of(run, asking)
         items, answered = batch_requests(run, model, question), run.answered_calls()
-    wanted = [(row, request) for row, request in items if request.identity not in answered]
+        wanted = [(row, request) for row, request in items if request.identity not in answered]
+        recordings = {row.id: reopen(run, row) for row in {row for row, _ in wanted}}
     with Ledger(folder, described, blur=question.blur) as ledger:
-        recordings = {row.id: reopen(row) for row in {row for row, _ in wanted}}
         tasks = (Task(recordings[row.id], request) for row, request in wanted)
         log = CallRecorder(Limits(), ledger, ledger.spent(), len(wanted))
         look = picture_evidence(described.get("pictures"), asking.store)
@@ -154,20 +152,4 @@ def import_batch(
     missing = set(results.missing) - answered
     return BatchImport(
         len(results.answers), len(results.failures), len(missing), len(results.unknown)
-    )
-
-
-def reopen(row: RecordingRow) -> Recording:
-    """The recording of `row`, opened at its stored address; `MediaError` if it has changed."""
-    if any(map(is_redacted, row.source.uris)):
-        raise MediaError(
-            f"{row.path} cannot be opened again: what is secret in its address was not kept; "
-            "give the address to `earmark caption --engine batch --batch FILE`"
-        )
-    recording = open_recording(row.source)
-    if recording.key == row.id:
-        return recording
-    raise MediaError(
-        f"{row.path} is not the recording the run listened to: it has changed since; "
-        "run `earmark caption` on it again"
     )

@@ -20,12 +20,13 @@ from earmark.ledger.blurred_ledger import blur_of
 from earmark.ledger.records import PickRow, RecordingRow, spare_recordings
 from earmark.ledger.run_reader import Run
 from earmark.ledger.shareable_copy import hide_places, shareable_copy
-from earmark.media import Recording, open_recording
+from earmark.media import Recording
 from earmark.media.atomic_file import replacing
 from earmark.media.clip_joiner import CaptionedClip, ClipCue, join_clips
 from earmark.media.clip_writer import cut_clip
 from earmark.media.source import name_of
 from earmark.models import ModelStore
+from earmark.pipeline.resume import reopen
 from earmark.pipeline.run_plan import Plan, make_plan
 from earmark.reporting.export_formats import export
 from earmark.reporting.exporter import is_shown
@@ -116,7 +117,7 @@ def _cut(
 def _cut_one(
     run: Run, row: RecordingRow, folder: Path, mark: str, plan: Plan
 ) -> list[tuple[str, float]]:
-    recording = open_kept(run, row)
+    recording = reopen(run, row)
     muted = speech_to_mute(recording, plan)
     cut = []
     for number, pick in enumerate(run.picks(row.id), start=1):
@@ -167,7 +168,7 @@ def highlights(
 
 
 def _clips(run: Run, row: RecordingRow, folder: Path, plan: Plan) -> list[CaptionedClip]:
-    recording = open_kept(run, row)
+    recording = reopen(run, row)
     if recording.video is None:
         raise MediaError("it has no pictures")
     muted = speech_to_mute(recording, plan)
@@ -220,7 +221,7 @@ def cut_kept(
         MediaError: it is no local file, has changed since the run, or cannot be cut.
         ModelMissing: faces are to be blurred, and the model that finds them is not here.
     """
-    recording, plan = open_kept(run, row), plan_of_clips(run, voices=True, blur=blur, store=store)
+    recording, plan = reopen(run, row), plan_of_clips(run, voices=True, blur=blur, store=store)
     muted = speech_to_mute(recording, plan)
     cut_clip(recording, span, path, muted=muted, blur=plan.question.blur)
 
@@ -256,19 +257,6 @@ def speech_to_mute(recording: Recording, plan: Plan) -> list[Span] | None:
         return None
     activity = VoiceActivity(pad=0.3, weights=plan.store.find("silero-vad"))
     return list(activity(recording.sound(sample_rate=SAMPLE_RATE)))
-
-
-def open_kept(run: Run, row: RecordingRow) -> Recording:
-    """The recording of `row`, opened with the audio track that `run` listened to.
-
-    Raises:
-        MediaError: it cannot be opened, or has changed since the run.
-    """
-    heard = run.heard(row.id)
-    recording = open_recording(row.source, audio_track=heard.audio_track if heard else 0)
-    if recording.key != row.id:
-        raise MediaError(f"{row.source} has changed since the run")
-    return recording
 
 
 def _pack(folder: Path, target: Path) -> None:

@@ -1,6 +1,6 @@
-"""Adapts a plan or a question to an existing run: same blurring of faces, or only what failed.
+"""Resumes an existing run: its question, its blurring of faces, its recordings, only what failed.
 
-a folder ──▶ its ledger ──▶ the plan, or the question, to resume with
+a folder ──▶ its ledger ──▶ the plan, the question and the recordings to resume with
 """
 
 from __future__ import annotations
@@ -10,13 +10,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from earmark.captioning.question import Question
-from earmark.errors import LedgerError
+from earmark.errors import LedgerError, MediaError
 from earmark.ledger.blurred_ledger import blur_of
+from earmark.ledger.records import RecordingRow
 from earmark.ledger.row_values import differences
 from earmark.ledger.run_reader import Run
 from earmark.ledger.schema import FILE
+from earmark.media import Recording, open_recording
 from earmark.media.source import stored_path
 from earmark.pipeline.run_plan import Plan
+from earmark.redaction import is_redacted
 
 
 def resume(plan: Plan, folder: str | Path, *, retry_failed: bool = False) -> Plan:
@@ -70,3 +73,21 @@ def question_of(run: Run, plan: Plan) -> Question:
         raise LedgerError(f"{run.folder} holds no plan to ask by; make it with `earmark caption`")
     question = Question.from_json(kept["ask"])
     return replace(question, blur=blur_of(run, plan.question.blur, plan.store))
+
+
+def reopen(run: Run, row: RecordingRow) -> Recording:
+    """The recording of `row`, opened with the audio track that `run` listened to.
+
+    Raises:
+        MediaError: it cannot be opened, or has changed since the run.
+    """
+    if any(map(is_redacted, row.source.uris)):
+        raise MediaError(
+            f"{row.path} cannot be opened again: what is secret in its address was not kept; "
+            "give the address to `earmark caption`, for a batch with `--engine batch --batch FILE`"
+        )
+    heard = run.heard(row.id)
+    recording = open_recording(row.source, audio_track=heard.audio_track if heard else 0)
+    if recording.key != row.id:
+        raise MediaError(f"{row.path} has changed since the run; run `earmark caption` on it again")
+    return recording

@@ -1,0 +1,58 @@
+"""A window asked by hand, beside an audit of the same run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from earmark.captioning.request import Answer, Request
+from earmark.evidence.sound_names import SoundNamer
+from earmark.ledger.run_reader import Run
+from earmark.media import Recording
+from earmark.pipeline.ask_window import ask_window
+from earmark.pipeline.audit import audit
+from earmark.pipeline.caption import caption
+from earmark.pipeline.run_plan import make_plan
+from earmark.timeline import Span
+from making import AudioPlan, make_video
+
+
+class TrackTagger:
+    """Names the track that it is given."""
+
+    name = "tracks"
+
+    def tags(self, recording: Recording, spans: Sequence[Span]) -> list[tuple[str, ...]]:
+        return [(f"track {recording.audio_track}",) for _ in spans]
+
+
+@dataclass
+class Noting:
+    """Answers every request, and keeps it."""
+
+    model: str = "noting"
+    at_once: int | None = 1
+    asked: list[Request] = field(default_factory=list)
+
+    def check(self) -> None:
+        pass
+
+    def __call__(self, request: Request, *, timeout: float) -> Answer:
+        assert timeout > 0
+        self.asked.append(request)
+        return Answer("stirs", self.model, data={"activity": "stirring"})
+
+
+def test_sounds_are_named_on_the_track_that_was_listened_to(tmp_path):
+    tracks = (AudioPlan(), AudioPlan((2.0, 10.0)))
+    path = make_video(tmp_path / "two.mp4", duration=24.0, audio=tracks)
+    captioner = Noting()
+    plan = make_plan([path], frontline="energy", budget="1", pictures=False)
+    plan = replace(plan, namer=SoundNamer(TrackTagger()), captioner=captioner)
+    caption(plan=plan, run=tmp_path / "run")
+    with Run(tmp_path / "run") as run:
+        (recording,) = run.recordings()
+    ask_window(tmp_path / "run", recording.id, 14.0, plan, captioner, reason="by hand")
+    audit(tmp_path / "run", calls=2, plan=plan)
+    assert len(captioner.asked) == 4
+    assert {request.tags[0] for request in captioner.asked} == {"track 1"}
