@@ -346,11 +346,9 @@ def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Pl
         chosen["shard"] = Shard.parse(str(chosen["shard"]))
     if isinstance(chosen.get("cache"), str | Path):
         chosen["cache"] = ScoreCache(Path(chosen["cache"]))
-    if (
-        choices.get("rule") == "separated" and "frontline" in chosen
-    ):  # at the distance fitted to its scores
-        suited = chosen["frontline"].separation
-        chosen["rule"] = rule_named("separated", separation=suited) if suited else rule
+    fitted = chosen["frontline"].separation if "frontline" in chosen else None
+    if choices.get("rule") == "separated" and fitted:  # the distance fitted to its scores
+        chosen["rule"] = rule_named("separated", separation=fitted)
     for part, kind in PARTS.items():
         given = {each.name: chosen.pop(each.name) for each in fields(kind) if each.name in chosen}
         if given:
@@ -389,11 +387,13 @@ def _read_rounds(given: str | int | Rounds | None) -> Rounds | Literal[1]:
 
 
 def check_types(choices: Mapping[str, Any]) -> None:
-    """Raise `ValueError` for a choice of another type than it takes: see `TYPES`."""
-    for name, value in choices.items():
-        kind, taken = TYPES.get(name, (object, ""))
-        if not isinstance(value, kind):
-            raise ValueError(f"{name} takes {taken}, not {redact(repr(value))}")
+    """Raise `ValueError` for a choice that is not of the type it is declared with."""
+    for name in choices.keys() & DECLARED.keys():
+        parts = DECLARED[name].split(" | ")
+        known = [TYPES[part] for part in parts if part in TYPES]
+        if len(known) == len(parts) and not isinstance(choices[name], tuple(dict(known))):
+            taken = " or ".join(words for _, words in known)
+            raise ValueError(f"{name} takes {taken}, not {redact(repr(choices[name]))}")
 
 
 def _check(plan: Plan) -> None:
@@ -445,38 +445,32 @@ PARTS: Mapping[str, Any] = {
 }
 """Parts of a plan whose fields `make_plan` accepts one by one."""
 
-TYPES: Mapping[str, tuple[Any, str]] = {
-    **dict.fromkeys(
-        ("audio_track", "frames", "tokens", "answer_tokens", "concurrency", "retries", "calls"),
-        (Integral, "a whole number"),
-    ),
-    **dict.fromkeys(
-        ("workers", "max_calls", "max_tokens", "most_failures"),
-        (Integral | None, "a whole number, or None"),
-    ),
-    **dict.fromkeys(
-        ("window", "timeout", "input_price", "output_price", "longest_wait"), (Real, "a number")
-    ),
-    "max_spend": (Real | None, "a number, or None"),
-    **dict.fromkeys(("across", "speech", "voices"), (bool, "True or False")),
-    **dict.fromkeys(("sounds", "pictures"), (bool | None, "True, False or None")),
-    **dict.fromkeys(("engine", "transcriber_model", "language"), (str, "text")),
-    **dict.fromkeys(
-        ("server", "model", "transformers", "plugin", "transcriber", "address"),
-        (str | None, "text, or None"),
-    ),
-    **dict.fromkeys(("gguf", "mmproj", "replay", "batch"), (str | Path | None, "a path, or None")),
-    "cache": (str | Path | ScoreCache | None, "a folder, a ScoreCache or None"),
-    "store": (ModelStore, "an earmark.models.ModelStore"),
-    "frontline": (str | Frontline, "the name of a frontline, or a Frontline"),
-    "rule": (str | Callable, "the name of a rule, or a rule"),
-    "captioner": (Callable | None, "a captioner, or None"),
-    "prompt": (Prompt, "an earmark.captioning.prompt.Prompt"),
-    "grid": (Grid, "an earmark.grid.Grid"),
-    "plan": (Plan | None, "a Plan, or None"),
-    **{name: (kind, f"a {kind.__name__}") for name, kind in PARTS.items()},
+DECLARED: Mapping[str, str] = {
+    **{each.name: str(each.type) for kind in (Plan, *PARTS.values()) for each in fields(kind)},
+    "plan": "Plan | None",
+    "window": "float",
+    "calls": "int",
+    "temperature": "a number or its text",  # which the question reads
 }
-"""The types that choices may have, and the words for them."""
+"""The type of each choice, as its field declares it."""
+
+TYPES: Mapping[str, tuple[Any, str]] = {
+    "int": (Integral, "a whole number"),
+    "float": (Real, "a number"),
+    "bool": (bool, "True or False"),
+    "str": (str, "text"),
+    "Path": (str | Path, "a path"),
+    "None": (type(None), "None"),
+    "ScoreCache": (str | Path | ScoreCache, "a folder"),
+    "Frontline": (str | Frontline, "the name of a frontline"),
+    "Rule": (str | Callable, "the name of a rule"),
+    "Captioner": (Callable, "a captioner"),
+    **{
+        kind.__name__: (kind, f"a {kind.__name__} of {kind.__module__}")
+        for kind in (Plan, Grid, Prompt, ModelStore, *PARTS.values())
+    },
+}
+"""What a choice of each type may be given as, and the words for it; other types are not checked."""
 
 HERE = ("local", "batch")
 """Backends that resolve relative paths as this process does."""
