@@ -81,17 +81,9 @@ def dispatch(
     in flight are awaited and logged, and the error is raised. A second Ctrl-C does not wait: what
     has arrived is logged, and calls in flight stay begun.
 
-    Args:
-        requests: The requests with their frames; may be a lazy iterable. A window that cannot be
-            shown is given as its failure, to be counted and logged.
-        captioner: Answers them.
-        limits: Concurrency, retries and caps.
-        log: Where outcomes go.
-        tally: Counting continues from it; it is up to date whenever the log is written.
-        sleep: Waits so many seconds between attempts; the default returns early if interrupted.
-
-    Returns:
-        The tally.
+    A window that cannot be shown is given as its failure, to be counted and logged. Counting
+    continues from `tally`, which is up to date whenever the log is written, and is returned.
+    `sleep` waits so many seconds between attempts; the default returns early if interrupted.
     """
     if captioner.at_once:
         limits = replace(limits, concurrency=min(limits.concurrency, captioner.at_once))

@@ -33,12 +33,8 @@ class LocalCaptioner:
     ) -> None:
         """Describe the model; no file is read yet.
 
-        Args:
-            model_path: The language model, a `.gguf` file.
-            mmproj_path: Its image encoder, a `.gguf` file, usually with `mmproj` in its name.
-            threads: Compute threads; None takes one fewer than the cores of this process.
-            parallel: Calls answered in parallel; each has a `context` of its own.
-            context: Context length of one call, in tokens.
+        `threads` are one fewer than the cores of this process if not given. Each of the `parallel`
+        calls has a `context` of its own, in tokens.
         """
         self.model_path = model_path
         self.mmproj_path = mmproj_path

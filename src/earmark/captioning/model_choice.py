@@ -79,10 +79,7 @@ class ModelChoice:
     def captioner(self, *, concurrency: int, tokens: int, api_key: str | None = None) -> Captioner:
         """The captioner that was chosen.
 
-        Args:
-            concurrency: Calls in flight.
-            tokens: The most tokens that the pictures, or a very long answer, of one call take.
-            api_key: For a server that needs one.
+        `tokens` are the most that the pictures, or a very long answer, of one call take.
 
         Raises:
             CallError: no model is named, and the server does not list its models.

@@ -27,9 +27,8 @@ class TransformersCaptioner:
     def __init__(self, source: str | Path, *, device: str | None = None) -> None:
         """Describe the model; no file is read yet.
 
-        Args:
-            source: A folder with a checkpoint, or its name on the model hub.
-            device: PyTorch's name; None takes the first GPU, or the CPU if there is none.
+        `source` is a folder with a checkpoint, or its name on the model hub; `device` is PyTorch's
+        name for it: None takes the first GPU, or the CPU if there is none.
         """
         self.source = str(source)
         self.device = device

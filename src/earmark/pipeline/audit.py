@@ -138,16 +138,7 @@ def audit(
 
     A second call with the same arguments resumes with the draws that have no answer yet. Another
     `seed`, or another number of calls, makes new draws. In a merged run, `calls` counts the draws
-    of all its shards.
-
-    Args:
-        folder: The run.
-        calls: Number of windows to draw, 1 or more.
-        plan: The model to ask, and the limits; the question is that of the run.
-        api_key: For a server that needs one; stored nowhere.
-        confidence: Confidence level of the interval, between 0 and 1.
-        seed: Seed of the random draw.
-        progress: Updated as answers arrive.
+    of all its shards. The model and the limits are those of `plan`, the question that of the run.
 
     Raises:
         ValueError: `calls` or `confidence` is out of range.

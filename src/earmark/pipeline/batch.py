@@ -121,13 +121,9 @@ def write_tasks(
 def import_batch(
     folder: Path, paths: Sequence[Path], *, model: str, limits: Limits | None = None
 ) -> BatchImport:
-    """Store the answers in the result files of a batch, and update the report.
+    """Store the answers in the result and error files of a batch, and update the report.
 
-    Args:
-        folder: The run.
-        paths: Result and error files of the batch.
-        model: The model the requests were written for.
-        limits: Prices, to count what the answers cost.
+    `model` is the one the requests were written for; `limits` has the prices of its answers.
     """
     with Run(folder) as run:
         plan, question = run.plan(), question_of(run, Plan())

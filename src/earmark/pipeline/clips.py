@@ -69,14 +69,10 @@ def bundle(
 ) -> BundleResult:
     """Write the run in the folder `run` to the archive `to`; if this fails, `to` is unchanged.
 
-    The archive contains no paths of recordings, no address of a model server, and no keys.
-
-    Args:
-        run: The folder of the run.
-        to: The archive, a .zip file.
-        voices: Whether speech may be in it; never if the run was made without voices.
-        blur: What to blur in pictures and clips; faces in any case if the run has them blurred.
-        store: Has the model that detects speech; without that model, muted clips have no sound.
+    The archive, a .zip file, contains no paths of recordings, no address of a model server, and no
+    keys. It has no speech without `voices`, or if the run was made so, and faces are blurred if the
+    run has them blurred or `blur` is given. `store` has the model that detects speech; without that
+    model, muted clips have no sound.
 
     Raises:
         LedgerError: there is no run, or it cannot be read.
@@ -107,24 +103,19 @@ def _cut(
     files: dict[str, list[tuple[str, float]]] = {}
     uncut = []
     for place, row in enumerate(run.recordings(), start=1):
+        cut = []
         try:
-            files[row.id] = _cut_one(run, row, folder, f"{place:03d}", plan)
+            recording = reopen(run, row)
+            muted, blur = speech_to_mute(recording, plan), plan.question.blur
+            for number, pick in enumerate(run.picks(row.id), start=1):
+                name = f"clips/{place:03d}-{number:04d}.mp4"
+                start = cut_clip(recording, pick.span, folder / name, muted=muted, blur=blur)
+                cut.append((name, start))
         except EarmarkError as error:
             uncut.append(hide_places(f"{name_of(row.path)} has no clips: {error}", {row.path}))
+        else:
+            files[row.id] = sorted(cut, key=lambda one: one[1])
     return files, uncut
-
-
-def _cut_one(
-    run: Run, row: RecordingRow, folder: Path, mark: str, plan: Plan
-) -> list[tuple[str, float]]:
-    recording = reopen(run, row)
-    muted = speech_to_mute(recording, plan)
-    cut = []
-    for number, pick in enumerate(run.picks(row.id), start=1):
-        name = f"clips/{mark}-{number:04d}.mp4"
-        start = cut_clip(recording, pick.span, folder / name, muted=muted, blur=plan.question.blur)
-        cut.append((name, start))
-    return sorted(cut, key=lambda one: one[1])
 
 
 def highlights(

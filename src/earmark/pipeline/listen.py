@@ -48,10 +48,7 @@ def listen(
 ) -> ScoredRecording:
     """The scored windows of one recording, from the cache or by listening to it.
 
-    Args:
-        source: The recording.
-        plan: How to listen.
-        on_seconds: Called with the seconds listened to so far and the seconds in all.
+    `on_seconds` is called with the seconds listened to so far and the seconds in all.
 
     Raises:
         MediaError: the recording cannot be read as the plan asks.

@@ -20,7 +20,6 @@ from earmark.gate.energy_frontline import energy_frontline
 from earmark.gate.listener import Failed, listen_to_any
 from earmark.media import Source, open_recording
 from earmark.media.recording_warnings import list_warnings
-from earmark.models import ModelStore
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.pipeline.backend import open_backend
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
@@ -97,7 +96,7 @@ def sounds(
     namer = sound_namer(True, cache.folder if cache else None, store=plan.store)
     listener = namer.listener if namer else None
     if listener is None:  # this network cannot track sounds; raises if YAMNet is missing
-        (plan.store or ModelStore()).find("yamnet")
+        plan.store.find("yamnet")
     assert listener is not None, "it is wanted"
     names = listener.encoder.classes
     matches = match_sounds(words, names, SentenceEncoder.if_available(plan.store))
