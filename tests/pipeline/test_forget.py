@@ -247,3 +247,14 @@ def test_a_name_within_another_is_not_taken_for_it(tmp_path):
         archive.writestr("captions.csv", "x,cams/tuesday.mp4")
     found = search_files([tmp_path], {"names": ["tuesday.mp4"]}, own=()).found
     assert found == ((tmp_path / "share.zip", "names"),)
+
+
+def test_a_file_that_cannot_be_searched_is_said_and_the_others_are_searched(tmp_path):
+    with zipfile.ZipFile(tmp_path / "damaged.zip", "w") as archive:
+        archive.writestr("captions.csv", "x,cams/monday.mp4")
+    damaged = (tmp_path / "damaged.zip").read_bytes().replace(b"monday", b"friday", 1)
+    (tmp_path / "damaged.zip").write_bytes(damaged)
+    (tmp_path / "notes.txt").write_text("on tuesday.mp4")
+    search = search_files([tmp_path], {"names": ["tuesday.mp4"]}, own=())
+    assert search.found == ((tmp_path / "notes.txt", "names"),)
+    assert search.unread == (tmp_path / "damaged.zip",)

@@ -51,7 +51,7 @@ def forget(
         typer.confirm(f"Delete all that {runs} and the cache keep of it, for good?", abort=True)
     done = forget_recording(recording, places, cache=cache or cache_folder())
     show(done)
-    if done.search.found:
+    if done.search.found or done.search.unread:
         raise typer.Exit(1)
 
 
@@ -71,5 +71,7 @@ def show(done: ForgetResult) -> None:
     )
     for path, kind in done.search.found:
         warn(f"{path} still holds {kind} of it and is not earmark's to change: delete or edit it")
+    for path in done.search.unread:
+        warn(f"{path} cannot be searched (damaged, encrypted or locked): look into it yourself")
     for run in done.empty:
         warn(f"{run} holds no recording any more: delete the folder, whose name may tell of it")

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import zipfile
+import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -41,6 +42,9 @@ PAGE, SAVED_PLAN = "report.html", "plan.json"
 """Files of a run that name its recordings."""
 
 
+UNREADABLE = (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
+"""Errors of a file or an archive that cannot be read, is damaged or has a password."""
+
 LEAST_TEXT = 8
 """Fewest characters of a text to search for: shorter ones are in other files by chance."""
 
@@ -63,6 +67,8 @@ class TraceSearch:
     """Total size of these files."""
     found: tuple[tuple[Path, str], ...]
     """Files that still hold a trace, and its kind: names, texts or pictures."""
+    unread: tuple[Path, ...] = ()
+    """Files that cannot be searched: damaged or encrypted archives, and what may not be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,12 +263,18 @@ def search_files(
     every = dict.fromkeys(Path(place, name) for place, _, names in walked for name in names)
     paths = [path for path in every if path.is_file() and str(path) not in own]
     found: list[tuple[Path, str]] = []
+    unread = []
     for path in paths:
-        kinds: set[str] = set().union(*(_kinds_in(chunk, forms) for chunk in _chunks(path)))
+        kinds: set[str] = set()
+        try:
+            for chunk in _chunks(path):
+                kinds |= _kinds_in(chunk, forms)
+        except UNREADABLE:
+            unread.append(path)
         found += [(path, kind) for kind in sorted(kinds)]
     size = sum(path.stat().st_size for path in paths)
     looked_for = {kind: len(some) for kind, some in used.items()}
-    return TraceSearch(looked_for, len(paths), size, tuple(found))
+    return TraceSearch(looked_for, len(paths), size, tuple(found), tuple(unread))
 
 
 def _forms(needle: bytes | str) -> set[bytes]:
