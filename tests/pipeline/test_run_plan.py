@@ -170,3 +170,11 @@ def test_what_is_planned_is_what_caption_executes(tmp_path):
     assert plan.forecast.goal is not None
     done = earmark.caption(plan=plan, run=tmp_path / "run")
     assert done.totals.picks == 2
+
+
+@pytest.mark.parametrize("verb", [earmark.plan, earmark.preview, earmark.caption])
+def test_without_a_recording_nothing_is_begun(verb, tmp_path):
+    folder = {} if verb is earmark.plan else {"run": tmp_path / "run"}
+    with pytest.raises(ValueError, match="no recording was given"):
+        verb([], **folder)
+    assert not list(tmp_path.iterdir())
