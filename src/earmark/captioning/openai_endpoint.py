@@ -217,13 +217,12 @@ class Endpoint:
             return self._explain_fault(response, words)
         if status in (401, 403):
             what = "wants a key" if self._api_key == NO_KEY else "refuses the key"
-            cure = "it is read from OPENAI_API_KEY"
+            cure = "it is read from OPENAI_API_KEY (in Python: api_key)"
             return CallRejected(f"{self.address} {what} ({status}): {words}; {cure}")
         if status == 404:
             return _NoSuchPage(f"{self.address} answered 404: {words}")
-        cure = (
-            "; leave it to the server with --temperature server" if "temperature" in words else ""
-        )
+        server = "--temperature server (in Python: temperature=None)"
+        cure = f"; leave it to the server with {server}" if "temperature" in words else ""
         return CallRejected(f"{self.address} rejects the request ({status}): {words}{cure}")
 
     def _explain_fault(self, response: httpx.Response, words: str) -> CallError:
