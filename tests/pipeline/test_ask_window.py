@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from earmark.captioning.request import Answer, Request
+from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.sound_names import SoundNamer
+from earmark.ledger.ledger import Ledger
 from earmark.ledger.run_reader import Run
 from earmark.media import Recording
 from earmark.pipeline.ask_window import ask_window
@@ -41,6 +43,24 @@ class Noting:
         assert timeout > 0
         self.asked.append(request)
         return Answer("stirs", self.model, data={"activity": "stirring"})
+
+
+def test_a_window_asked_by_hand_is_not_paid_for_again_by_the_run(tmp_path):
+    """Speech is quoted in the prompt, and so is part of what identifies a call."""
+    path = make_video(tmp_path / "one.mp4", duration=24.0, clicks=[2.0, 10.0])
+    captioner, run = Noting(), tmp_path / "run"
+    plan = replace(make_plan([path], budget="1", pictures=False), captioner=captioner)
+    caption(plan=plan, run=run)
+    with Run(run) as kept:
+        (recording,), described = kept.recordings(), kept.plan()
+    said = [EvidenceEntry(Span(0.0, 24.0), "said", "bring it", 0.9, "whisper")]
+    with Ledger(run, described) as ledger:
+        ledger.keep_evidence(recording.id, said, kinds=["said"], origin="whisper")
+    ask_window(run, recording.id, 14.0, plan, captioner, reason="by hand")
+    (asked,) = captioner.asked[1:]
+    assert "bring it" in asked.prompt
+    caption(plan=make_plan((), plan, budget="100%"), run=run)
+    assert [one.span for one in captioner.asked].count(asked.span) == 1
 
 
 def test_sounds_are_named_on_the_track_that_was_listened_to(tmp_path):

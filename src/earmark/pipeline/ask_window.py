@@ -12,7 +12,7 @@ from earmark.captioning.request import Request, Task
 from earmark.captioning.usage import Tally
 from earmark.errors import LedgerError
 from earmark.evidence.sound_names import name_sounds
-from earmark.evidence.window_sounds import WindowSounds, sounds_in
+from earmark.evidence.window_sounds import sounds_in
 from earmark.gate.frontline import everyday
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import HeardRow, RecordingRow
@@ -46,7 +46,9 @@ def quote_window(run: Run, recording: str, time: float, plan: Plan, model: str) 
         ValueError: the run has not listened to the recording, or it has no window at `time`.
     """
     pick = window_at(_heard(run, recording), time)
-    request = Request.about(recording, pick, _question(run, plan), WindowSounds(), model)
+    said = list(run.evidence(recording, kinds=("said",)))
+    sounds = sounds_in([pick.span], level=None, names={}, said=said)[pick.span]
+    request = Request.about(recording, pick, _question(run, plan), sounds, model)
     kept = run.answers(recording, pick.span)
     return WindowQuote(
         span=pick.span,
@@ -74,11 +76,12 @@ def ask_window(
         if row is None:
             raise ValueError(f"the run does not know the recording {recording!r}")
         heard, question = _heard(run, recording), _question(run, plan)
+        said = list(run.evidence(recording, kinds=("said",)))
     opened = open_again(row, audio_track=heard.audio_track)
     pick = window_at(heard, time, reason=reason)
     namer = plan.with_evidence().namer if described.get("sounds") else None
     ((names, _),) = name_sounds(namer, [(opened, [pick.span])], InProcessBackend().map)
-    sounds = sounds_in([pick.span], level=heard.level, names=names)[pick.span]
+    sounds = sounds_in([pick.span], level=heard.level, names=names, said=said)[pick.span]
     request = Request.about(recording, pick, question, sounds, captioner.model)
     with Ledger(folder, described, blur=question.blur) as ledger:
         ledger.add_pick(recording, pick, sounds.tags)
