@@ -323,10 +323,9 @@ def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Pl
         ValueError: a name is unknown or a number out of range; the message lists valid names.
     """
     check_types({"plan": plan, **choices})
-    base = plan or Plan()
     chosen = {**choices, **({"paths": _listed(paths)} if paths else {})}
-    rule = chosen["rule"] = rule_named(chosen.get("rule", base.rule))
-    budget = Budget.parse(chosen.get("budget", base.budget))
+    rule = chosen["rule"] = rule_named(chosen.get("rule", plan.rule if plan else DEFAULT_RULE))
+    budget = Budget.parse(chosen.get("budget", plan.budget if plan else DEFAULT_BUDGET))
     budget = replace(budget, rounding=chosen.pop("rounding", None) or budget.rounding)
     # Some rules fix the budget: a full scan calls on every window.
     chosen["budget"] = getattr(rule, "fixed_budget", None) or budget
@@ -338,7 +337,7 @@ def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Pl
         rounds = chosen["rounds"]
         chosen["rounds"] = 1 if rounds in (1, "1") else _read_rounds(rounds)
     if chosen.keys() & {"window", "placement"}:
-        grid = chosen.get("grid", base.listening.grid)
+        grid = chosen.get("grid") or (plan.listening.grid if plan else Grid())
         length = chosen.pop("window", grid.length)
         chosen["grid"] = Grid(length, chosen.pop("placement", grid.placement))
     if chosen.get("shard") is not None:
@@ -353,11 +352,12 @@ def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Pl
     for part, kind in PARTS.items():
         given = {each.name: chosen.pop(each.name) for each in fields(kind) if each.name in chosen}
         if given:
-            chosen[part] = replace(chosen.get(part, getattr(base, part)), **given)
+            base = chosen.get(part) or getattr(plan, part, None)
+            chosen[part] = replace(base, **given) if base else kind(**given)
     unknown = chosen.keys() - {each.name for each in fields(Plan)}
     if unknown:
         raise ValueError(f"a plan has no {min(unknown)!r}; see earmark.make_plan for what it has")
-    made = replace(base, **chosen)
+    made = replace(plan, **chosen) if plan else Plan(**chosen)
     _check(made)
     # Rounds need the activity in each answer.
     question = made.question if made.rounds == 1 else made.question.with_activity()
