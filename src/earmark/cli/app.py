@@ -60,13 +60,16 @@ class LazyGroup(TyperGroup):
     """A group that imports a command only when it is used, so that starting is fast."""
 
     entries: ClassVar[dict[str, str]] = {}
+    default: ClassVar[str] = ""
+    """The command that is meant if the arguments name none."""
+    no_args_default: ClassVar[bool] = False
+    """Whether the default command runs if there are no arguments; else the help is printed."""
+    is_listed = False
+    """Whether the help is being printed, which needs only the names and help texts."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
         """The names of the commands, in the order of the help."""
         return list(self.entries)
-
-    is_listed = False
-    """Whether the help is being printed, which needs only the names and help texts."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help without importing the commands: some import PyTorch."""
@@ -84,14 +87,6 @@ class LazyGroup(TyperGroup):
             warn(f"`earmark {cmd_name}` is called `earmark {RENAMED[cmd_name]}` now")
         name = RENAMED.get(cmd_name, cmd_name)
         return load(name, self.entries[name]) if name in self.entries else None
-
-
-class DefaultGroup(LazyGroup):
-    """A group with a default command."""
-
-    default: ClassVar[str] = ""
-    no_args_default: ClassVar[bool] = False
-    """Whether the default command runs if there are no arguments; else the help is printed."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse `args`, with the default command in front if they name no command."""
@@ -135,7 +130,7 @@ def describe(name: str, home: str) -> Any:
 
 
 def _group(name: str, words: str, entries: dict[str, str], **choices: Any) -> typer.Typer:
-    kind = type(f"{name.title()}Group", (DefaultGroup,), {"entries": entries, **choices})
+    kind = type(f"{name.title()}Group", (LazyGroup,), {"entries": entries, **choices})
     settings: dict[str, Any] = {"no_args_is_help": True, "context_settings": SETTINGS}
     group = typer.Typer(name=name, cls=kind, help=words, add_completion=False, **settings)
     group.callback()(lambda: None)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from earmark.cli.options import REQUIRED, CacheFolder, NoCache, WindowLength, option, takes
+from earmark.cli.options import CacheFolder, NoCache, WindowLength, argument, option, takes
 from earmark.evaluation import coverage_evaluation
 from earmark.evaluation.annotations.readers import READERS
-from earmark.evaluation.benchmark import BUDGETS, COMPARED, CaseProgress
+from earmark.evaluation.benchmark import BUDGETS, COMPARED
 from earmark.evaluation.coverage_evaluation import EvaluationPlan
 from earmark.evaluation.experiment_report import ExperimentReport
 from earmark.evaluation.paper.published_numbers import RECORDINGS
@@ -56,7 +55,7 @@ LENGTHS = {
     "durations": option(Path | None, "CSV of lengths, with the columns recording and duration.")
 }
 SCORES = {
-    "spans": (Annotated[list[Path], typer.Argument(help="Annotation files or folders.")], REQUIRED),
+    "spans": argument(list[Path], "Annotation files or folders."),
     "spans_format": option(
         str | None,
         f"Format of the annotations: {', '.join(READERS)}, elan:TIER.",
@@ -126,7 +125,7 @@ def evaluation_plan(said: dict[str, Any]) -> EvaluationPlan:
         "sound_events": said["sound_events"] or (),
         "frontlines": words(said["frontlines"]),
         "rules": words(said["rules"]),
-        "budgets": [share(word) for word in words(said["budgets"])],
+        "budgets": shares(said["budgets"]),
     }
     return EvaluationPlan(**said | read)
 
@@ -162,24 +161,12 @@ def evaluate(
 
       earmark evaluate EPIC_100_validation.csv --sound-events EPIC_Sounds_validation.csv
     """
-    with recordings_bar("evaluating") as progress:
+    with progress_bar("recordings", "evaluating") as progress:
         result = coverage_evaluation.evaluate(plan, out=output, fresh=fresh, progress=progress)
     if format == "csv":
         emit(result.to_csv())
     else:
         show(result.report, format, output)
-
-
-@contextmanager
-def recordings_bar(what: str) -> Iterator[CaseProgress]:
-    """A progress bar over recordings; yields the function that updates it."""
-    with progress_bar("recordings") as bar:
-        task = bar.add_task(what, total=None)
-
-        def progress(done: int, total: int, name: str) -> None:
-            bar.update(task, completed=done, total=total, description=name)
-
-        yield progress
 
 
 def show(report: ExperimentReport, format: TableFormat, folder: Path | None) -> None:
@@ -199,14 +186,21 @@ def words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
-def share(word: str) -> float:
-    """A percentage such as `25` or `25%` as a share, 0.25; `ValueError` if it is no number."""
-    try:
-        return round(float(word.removesuffix("%")) / 100, 9)
-    except ValueError:
-        raise ValueError(
-            f"{word!r} is no budget: write per cent of the windows, as 5,10,25"
-        ) from None
+def numbers(text: str, *, what: str, unit: str = "") -> list[float]:
+    """The numbers of `text`, with or without their `unit`; `ValueError` for what is no `what`."""
+    found = []
+    for word in words(text):
+        try:
+            found.append(float(word.removesuffix(unit)))
+        except ValueError:
+            raise ValueError(f"{word!r} is no {what}") from None
+    return found
+
+
+def shares(text: str) -> list[float]:
+    """Percentages such as `10,25%` as shares, 0.1 and 0.25."""
+    what = "budget: write per cent of the windows, as 5,10,25"
+    return [round(number / 100, 9) for number in numbers(text, what=what, unit="%")]
 
 
 def names(text: str | None) -> Sequence[str]:

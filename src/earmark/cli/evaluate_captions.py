@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from earmark.cli import options
 from earmark.cli.evaluate import words
+from earmark.cli.options import argument, option, required
 from earmark.errors import EarmarkError
-from earmark.evaluation.paper.caption_comparison import TOKENS, CaptionTools, VariantProgress
+from earmark.evaluation.paper.caption_comparison import TOKENS, CaptionTools
 from earmark.evaluation.paper.caption_evaluation import (
     CaptionEvaluationPlan,
     captions_table,
@@ -37,29 +36,32 @@ WORDING = {name: options.QUESTION[name] for name in ("prompt", "schema", "blur")
 """Options of a question that apply to one frame of an action."""
 
 
-@options.takes_plan(ASKING | WORDING)
+FILES = {
+    "actions": argument(Path, "CSV of actions: recording, start, end, noun, verb."),
+    "media": required(list[str], "Recordings: files or folders.", "--media", "-m"),
+    "nouns": required(Path, "CSV of noun classes, with the columns key and instances."),
+    "verbs": required(Path, "CSV of verb classes, with the columns key and instances."),
+}
+COMPARED = {
+    "stimuli": (Stimuli, 200),
+    "seed": option(int, "Seed of the draw.", default=0),
+    "base": option(int, "Visual tokens of the full frame.", default=TOKENS, min=1),
+    "tokens": option(str, "Further token counts to compare, with commas: 64,128,256.", default=""),
+    "hands": (Hands, False),
+    "sounds": (Sounds, False),
+}
+
+
+def plans_of(said: dict[str, Any]) -> tuple[CaptionEvaluationPlan, Plan]:
+    """What is compared, and how it is asked, from the values `said` of the options."""
+    own = {name: said.pop(name) for name in FILES | COMPARED}
+    own |= {"media": tuple(own["media"]), "tokens": tuple(parse_tokens(own["tokens"]))}
+    return CaptionEvaluationPlan(**own), options.plan_of(said)
+
+
+@options.takes("plans", FILES | ASKING | WORDING | COMPARED, plans_of)
 def captions(
-    actions: Annotated[
-        Path, typer.Argument(help="CSV of actions: recording, start, end, noun, verb.")
-    ],
-    media: Annotated[
-        list[str], typer.Option("--media", "-m", help="Recordings: files or folders.")
-    ],
-    nouns: Annotated[
-        Path, typer.Option(help="CSV of noun classes, with the columns key and instances.")
-    ],
-    verbs: Annotated[
-        Path, typer.Option(help="CSV of verb classes, with the columns key and instances.")
-    ],
-    plan: Plan,
-    stimuli: Stimuli = 200,
-    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
-    base: Annotated[int, typer.Option(min=1, help="Visual tokens of the full frame.")] = TOKENS,
-    tokens: Annotated[
-        str, typer.Option(help="Further token counts to compare, with commas: 64,128,256.")
-    ] = "",
-    hands: Hands = False,
-    sounds: Sounds = False,
+    plans: tuple[CaptionEvaluationPlan, Plan],
     keep: Annotated[
         Path | None,
         typer.Option("--out", help="JSONL file of all captions; an existing file is continued."),
@@ -82,23 +84,17 @@ def captions(
 
       earmark evaluate captions marks.csv -m videos/ --nouns n.csv --verbs v.csv --vlm URL --hands
     """
+    asked, plan = plans
     if not (plan.model_choice.server or plan.model_choice.gguf):
         raise EarmarkError("captions need a model to ask: give --vlm URL or --gguf FILE")
-    asked = CaptionEvaluationPlan(
-        actions=actions,
-        media=tuple(media),
-        nouns=nouns,
-        verbs=verbs,
-        stimuli=stimuli,
-        seed=seed,
-        base=base,
-        tokens=tuple(parse_tokens(tokens)),
-        hands=hands,
-        sounds=sounds,
-    )
+    variants = [variant.name for variant in asked.variants]
     most = max(variant.tokens for variant in asked.variants)
     tools = caption_tools(plan, most, log=CaptionLog.open(keep) if keep else CaptionLog())
-    with variants_bar(asked) as progress:
+    with progress_bar("asked", "listening" if asked.sounds else "") as show:
+
+        def progress(name: str, done: int, total: int) -> None:
+            show(variants.index(name) * total + done, len(variants) * total, name)
+
         found = evaluate_captions(asked, replace(tools, progress=progress))
     if format is Format.json:
         emit_json(found.to_json())
@@ -119,20 +115,6 @@ def caption_tools(plan: Plan, tokens: int, *, log: CaptionLog) -> CaptionTools:
         concurrency=limits.concurrency, tokens=tokens, api_key=options.api_key()
     )
     return CaptionTools(captioner, question.prompt, limits, blur=question.blur, log=log)
-
-
-@contextmanager
-def variants_bar(plan: CaptionEvaluationPlan) -> Iterator[VariantProgress]:
-    """A progress bar over the calls of all variants; yields the function that updates it."""
-    names = [variant.name for variant in plan.variants]
-    with progress_bar("asked") as bar:
-        task = bar.add_task("listening" if plan.sounds else "")
-
-        def progress(name: str, done: int, total: int) -> None:
-            reached = names.index(name) * total + done
-            bar.update(task, description=name, completed=reached, total=len(names) * total)
-
-        yield progress
 
 
 def parse_tokens(text: str) -> list[int]:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.progress import Progress
 
 from earmark.errors import ModelMismatch, ModelMissing
 from earmark.models import (
@@ -123,8 +122,8 @@ def fetch(name: str, source: Way, store: ModelStore) -> None:
     origins = tuple(one for one in known if isinstance(one, Address) in wanted)
     if known and not origins:
         raise ModelMissing(f"{name} comes from {known[0]} and from no {source}; leave out --from")
-    with progress_bar("bytes") as bar:
-        stored = store.get(name, origins=origins, progress=progress_on(bar, name))
+    with progress_bar("bytes", name) as progress:
+        stored = store.get(name, origins=origins, progress=progress)
     for reason in stored.tried:
         warn(f"passed over: {reason}")
     report(stored)
@@ -144,8 +143,8 @@ def add(
       earmark models add dasm-queries kitchen.txt
     """
     try:
-        with progress_bar("bytes") as bar:
-            stored = model_store(models).add(name, file, progress=progress_on(bar, name))
+        with progress_bar("bytes", name) as progress:
+            stored = model_store(models).add(name, file, progress=progress)
     except ModelMismatch as error:
         if name not in PRETRAINED:
             raise
@@ -166,12 +165,6 @@ def report(stored: StoredModel) -> None:
         out.print(f"sha256 {stored.sha256}, as published")
     elif MODELS.named(stored.name).origins:
         warn(f"no hash is known for {stored.name}, so it is kept unproven; sha256 {stored.sha256}")
-
-
-def progress_on(bar: Progress, name: str) -> Any:
-    """A function that shows on `bar` how many bytes of `name` have been fetched."""
-    task = bar.add_task(name, total=None)
-    return lambda size, total: bar.update(task, completed=size, total=total)
 
 
 def as_row(model: Model, store: ModelStore) -> dict[str, Any]:

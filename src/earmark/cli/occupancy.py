@@ -16,26 +16,20 @@ from earmark.cli.evaluate import (
     Out,
     TablesAs,
     names,
-    recordings_bar,
-    share,
+    numbers,
+    shares,
     show,
-    words,
 )
-from earmark.cli.options import REQUIRED, WindowLength, option, takes
+from earmark.cli.options import WindowLength, argument, option, takes
 from earmark.evaluation.paper.cost_model import CostModel, estimate_cost
 from earmark.evaluation.paper.occupancy_survey import WINDOWS, OccupancyPlan, measure_occupancy
+from earmark.reporting.console import progress_bar
 
 WINDOW_WORDS = ",".join(f"{seconds:g}" for seconds in WINDOWS)
 
 
 SURVEY = {
-    "sets": (
-        Annotated[
-            list[str],
-            typer.Argument(help="Annotations of one data set each: [NAME=]PATH[#FORMAT][@SET]."),
-        ],
-        REQUIRED,
-    ),
+    "sets": argument(list[str], "Annotations of one data set each: [NAME=]PATH[#FORMAT][@SET]."),
     "window": (WindowLength, 4.0),
     "windows": option(
         str, "Window lengths to compare in seconds, with commas.", default=WINDOW_WORDS
@@ -48,7 +42,9 @@ def survey_plan(said: dict[str, Any]) -> OccupancyPlan:
     """The plan from the values `said` of the options."""
     read = {
         "sets": tuple(said["sets"]),
-        "windows": tuple(_seconds(word) for word in words(said["windows"])),
+        "windows": tuple(
+            numbers(said["windows"], what="length of a window: write seconds, as 2,4,8")
+        ),
         "sound_events": tuple(said["sound_events"] or ()),
         "recordings": tuple(names(said["recordings"])),
     }
@@ -74,17 +70,9 @@ def occupancy(
 
       earmark occupancy EPIC=EPIC_100_validation.csv@paper goalstep_valid.json --out occupancy/
     """
-    with recordings_bar("trying window lengths") as progress:
+    with progress_bar("recordings", "trying window lengths") as progress:
         report = measure_occupancy(plan, out=output, fresh=fresh, progress=progress)
     show(report, format, output)
-
-
-def _seconds(word: str) -> float:
-    """A window length in seconds; `ValueError` if it is not a number."""
-    try:
-        return float(word)
-    except ValueError:
-        raise ValueError(f"{word!r} is no length of a window: write seconds, as 2,4,8") from None
 
 
 PRICES = {
@@ -129,7 +117,7 @@ def cost(
     """
     report = estimate_cost(
         CostModel(**said | {"visual_share": said["visual_share"] / 100}),
-        shares=[share(word) for word in words(budgets)],
+        shares=shares(budgets),
         results=results,
         naming=naming,
         out=output,

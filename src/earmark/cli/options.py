@@ -111,6 +111,15 @@ def option(kind: Any, help: str, *names: str, default: Any = None, **more: Any) 
     return Annotated[kind, typer.Option(*names, help=help, **more)], default
 
 
+required = partial(option, default=REQUIRED)
+"""The same for an option that must be given."""
+
+
+def argument(kind: Any, help: str, **more: Any) -> tuple[Any, Any]:
+    """The annotated type of an argument that must be given, and the mark for that."""
+    return Annotated[kind, typer.Argument(help=help, **more)], REQUIRED
+
+
 SPENDING = {
     "budget": (BudgetText, DEFAULT_BUDGET),
     "rounding": option(

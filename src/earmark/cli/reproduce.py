@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from earmark.cli.evaluate import Fresh, recordings_bar, words
+from earmark.cli.evaluate import Fresh, words
 from earmark.cli.evaluate_captions import ASKING, Hands, Sounds, Stimuli, caption_tools
 from earmark.cli.options import CacheFolder, NoCache, OutcomeAs, option, plan_of, takes
 from earmark.evaluation.experiment_report import claim_folder
@@ -17,7 +17,7 @@ from earmark.evaluation.paper.captions import CaptionLog
 from earmark.gate.frontline_registry import with_checkpoints
 from earmark.gate.score_cache import cache_at
 from earmark.pipeline.run_plan import Plan
-from earmark.reporting.console import Format, emit_json, err, print_table
+from earmark.reporting.console import Format, emit_json, err, print_table, progress_bar
 from earmark.reproduction.caption_comparisons import TOKEN_COUNTS
 from earmark.reproduction.comparison import COLUMNS
 from earmark.reproduction.paper_artefacts import ARTEFACTS
@@ -142,7 +142,7 @@ def reproduce(
         from earmark.training.optimisation import use_threads
 
         use_threads(threads)
-    with recordings_bar("reproducing") as progress:
+    with progress_bar("recordings", "reproducing") as progress:
         inputs.progress = progress
         report = run_reproduction(chosen, inputs, announce=announce)
     show_report(report, format, output, named=tables or ())

@@ -71,16 +71,8 @@ def search(
     encoder = SentenceEncoder(model_store()) if meaning else None
     if encoder is not None:
         encoder.check()
-    with progress_bar("texts") as bar:
-        task = bar.add_task("reading", total=None)
-        with Archive(folder) as archive:
-            found = archive.search(
-                words,
-                most=most,
-                meaning=encoder,
-                blur=face_blur(blur),
-                told=lambda done, total: bar.update(task, completed=done, total=total),
-            )
+    with progress_bar("texts", "reading") as told, Archive(folder) as archive:
+        found = archive.search(words, most=most, meaning=encoder, blur=face_blur(blur), told=told)
     for line in archive.skipped:
         warn(line)
     pictures = _write_pictures(found, thumbnails) if thumbnails else {}

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from earmark.cli.evaluate import names, words
-from earmark.cli.options import AsJson, option, takes
+from earmark.cli.evaluate import names, numbers
+from earmark.cli.options import AsJson, argument, option, required, takes
 from earmark.evaluation.metrics.boundaries import TOLERANCES
 from earmark.gate.forecast_error import as_share
 from earmark.gate.frontline_registry import SUFFIX, with_checkpoints
@@ -20,6 +20,7 @@ from earmark.training.site_adaptation import Adaptation
 from earmark.training.site_adaptation import adapt as adapt_gate
 
 if TYPE_CHECKING:
+    from earmark.training.gate_training import TrainingPlan
     from earmark.training.recipe import Step, Trained
     from earmark.training.segmentation import Segmenter, SegmentScores
 
@@ -53,59 +54,62 @@ SETTINGS = {
 """Options that are fields of `earmark.training.settings.Settings`."""
 
 
-@takes("said", SETTINGS, dict)
-def train(
-    spans: Annotated[
-        Path,
-        typer.Argument(help="Annotated actions: CSV, EPIC-KITCHENS, Audacity, ELAN, or a folder."),
-    ],
-    media: Annotated[Path, typer.Option(help="Folder of the recordings, matched by file name.")],
-    out_folder: Annotated[Path, typer.Option("--out", help="Folder to write.")] = Path("gate"),
-    recipe: Annotated[
-        str, typer.Option(help="`earmark`, or `paper` for its head, loss and settings.")
-    ] = "earmark",
-    objective: Annotated[
+TRAINING = {
+    "spans": argument(Path, "Annotated actions: CSV, EPIC-KITCHENS, Audacity, ELAN, or a folder."),
+    "media": required(Path, "Folder of the recordings, matched by file name."),
+    "out": option(Path, "Folder to write.", default=Path("gate")),
+    "recipe": option(
+        str, "`earmark`, or `paper` for its head, loss and settings.", default="earmark"
+    ),
+    "objective": option(
         str | None,
-        typer.Option(
-            help="where, rate, span or frame; or classes, for a segmentation head.",
-            show_default="where; paper: span",
-        ),
-    ] = None,
-    encoder: Annotated[
+        "where, rate, span or frame; or classes, for a segmentation head.",
+        show_default="where; paper: span",
+    ),
+    "encoder": option(
         str | None,
-        typer.Option(
-            help="Encoder that the gate reads; options after colons.",
-            callback=lambda name: name and with_checkpoints(name),
-            show_default="floor-mel; paper: beats",
-        ),
-    ] = None,
-    recordings: Annotated[
+        "Encoder that the gate reads; options after colons.",
+        callback=lambda name: name and with_checkpoints(name),
+        show_default="floor-mel; paper: beats",
+    ),
+    "recordings": option(str | None, "Only these recordings: names or a file.", show_default="all"),
+    "dev": option(
         str | None,
-        typer.Option(help="Only these recordings: names or a file.", show_default="all"),
-    ] = None,
-    dev: Annotated[
+        "Recordings to calibrate on: names or a file.",
+        show_default="the people of one fold",
+    ),
+    "taus": option(
         str | None,
-        typer.Option(
-            help="Recordings to calibrate on: names or a file.",
-            show_default="the people of one fold",
-        ),
-    ] = None,
-    tau: Annotated[
-        str | None,
-        typer.Option(
-            help="Sharpness of `span`. Of several, with commas, the best on --dev.",
-            show_default="4",
-        ),
-    ] = None,
-    *,
-    said: dict[str, Any],
-    threads: Annotated[int, typer.Option(help="Threads to use.")] = 2,
-    data: Annotated[str, typer.Option(help="Description of the data, for the gate's card.")] = "",
-    licence: Annotated[str, typer.Option(help="Terms of the data, for the gate's card.")] = "",
-    allow_missing: Annotated[
-        bool, typer.Option("--allow-missing", help="Skip recordings without media or annotations.")
-    ] = False,
-) -> None:
+        "Sharpness of `span`. Of several, with commas, the best on --dev.",
+        "--tau",
+        show_default="4",
+    ),
+    **SETTINGS,
+    "threads": option(int, "Threads to use.", default=2),
+    "data": option(str, "Description of the data, for the gate's card.", default=""),
+    "licence": option(str, "Terms of the data, for the gate's card.", default=""),
+    "allow_missing": option(
+        bool, "Skip recordings without media or annotations.", "--allow-missing", default=False
+    ),
+}
+
+
+def training_plan(said: dict[str, Any]) -> TrainingPlan:
+    """The plan from the values `said` of the options."""
+    from earmark.training.gate_training import TrainingPlan  # loads PyTorch
+
+    read = {
+        "recordings": names(said["recordings"]),
+        "dev": names(said["dev"]),
+        "taus": numbers(said["taus"] or "", what="number: write --tau 4, or --tau 2,4,8"),
+        "licence": said["licence"] or None,
+        "commit": _commit(),
+    }
+    return TrainingPlan.of(**said | read)
+
+
+@takes("said", TRAINING, dict)
+def train(said: dict[str, Any]) -> None:
     """Train, calibrate and export a gate for your own recordings.
 
     Recordings are split by participant (`P01` in `P01_11`), never by time:
@@ -129,34 +133,18 @@ def train(
 
       earmark train EPIC_Sounds_train.csv --media audio/ --recipe paper --objective classes
     """
-    from earmark.training.gate_training import TrainingPlan, train_classes  # loads PyTorch
     from earmark.training.gate_training import train as train_gate
+    from earmark.training.gate_training import train_classes
     from earmark.training.settings import CLASSES
 
-    plan = TrainingPlan.of(
-        spans,
-        media=media,
-        out=out_folder,
-        recipe=recipe,
-        objective=objective,
-        encoder=encoder,
-        recordings=names(recordings),
-        dev=names(dev),
-        taus=[number(word) for word in words(tau or "")],
-        threads=threads,
-        data=data,
-        licence=licence or None,
-        allow_missing=allow_missing,
-        commit=_commit(),
-        **said,
-    )
+    plan = training_plan(said)
     with watched_steps("listening") as watch:
         if plan.settings.objective == CLASSES:
             segmented = train_classes(plan, watch=watch)
-            show_segmenter(*segmented, out_folder)
+            show_segmenter(*segmented, plan.out)
             return
         trained = train_gate(plan, watch=watch, on_check=show_check)
-    show(trained, out_folder)
+    show(trained, plan.out)
 
 
 def show_check(step: Step) -> None:
@@ -164,14 +152,6 @@ def show_check(step: Step) -> None:
     coverage = as_share(step.check.dev)
     line = f"seed {step.seed}: loss {step.check.loss:.4f}, dev coverage {coverage}"
     err.print(f"{line} at step {step.check.step}")
-
-
-def number(word: str) -> float:
-    """A number from the command line; `ValueError` if it is none."""
-    try:
-        return float(word)
-    except ValueError:
-        raise ValueError(f"{word!r} is no number: write --tau 4, or --tau 2,4,8") from None
 
 
 def show(trained: Trained, folder: Path) -> None:

@@ -220,11 +220,8 @@ def watched_steps(first: str) -> Iterator[Callable[[str, int, int], None]]:
     `BETWEEN_LINES` seconds while a step lasts.
     """
     if err.is_terminal:
-        with progress_bar("steps") as bar:
-            task = bar.add_task(first, total=None)
-            yield lambda what, done, total: bar.update(
-                task, description=what, completed=done, total=total
-            )
+        with progress_bar("steps", first) as show_bar:
+            yield lambda what, done, total: show_bar(done, total, what)
         return
     current, printed_at = first, time.monotonic()
     err.print(first)
@@ -239,8 +236,11 @@ def watched_steps(first: str) -> Iterator[Callable[[str, int, int], None]]:
 
 
 @contextmanager
-def progress_bar(unit: str) -> Iterator[Progress]:
-    """A progress bar on stderr, drawn only on a terminal."""
+def progress_bar(unit: str, first: str) -> Iterator[Callable[..., None]]:
+    """A progress bar on stderr, drawn only on a terminal; yields the function that updates it.
+
+    Its arguments are how much is done, the total, and what is being done, at the start `first`.
+    """
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -250,4 +250,9 @@ def progress_bar(unit: str) -> Iterator[Progress]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
-        yield bar
+        task = bar.add_task(first, total=None)
+
+        def show(done: int, total: int | None, what: str = first) -> None:
+            bar.update(task, completed=done, total=total, description=what)
+
+        yield show
