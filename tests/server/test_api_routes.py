@@ -7,6 +7,8 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
+from urllib.parse import urlsplit
 
 import av
 import httpx
@@ -14,11 +16,15 @@ import pytest
 
 pytest.importorskip("fastapi", reason="earmark[server] is not installed")
 
+from starlette.types import ASGIApp
+
 from archive_runs import tell_archive
 from drawing import windows
 from earmark.evaluation.annotations.readers import read_annotations
 from earmark.ledger.run_reader import Run
 from earmark.pipeline.run_plan import make_plan
+from earmark.server import web_server
+from earmark.server.access_control import TokenBucket
 from earmark.server.application import make_app
 from earmark.server.archive_view import read_rows
 from earmark.server.recording_view import describe, find_recording
@@ -343,18 +349,58 @@ def test_the_token_in_the_address_becomes_a_cookie(served: SimpleNamespace):
         assert "unsafe" not in policy
 
 
-def test_who_asks_too_much_waits(tmp_path: Path):
-    service = Service(RunLibrary([tmp_path]), make_plan(rule="uniform"))
-    app = make_app(service, token=TOKEN, rate=5)
-    headers = {"Authorization": f"Bearer {TOKEN}"}
+def asked(app: ASGIApp, *requests: tuple[str, str], token: str = TOKEN, **more: Any) -> list[Any]:
+    """What `app` answers to requests of one client, one after the other."""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
 
-    async def ask() -> list[int]:
-        transport = httpx.ASGITransport(app)
+    async def ask() -> list[Any]:
         async with httpx.AsyncClient(
-            transport=transport, base_url="http://localhost", headers=headers
+            transport=httpx.ASGITransport(app), base_url="http://localhost", headers=headers
         ) as client:
-            return [(await client.get("/api/session")).status_code for _ in range(200)]
+            return [await client.request(*one, **more) for one in requests]
 
-    codes = asyncio.run(ask())
+    return asyncio.run(ask())
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Service:
+    return Service(RunLibrary([tmp_path]), make_plan([tmp_path], rule="uniform"))
+
+
+def test_who_asks_too_much_waits(service: Service):
+    answers = asked(make_app(service, token=TOKEN, rate=5), *[("GET", "/api/session")] * 200)
+    codes = [answer.status_code for answer in answers]
     assert codes[0] == 200
     assert 429 in codes
+
+
+def test_wrong_tokens_of_many_addresses_fill_no_memory(service: Service):
+    control = make_app(service, token=TOKEN)
+    control.guesses |= {
+        f"10.0.{number // 250}.{number % 250}": TokenBucket(1) for number in range(10_001)
+    }
+    assert asked(control, ("GET", "/api/session"), token="wrong")[0].status_code == 401
+    assert len(control.guesses) < 10_000
+
+
+@pytest.mark.parametrize("token", ["a+b", "a&b=c#d", "50%", "with; semicolon", "grüße"])
+def test_any_token_opens_the_page_from_the_printed_address(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, token: str
+):
+    app, printed = make_app(service, token=token), []
+    monkeypatch.setattr(web_server, "serve_app", lambda _app, listening: listening.close())
+    options = web_server.ServeOptions(port=0, token=token)
+    web_server.serve_folders([tmp_path], service.plan, options, on_start=printed.append)
+    path = f"/?{urlsplit(printed[0]).query}"
+    first, page = asked(app, ("GET", path), ("GET", "/"), token="")
+    assert (first.status_code, page.status_code) == (303, 200)
+
+
+def test_a_folder_that_cannot_be_written_is_the_reason(service: Service, tmp_path: Path):
+    (tmp_path / "runs").write_text("no folder")
+    (tmp_path / "a.wav").write_bytes(b"")
+    (source,) = service.sources
+    (answer,) = asked(
+        make_app(service, token=TOKEN), ("POST", "/api/runs"), json={"sources": [source]}
+    )
+    assert (answer.status_code, answer.json()["detail"]) == (409, "cannot go on: Not a directory")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,11 +17,14 @@ import pytest
 
 pytest.importorskip("fastapi", reason="earmark[server] is not installed")
 
+from earmark.errors import EarmarkError
+from earmark.gate.survival import Survival
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.run_reader import Run
 from earmark.media.demo_scene import make_scene
 from earmark.pipeline.run_plan import make_plan
 from earmark.server import run_jobs
+from earmark.server.run_library import ServedRun
 from fault_server import fault_server
 from served import serving
 
@@ -164,3 +169,96 @@ def test_only_recordings_below_the_folders_are_worked_on(
     for path in ("/api/forecasts", "/api/runs"):
         refused = place.client.post(path, json={"sources": sources})
         assert (refused.status_code, "choose recordings" in refused.text) == (422, True)
+
+
+def ended(script: str) -> run_jobs.Job:
+    """A job whose process has run `script` to its end."""
+    words = [sys.executable, "-c", script]
+    child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    job = run_jobs.Job("1", "run", child, None)
+    job.follow()
+    return job
+
+
+def test_a_process_that_dies_has_failed_and_says_so():
+    job = ended("import os; os._exit(7)")
+    assert job.state == "failed"
+    assert "exit code 7" in job.failure
+
+
+def test_what_a_library_prints_does_not_end_the_following_of_a_job():
+    job = ended("""print('loading ...'); print('{"result": {"a": 1}}')""")
+    assert (job.state, job.result) == ("done", {"a": 1})
+
+
+def test_a_process_that_was_stopped_is_stopped():
+    assert ended("""print('{"stopped": true}')""").state == "stopped"
+
+
+def test_a_disk_that_refuses_is_the_reason(tmp_path: Path):
+    (tmp_path / "run" / "report.html").mkdir(parents=True)  # so that no report can be written
+    plan = make_plan([tmp_path], rule="uniform", pictures=False).to_json()
+    order = {"kind": "run", "plan": plan, "server": None, "api_key": None}
+    run_jobs.run_order(order | {"run": str(tmp_path / "run")}, out := io.StringIO())
+    assert "cannot go on" in json.loads(out.getvalue().splitlines()[-1])["failure"]
+
+
+def test_two_runs_of_one_name_have_two_folders(tmp_path: Path):
+    first, second = (run_jobs.run_folder(tmp_path, "shift", []) for _ in range(2))
+    assert (first.name, second.name) == ("shift", "shift-2")
+
+
+def test_a_run_is_not_started_twice(tmp_path: Path):
+    plan = make_plan([tmp_path], rule="uniform", pictures=False)
+    jobs = run_jobs.RunJobs(plan)
+    try:
+        jobs.start(tmp_path / "run", plan)
+        with pytest.raises(EarmarkError, match="at work already"):
+            jobs.start(tmp_path / "run", plan)  # its process has not opened the ledger yet
+    finally:
+        jobs.close()
+
+
+CURVE = Survival((0.0, 5.0, 20.0), (1.0, 0.5, 0.0))
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        {},
+        {"placement": "free"},
+        {"action_length": 12.5},
+        {"rounds": "3"},
+        {"pictures": False},
+        {"voices": False},
+        {"speech": True, "language": "en"},
+    ],
+    ids=str,
+)
+def test_a_run_made_elsewhere_goes_on_as_it_was_made(tmp_path: Path, choices: dict[str, Any]):
+    described = make_plan(frontline="energy", budget="10%", **choices).run_json("m")
+    with Ledger(tmp_path, described):
+        pass
+    served = ServedRun("key", tmp_path, "run")
+    ours = make_plan(placement="free", action_length=3.0)  # of the server; not of the run
+    assert run_jobs.restore_plan(served, ours).run_json("m") == described
+    served.close()
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        {"action_length": CURVE},
+        {"speech": True, "transcriber": "http://user:secret@host/v1"},
+    ],
+    ids=["a curve", "a key in an address"],
+)
+def test_a_run_whose_ledger_does_not_say_all_is_not_continued(
+    tmp_path: Path, choices: dict[str, Any]
+):
+    with Ledger(tmp_path, make_plan(frontline="energy", **choices).run_json("m")):
+        pass
+    served = ServedRun("key", tmp_path, "run")
+    with pytest.raises(ValueError, match="run its command again"):
+        run_jobs.restore_plan(served, make_plan())
+    served.close()

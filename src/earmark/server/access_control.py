@@ -10,7 +10,7 @@ import hashlib
 import hmac
 import time
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
@@ -33,6 +33,9 @@ HEADERS = {
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 MOST_GUESSES, GUESS_SECONDS = 20, 60.0
 """Wrong tokens allowed from one address within so many seconds."""
+
+MOST_CLIENTS = 10_000
+"""Addresses remembered; with more, all are forgotten."""
 
 
 @dataclass(slots=True)
@@ -79,10 +82,7 @@ class AccessControl:
     def _refuse(self, request: Request) -> Response | None:
         """The refusal of `request`, or a redirect; None if it may be answered."""
         client = request.client.host if request.client else ""
-        if len(self.clients) > 10_000:
-            self.clients.clear()
-        bucket = self.clients.setdefault(client, TokenBucket(2 * self.rate))
-        if not bucket.take(self.rate, 2 * self.rate):
+        if not _take(self.clients, client, self.rate, 2 * self.rate):
             return _refusal(request, 429, "too many requests; wait a moment")
         host = request.headers.get("host", "").lower()
         name = host if host.endswith("]") else host.rpartition(":")[0] or host
@@ -98,14 +98,13 @@ class AccessControl:
         query_token = request.query_params.get("token", "") if request.scope["path"] == "/" else ""
         candidates = [
             bearer if kind.lower() == "bearer" else "",
-            request.cookies.get(self.cookie, ""),
+            unquote(request.cookies.get(self.cookie, "")),
         ]
         if any(map(self._is_token, candidates)):
             return self._redirect_with_cookie(request) if query_token else None
-        bucket = self.guesses.setdefault(client, TokenBucket(MOST_GUESSES))
-        if any((*candidates, query_token)) and not bucket.take(
-            MOST_GUESSES / GUESS_SECONDS, MOST_GUESSES
-        ):
+        is_guess = any((*candidates, query_token))
+        rate = MOST_GUESSES / GUESS_SECONDS
+        if is_guess and not _take(self.guesses, client, rate, MOST_GUESSES):
             return _refusal(request, 429, "too many wrong tokens; wait a minute")
         if self._is_token(query_token):
             return self._redirect_with_cookie(request)
@@ -119,8 +118,16 @@ class AccessControl:
     def _redirect_with_cookie(self, request: Request) -> Response:
         """A redirect to the page without the token in its URL; it is set as a cookie."""
         secure = "; Secure" if request.scope.get("scheme") == "https" else ""
-        cookie = f"{self.cookie}={self.token}; Path=/; HttpOnly; SameSite=Lax{secure}"
+        value = quote(self.token or "", safe="")
+        cookie = f"{self.cookie}={value}; Path=/; HttpOnly; SameSite=Lax{secure}"
         return RedirectResponse("/", 303, {"set-cookie": cookie, "cache-control": "no-store"})
+
+
+def _take(buckets: dict[str, TokenBucket], client: str, rate: float, size: float) -> bool:
+    """Take a token of the bucket of `client`; False if none is left."""
+    if len(buckets) > MOST_CLIENTS:
+        buckets.clear()
+    return buckets.setdefault(client, TokenBucket(size)).take(rate, size)
 
 
 def cookie_name(port: int) -> str:

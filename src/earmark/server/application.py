@@ -117,6 +117,7 @@ STATUSES: dict[type[Exception], int] = {
     MediaError: 502,
     EarmarkError: 502,
     ValueError: 422,
+    OSError: 409,
 }
 """HTTP status of each error."""
 
@@ -129,4 +130,6 @@ def _explain_validation(_: Request, error: Exception) -> JSONResponse:
 
 def _explain(_: Request, error: Exception) -> JSONResponse:
     status = next(status for kind, status in STATUSES.items() if isinstance(error, kind))
-    return JSONResponse({"detail": redact(str(error))}, status_code=status)
+    # The text of an `OSError` has a path, which clients are not told.
+    words = f"cannot go on: {error.strerror}" if isinstance(error, OSError) else str(error)
+    return JSONResponse({"detail": redact(words)}, status_code=status)

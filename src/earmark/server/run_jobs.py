@@ -16,12 +16,15 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import Any, TextIO
 
 from earmark.captioning.question import Question
 from earmark.captioning.request import Request
+from earmark.captioning.speech_plan import SpeechPlan
 from earmark.errors import EarmarkError
 from earmark.evidence.window_sounds import WindowSounds
 from earmark.ledger.run_lock import is_at_work
@@ -30,7 +33,7 @@ from earmark.media import Source
 from earmark.media.atomic_file import write_whole
 from earmark.media.source import folder_name, name_of
 from earmark.pipeline.run_plan import Plan, make_plan
-from earmark.redaction import redact
+from earmark.redaction import is_redacted, redact
 from earmark.reporting.progress import Progress
 from earmark.selection import Pick
 from earmark.selection.cost_forecast import CallCost
@@ -47,6 +50,14 @@ PROGRESS_INTERVAL = 0.2
 
 STOP_TIMEOUT = 20.0
 """Seconds that a process has to end before it is killed."""
+
+
+SAID = ("budget", "rule", "frontline", "window", "across", "audio_track")
+"""Choices that a ledger always has."""
+
+UNSAID = {"placement": "grid", "action_length": None, "rounds": "1", "pictures": None}
+UNSAID |= asdict(SpeechPlan())
+"""Choices that a ledger has only if they are not these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +88,7 @@ class Job:
     progress: dict[str, Any] = field(default_factory=dict)
     result: dict[str, Any] | None = None
     failure: str = ""
+    is_stopped: bool = False
 
     def view(self) -> JobView:
         """The job's view; `run` is empty until the run has a database."""
@@ -89,18 +101,26 @@ class Job:
     def follow(self) -> None:
         """Read the output of the process until it ends."""
         assert self.child.stdout is not None
-        for text in self.child.stdout:
-            line = json.loads(text)
-            self.progress = line.get("progress", self.progress)
-            self.result = line.get("result", self.result)
-            self.failure = line.get("failure", self.failure)
-        self.child.wait()
+        with self.child.stdout as lines:
+            for text in lines:
+                if text.startswith("{"):  # and not what a library prints
+                    self._read(json.loads(text))
+        code = self.child.wait()
+        if self.result is None and not (self.failure or self.is_stopped):
+            self.failure = f"its process died with exit code {code}; what was finished is kept"
         ended = "done" if self.result is not None else "stopped"
         self.state = "failed" if self.failure else ended
+
+    def _read(self, line: dict[str, Any]) -> None:
+        self.progress = line.get("progress", self.progress)
+        self.result = line.get("result", self.result)
+        self.failure = line.get("failure", self.failure)
+        self.is_stopped = line.get("stopped", self.is_stopped)
 
     def stop(self) -> None:
         """Ask the process to end; stored answers stay."""
         if self.child.poll() is None:
+            self.is_stopped = True
             self.child.send_signal(signal.SIGINT)
 
 
@@ -111,14 +131,15 @@ class RunJobs:
         self.plan = plan
         self._api_key = api_key
         self._jobs: dict[str, Job] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def __getitem__(self, key: str) -> Job:
         return self._jobs[key]
 
     def of(self, folder: Path) -> Job | None:
         """The latest job on the run in `folder`, if any."""
-        jobs = [job for job in self._jobs.values() if job.folder == folder]
+        with self._lock:
+            jobs = [job for job in self._jobs.values() if job.folder == folder]
         return jobs[-1] if jobs else None
 
     def forecast(self, sources: Sequence[Source], budget: str) -> Job:
@@ -127,11 +148,13 @@ class RunJobs:
 
     def start(self, folder: Path, plan: Plan) -> Job:
         """Start or continue the run in `folder`; raises `EarmarkError` if it is already running."""
-        if is_at_work(folder):
-            raise EarmarkError(f"{folder.name} is at work already")
-        folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / PLAN, json.dumps(plan.to_json()))
-        return self._start("run", plan, folder)
+        with self._lock:
+            job = self.of(folder)  # its process may not have opened the ledger yet
+            if is_at_work(folder) or (job and job.state == "at work"):
+                raise EarmarkError(f"{folder.name} is at work already")
+            folder.mkdir(parents=True, exist_ok=True)
+            write_whole(folder / PLAN, json.dumps(plan.to_json()))
+            return self._start("run", plan, folder)
 
     def close(self) -> None:
         """Stop all jobs, and wait for them to end."""
@@ -187,21 +210,26 @@ def restore_plan(served: ServedRun, plan: Plan) -> Plan:
     with served.open() as run:
         recorded, paths = run.plan(), [row.source for row in run.recordings()]
         paths += [Source((row.path,), row.name) for row in run.failed_recordings()]
-    names = ("budget", "rule", "frontline", "window", "across", "audio_track")
-    if any(name not in recorded for name in (*names, "ask")):
+    said = UNSAID | recorded
+    length = said["action_length"]
+    is_curve = length is not None and "curve" in length  # of which the ledger has only a hash
+    is_told = said.keys() >= {*SAID, "sounds", "ask"} and not is_redacted(said["transcriber"] or "")
+    if is_curve or not is_told:
         raise ValueError("the run does not say how it was made; run its command again")
-    choices = {name: recorded[name] for name in names}
-    question = replace(Question.from_json(recorded["ask"]), blur=plan.question.blur)
-    return make_plan(paths, plan, question=question, sounds=bool(recorded["sounds"]), **choices)
+    choices = {name: said[name] for name in (*SAID, *UNSAID)}
+    choices |= {"action_length": None if length is None else float(length)}
+    question = replace(Question.from_json(said["ask"]), blur=plan.question.blur)
+    return make_plan(paths, plan, question=question, sounds=bool(said["sounds"]), **choices)
 
 
 def run_folder(root: Path, name: str, sources: Sequence[Source]) -> Path:
-    """The folder of a new run: `runs/NAME` below `root`, with a number if that exists."""
+    """Make the folder of a new run: `runs/NAME` below `root`, with a number if that exists."""
     stem = folder_name(name or Path(name_of(sources[0].uris[0])).stem)
-    folder, number = root / "runs" / stem, 1
-    while folder.exists():
-        number += 1
-        folder = root / "runs" / f"{stem}-{number}"
+    for number in count(1):
+        folder = root / "runs" / (stem if number == 1 else f"{stem}-{number}")
+        with suppress(FileExistsError):  # another request may make one of the same name
+            folder.mkdir(parents=True)
+            break
     return folder
 
 
@@ -224,6 +252,8 @@ def run_order(order: dict[str, Any], out: TextIO) -> None:
         write_line(result=_run_order(order, Progress(on_change)))
     except (EarmarkError, ValueError) as error:
         write_line(failure=redact(str(error)))
+    except OSError as error:
+        write_line(failure=redact(f"cannot go on: {error}"))
     except KeyboardInterrupt:
         write_line(stopped=True)
 

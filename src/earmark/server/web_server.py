@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from earmark.errors import EarmarkError, MissingExtra
 from earmark.pipeline.run_plan import Plan
@@ -66,7 +67,7 @@ def serve_folders(
         rate=options.rate,
         cookie=cookie_name(port),
     )
-    query = f"?token={options.token}" if options.token else ""
+    query = f"?token={quote(options.token, safe='')}" if options.token else ""
     on_start(f"http://{shown}:{port}/{query}")
     serve_app(app, listening)
 
