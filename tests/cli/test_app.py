@@ -4,8 +4,9 @@ import subprocess
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
-from earmark.cli.app import COMMANDS, describe, load
+from earmark.cli.app import COMMANDS, app, describe, load
 
 HELP = """
 import sys
@@ -30,3 +31,9 @@ def test_a_command_is_listed_with_its_own_words(name):
     listed, loaded = describe(name, COMMANDS[name]), load(name, COMMANDS[name])
     assert listed.help == loaded.help
     assert listed.rich_help_panel == loaded.rich_help_panel
+
+
+def test_a_command_of_a_group_is_not_under_the_heading_of_another_of_its_name():
+    told = CliRunner().invoke(app, ["encoder", "--help"]).output
+    assert "Export a published audio encoder" in told
+    assert "Look at runs" not in told

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +14,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from earmark.cli.episodes import episodes, show_table
+from earmark.cli import sounds
+from earmark.cli.episodes import episodes, show, show_table
+from earmark.evidence.sound_track import SoundEvent
 from earmark.gate.episodes import bill
 from earmark.gate.gate import default_gate
 from earmark.gate.score_cache import ScoreCache
@@ -20,6 +24,7 @@ from earmark.grid import Grid
 from earmark.media import find
 from earmark.pipeline.listen import listen
 from earmark.pipeline.run_plan import make_plan
+from earmark.pipeline.sounds import RecordingSounds, SoundListing
 from earmark.selection.episode_cost import RecordingEpisodes
 from earmark.timeline import Span, Track
 from making import make_audio, make_video
@@ -142,3 +147,20 @@ def test_a_recording_without_sound_is_named_and_the_others_go_on(
     assert code == 1
     assert "silent.mp4 has no audio stream" in told
     assert len(json.loads(said)) == 1
+
+
+class Terminal(io.StringIO):
+    """A terminal that stdout goes to."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_no_name_of_a_file_moves_the_cursor_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", terminal := Terminal())
+    span = Span(1.0, 2.0)
+    account = bill([span], length=4.0, windows=2)
+    show([RecordingEpisodes("\x1b[2J.mp4", 8.0, (span,), account, 4.0)], "csv")
+    event = SoundEvent(span, "Hammer", 0.9)
+    sounds.show(SoundListing("", {}, (RecordingSounds("\x1b[2J.mp4", 8.0, (event,)),), ()), "csv")
+    assert terminal.getvalue().count("\\x1b[2J.mp4,1.00,2.00") == 2

@@ -48,9 +48,11 @@ ELSEWHERE = {
 """Module and function, below `earmark.cli`, of commands whose module has another name than they;
 those in the module `app` are groups of commands."""
 
-PANEL_OF = {name: panel for panel, names in PANELS.items() for name in names}
-
-COMMANDS = {name: ELSEWHERE.get(name, f"{name}:{name}") for name in PANEL_OF}
+COMMANDS = {
+    name: ELSEWHERE.get(name, f"{name}:{name}") for names in PANELS.values() for name in names
+}
+PANEL_OF = {COMMANDS[name]: panel for panel, names in PANELS.items() for name in names}
+"""The heading of each command, by its module and function."""
 
 RENAMED = {"take": "import"}
 """Former names of commands, and the present ones."""
@@ -114,7 +116,7 @@ def load(name: str, home: str) -> Any:
         found = single
     command = typer.main.get_command(found)
     command.name = name
-    command.rich_help_panel = PANEL_OF.get(name)  # type: ignore[attr-defined]
+    command.rich_help_panel = PANEL_OF.get(home)  # type: ignore[attr-defined]
     return command
 
 
@@ -126,7 +128,7 @@ def describe(name: str, home: str) -> Any:
     source = Path(__file__).with_name(f"{module}.py").read_text(encoding="utf-8")
     functions = {one.name: one for one in ast.parse(source).body if isinstance(one, FunctionDef)}
     words = ast.get_docstring(functions[function])
-    return TyperCommand(name, help=words, rich_help_panel=PANEL_OF.get(name))
+    return TyperCommand(name, help=words, rich_help_panel=PANEL_OF.get(home))
 
 
 def _group(name: str, words: str, entries: dict[str, str], **choices: Any) -> typer.Typer:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -16,8 +15,7 @@ from earmark.gate.episodes import Episodes, OperatingPoints
 from earmark.gate.gate import Gate, default_gate
 from earmark.pipeline.listen import listen
 from earmark.pipeline.run_plan import Plan, make_plan
-from earmark.reporting.console import emit_json, err, out, print_table, warn
-from earmark.reporting.csv_rows import write_csv
+from earmark.reporting.console import emit_csv, emit_json, err, out, print_table, warn
 from earmark.reporting.progress_display import show_progress
 from earmark.reporting.text_format import counted
 from earmark.selection.episode_cost import RecordingEpisodes, find_episodes
@@ -100,7 +98,7 @@ def show(found: Sequence[RecordingEpisodes], format: EpisodesAs) -> None:
             for each in found
             for span in each.episodes
         )
-        write_csv(sys.stdout, ["recording", "start", "end"], rows)
+        emit_csv(["recording", "start", "end"], rows)
         return
     for each in found:
         show_table(each)

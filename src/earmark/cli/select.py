@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -14,8 +13,7 @@ from earmark.cli import options
 from earmark.gate.forecast_error import as_count, as_range
 from earmark.pipeline.run_plan import Plan
 from earmark.pipeline.select import select as select_windows
-from earmark.reporting.console import emit, emit_json, out, print_table, warn
-from earmark.reporting.csv_rows import write_csv
+from earmark.reporting.console import emit, emit_csv, emit_json, out, print_table, warn
 from earmark.reporting.edit_list import selection_edl
 from earmark.reporting.text_format import counted, format_bytes_read, format_notes
 from earmark.selection.pick import Pick
@@ -77,7 +75,7 @@ def show(selection: Selection, format: PicksAs) -> None:
     elif format == "jsonl":
         emit("".join(f"{line}\n" for line in as_jsonl(selection)))
     elif format == "csv":
-        emit(as_csv(selection))
+        emit_csv(COLUMNS, ([row[name] for name in COLUMNS] for row in selection.rows()))
     else:
         emit(selection_edl(selection))
     for line in format_notes(
@@ -138,10 +136,3 @@ def as_jsonl(selection: Selection) -> Iterator[str]:
     yield from map(json.dumps, selection.rows())
     for failed in selection.failures:
         yield json.dumps(asdict(failed))
-
-
-def as_csv(selection: Selection) -> str:
-    """CSV with a header and one row per pick; failures are only printed to stderr."""
-    text = io.StringIO()
-    write_csv(text, COLUMNS, ([row[name] for name in COLUMNS] for row in selection.rows()))
-    return text.getvalue()

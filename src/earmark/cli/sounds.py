@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -16,8 +15,7 @@ from earmark.models.user_folders import model_store
 from earmark.pipeline.run_plan import Plan, make_plan
 from earmark.pipeline.sounds import RecordingSounds, SoundListing
 from earmark.pipeline.sounds import sounds as list_sounds
-from earmark.reporting.console import emit, emit_json, err, out, print_table, warn
-from earmark.reporting.csv_rows import write_csv
+from earmark.reporting.console import emit, emit_csv, emit_json, err, out, print_table, warn
 from earmark.reporting.progress_display import show_progress
 from earmark.reporting.text_format import counted, format_length, format_notes
 from earmark.timeline import format_clock
@@ -96,16 +94,16 @@ def show(found: SoundListing, format: SoundsAs) -> None:
         return
     if format == "csv":
         cells = (
-            [
+            (
                 path,
                 f"{one.span.start:.2f}",
                 f"{one.span.end:.2f}",
                 one.name,
                 f"{one.confidence:.3f}",
-            ]
+            )
             for path, one in every
         )
-        write_csv(sys.stdout, ["recording", "start", "end", "sound", "confidence"], cells)
+        emit_csv(["recording", "start", "end", "sound", "confidence"], cells)
         return
     if found.words and not found.matches:
         warn(f"no sound that has a name means {found.words!r}; `earmark sounds PATH` lists all")

@@ -6,6 +6,7 @@ characters from them, nor secrets that are part of an address.
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import re
@@ -32,6 +33,7 @@ from rich.table import Table
 from rich.text import Text
 
 from earmark.redaction import redact
+from earmark.reporting.csv_rows import write_csv
 
 
 class Format(StrEnum):
@@ -106,6 +108,13 @@ def emit_json(value: Any) -> None:
 def emit(text: str) -> None:
     """Print `text` unchanged for a program; on a terminal, control characters are escaped."""
     sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
+
+
+def emit_csv(header: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
+    """Print rows as CSV for a program."""
+    text = io.StringIO()
+    write_csv(text, header, rows)
+    emit(text.getvalue())
 
 
 def print_table(
