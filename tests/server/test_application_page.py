@@ -552,6 +552,63 @@ def test_a_run_is_started_as_it_was_forecast(page: SimpleNamespace):
     assert (path, json.loads(body)["across"]) == ("/api/forecasts", True)
 
 
+FORECAST = """
+for (const one of document.querySelectorAll('dialog option')) one.selected = true;
+window.started = 0;
+const job = { id: 'j', state: 'done', progress: {}, run: '', failure: '',
+              result: { rungs: [], recordings: 1, duration: 10, actions: null } };
+window.fetch = async (path, options) => {
+  if (path === '/api/runs' && options.method === 'POST') window.started += 1;
+  if (path === '/api/forecasts') await new Promise((go) => { window.answer = go; });
+  return new Response(JSON.stringify(job), { headers: { 'content-type': 'application/json' } });
+};
+"""
+
+
+def test_a_run_is_started_once_and_only_as_it_was_forecast(page: SimpleNamespace):
+    driver = see(page, page.base)
+    button = (
+        "return [...document.querySelectorAll('button')].find((one) => one.textContent === '{}')"
+    )
+    wait(driver, button.format("New run …")).click()
+    wait(driver, "return document.querySelector('dialog option')")
+    driver.execute_script(FORECAST)
+    start, forecast = (wait(driver, button.format(word)) for word in ("Start", "Forecast"))
+    forecast.click()
+    budget = driver.find_element(By.CSS_SELECTOR, "dialog .field input")
+    wait(driver, "return Boolean(window.answer)")
+    budget.send_keys("0")  # while the forecast of another budget is made
+    driver.execute_script("window.answer()")
+    wait(driver, "return document.querySelector('dialog table')")
+    driver.execute_async_script("setTimeout(arguments[0], 200)")
+    assert not start.is_enabled(), "nobody has seen what this budget costs"
+    driver.execute_script("window.answer = null")
+    forecast.click()
+    wait(driver, "return Boolean(window.answer)")
+    driver.execute_script("window.answer()")
+    WebDriverWait(driver, 60).until(lambda _: start.is_enabled())
+    driver.execute_script("arguments[0].click(); arguments[0].click()", start)
+    driver.execute_async_script("setTimeout(arguments[0], 200)")
+    assert driver.execute_script("return window.started") == 1
+
+
+def test_a_page_that_arrives_late_does_not_replace_the_one_gone_to_since(page: SimpleNamespace):
+    driver = see(page, page.base)
+    driver.execute_script(
+        "const before = window.fetch; window.held = [];"
+        "window.fetch = async (path, ...rest) => {"
+        " if (path.startsWith('/api/runs/')) await new Promise((go) => window.held.push(go));"
+        " return before(path, ...rest); };"
+    )
+    driver.find_element(By.CSS_SELECTOR, ".run-name").click()
+    wait(driver, "return window.held.length")
+    press(driver, "u")
+    wait(driver, "return document.querySelector('.run-name')")
+    driver.execute_script("for (const go of window.held) go()")
+    driver.execute_async_script("setTimeout(arguments[0], 500)")  # all that follows is done
+    assert (driver.title, texts(driver, "#trail a, #trail span")) == ("earmark", [])
+
+
 def test_the_list_of_runs_says_what_happened_in_each(page: SimpleNamespace):
     driver = see(page, page.base)
     wait(driver, "return document.querySelector('.run .told')")

@@ -5,7 +5,7 @@ import { archiveAddress, showArchive } from "./archive.js";
 import { showRecording } from "./recording.js";
 import { openRunDialog } from "./planning.js";
 
-let view = null;
+let view = null, turn = 0;
 
 /** Go to an address of this page without reloading. */
 export function go(address) {
@@ -23,6 +23,8 @@ export function trail(...steps) {
 }
 
 async function route() {
+  const mine = turn += 1, isHere = () => mine === turn; // the user may go elsewhere meanwhile
+  const shared = { go, trail: (...steps) => { if (isHere()) trail(...steps); } };
   view?.close?.();
   view = null;
   showMessage("");
@@ -30,10 +32,10 @@ async function route() {
   const place = make("div", "view");
   $("main").replaceChildren(place);
   try {
-    if (kind === "run" && recording) view = await showRecording(place, run, recording, { trail, go });
-    else if (kind === "run") view = await showArchive(place, run, { trail, go });
-    else view = await showRuns(place);
-  } catch (error) { showError(error); }
+    const shown = await (kind !== "run" ? showRuns(place) : recording ? showRecording(place, run, recording, shared) : showArchive(place, run, shared));
+    if (isHere()) view = shown;
+    else shown.close?.();
+  } catch (error) { if (isHere()) showError(error); }
 }
 
 async function showRuns(place) {

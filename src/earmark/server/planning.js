@@ -20,9 +20,16 @@ export async function openRunDialog(place, go) {
   const forecast = make("button", "", "Forecast"), start = make("button", "", "Start"), close = make("button", "", "Close");
   forecast.type = start.type = close.type = "button";
   start.disabled = true; // enabled by a forecast
-  forecast.addEventListener("click", () => showForecast(request(), output).then((ok) => { start.disabled = !ok; }).catch(showError));
+  const forecasted = () => JSON.stringify([request().sources, request().budget]);
+  forecast.addEventListener("click", () => {
+    const asked = forecasted();
+    showForecast(request(), output).then(() => { start.disabled = asked !== forecasted(); }).catch(showError);
+  });
   for (const input of [list, budget]) input.addEventListener("input", () => { start.disabled = true; });
-  start.addEventListener("click", () => startRun(request(), dialog, go).catch(showError));
+  start.addEventListener("click", () => {
+    start.disabled = true; // a second click would start, and pay for, a second run
+    startRun(request(), dialog, go).catch((error) => { start.disabled = false; showError(error); });
+  });
   close.addEventListener("click", () => dialog.close());
   dialog.addEventListener("close", () => dialog.remove());
   form.append(make("h2", "", "New run"), field("Recordings", list), field("Budget: a share of the windows, calls, or price=0.4", budget),
@@ -60,7 +67,6 @@ async function showForecast(request, output) {
   const sure = result.rungs.find((rung) => rung.range)?.range.confidence ?? 0.8;
   const head = make("tr", "", ...["of the windows", "calls", "of actions reached", `between, in ${percent(sure, 1)} of recordings`, "price at most"].map((text) => make("th", "", text)));
   output.replaceChildren(make("p", "", `${plural(result.recordings, "recording")}, ${lasting(result.duration)}${describeActions(result)}`), make("table", "", head, ...rows));
-  return true;
 }
 
 async function startRun(request, dialog, go) {
