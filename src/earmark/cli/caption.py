@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -78,7 +78,7 @@ def caption(
 
       earmark caption s3://bucket/cams/ --across --engine ray --address auto
     """
-    folder = run or Path("runs") / run_name(paths, plan)
+    folder = run or run_folder(paths, plan)
     if retry_failed:
         with Run(folder) as kept:
             if not kept.failed_paths():
@@ -103,15 +103,15 @@ def caption(
         raise typer.Exit(1)
 
 
-def run_name(paths: Sequence[str], plan: Plan) -> str:
-    """The default name of a run: from the first of `paths`, and the shard if there is one.
+def run_folder(paths: Sequence[str], plan: Plan) -> Path:
+    """The default folder of a run: named by the first of `paths`, and the shard if there is one.
 
     It depends on the arguments, not on the files they match, so that a folder that gains a file is
     still the same run.
     """
     stem = Path(name_of(paths[0].rstrip("/"))).stem or Path(paths[0]).resolve().name
-    name = folder_name(stem)
-    return name if plan.shard is None else f"{name}-{plan.shard.number}-of-{plan.shard.of}"
+    shard = f"-{plan.shard.number}-of-{plan.shard.of}" if plan.shard else ""
+    return Path("runs") / f"{folder_name(stem)}{shard}"
 
 
 def show_preview(cost: Preview, format: Format) -> None:
@@ -202,16 +202,21 @@ def tell_totals(done: CaptionResult) -> None:
 
 def tell_batch(done: CaptionResult, batch: Path, model: str) -> None:
     """Print the files of requests of this round, and the command that imports their results."""
-    for path in done.tally.files:
-        out.print(path)
     if done.tally.written:
-        err.print(
-            f"{counted(done.tally.written, 'request')}; when their results are back: "
-            f"earmark import {done.folder} RESULTS.jsonl --model {model}"
-        )
+        tell_requests(done.folder, done.tally.files, done.tally.written, model)
     else:
         stale = ": the one there is of an earlier round" if batch.exists() else ""
         warn(f"nothing is left to ask, so {batch} was not written{stale}")
+
+
+def tell_requests(folder: Path, files: Iterable[str | Path], count: int, model: str) -> None:
+    """Print the files of requests, and the command that imports their results."""
+    for path in files:
+        out.print(str(path))
+    err.print(
+        f"{counted(count, 'request')}; when their results are back: "
+        f"earmark import {folder} RESULTS.jsonl --model {model}"
+    )
 
 
 def tell_sightings(seen: Sightings) -> None:
@@ -240,10 +245,7 @@ def tell_trouble(done: CaptionResult) -> None:
     if done.interrupted and done.totals.interrupted:  # without a model, nothing is paid twice
         calls = counted(done.interrupted, "call")
         warn(f"{calls} in flight when the last run ended may have been asked twice")
-    if done.missed:
-        tell_missed(done.folder)
-    if done.totals.recordings:
-        tell_notes(done.folder)
+    tell_recordings(done)
     if tally.failed:
         warn(f"{counted(tally.failed, 'call')} failed, the last: {tally.last_reason}")
     if done.totals.cut:
@@ -261,26 +263,20 @@ def tell_trouble(done: CaptionResult) -> None:
         )
 
 
-def tell_notes(folder: Path) -> None:
-    """Print the notes on recordings, as `select` does: a rule that was replaced, a file cut off."""
-    with Run(folder) as run:
-        rows = run.recordings()
-        lines = format_notes((row.path, note) for row in rows for note in run.choice(row.id).notes)
-    for line in lines[:MOST_TOLD]:
-        warn(line)
-    if len(lines) > MOST_TOLD:
-        warn(f"{len(lines) - MOST_TOLD} more notes on recordings; see the report")
-
-
 MOST_TOLD = 20
 """Most failed recordings, and most notes, printed on the terminal; the report lists all."""
 
 
-def tell_missed(folder: Path) -> None:
-    """Print why recordings failed, one line each."""
-    with Run(folder) as run:
-        every = run.failed_recordings()
-    for missed in every[:MOST_TOLD]:
+def tell_recordings(done: CaptionResult) -> None:
+    """Print why recordings failed, and the notes on the others, as `select` does, a line each."""
+    with done.open() as run:
+        rows, failed = run.recordings(), run.failed_recordings() if done.missed else []
+        notes = format_notes((row.path, note) for row in rows for note in run.choice(row.id).notes)
+    for missed in failed[:MOST_TOLD]:
         err.print(f"earmark: {missed.reason}", style="red")
-    if len(every) > MOST_TOLD:
-        warn(f"{len(every) - MOST_TOLD} more recordings could not be done; see the report")
+    if len(failed) > MOST_TOLD:
+        warn(f"{len(failed) - MOST_TOLD} more recordings could not be done; see the report")
+    for line in notes[:MOST_TOLD]:
+        warn(line)
+    if len(notes) > MOST_TOLD:
+        warn(f"{len(notes) - MOST_TOLD} more notes on recordings; see the report")

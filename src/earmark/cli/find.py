@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from earmark.cli import options
-from earmark.cli.caption import run_name
+from earmark.cli.caption import run_folder
 from earmark.evidence.sound_query import describe_matches
 from earmark.pipeline.find import FindResult
 from earmark.pipeline.find import find as find_moments
@@ -50,11 +50,10 @@ def find(
 
       earmark find "water runs" archive/ --calls 100 --gguf Qwen3-VL-8B.gguf
     """
-    folder = run or Path("runs") / run_name(paths, plan)
     with show_progress() as progress:
         found = find_moments(
             question,
-            run=folder,
+            run=run or run_folder(paths, plan),
             calls=calls,
             clips=clips,
             plan=plan,

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -102,6 +102,7 @@ def face_blur(said: str) -> FaceBlur | None:
     return FaceBlur(model_store()) if said == FaceBlur.name else None
 
 
+KEYWORD = inspect.Parameter.KEYWORD_ONLY
 REQUIRED = inspect.Parameter.empty
 """In place of the default of an option that must be given."""
 
@@ -280,26 +281,27 @@ def takes(
     """A decorator that replaces a `parameter` of a command by `options`; `make` combines them."""
 
     def wrap(command: Callable[..., None]) -> Callable[..., None]:
-        @wraps(command)
-        def run(**values: Any) -> None:
-            values = {name: default for name, (_, default) in placed.items()} | values
-            made = make({name: values[name] for name in options})
-            command(**{name: values[name] for name in others}, **{parameter: made})
-
-        hints = get_type_hints(command, include_extras=True)
-        given = inspect.signature(command).parameters
-        others = {name: (hints[name], given[name].default) for name in given if name != parameter}
+        own = inspect.signature(command, eval_str=True).parameters
+        kept = [name for name in own if name != parameter]
         placed: dict[str, tuple[Any, Any]] = {}
-        for name in given:
-            placed |= options if name == parameter else {name: others[name]}
-        run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        for name, one in own.items():
+            placed |= options if name == parameter else {name: (one.annotation, one.default)}
+        signature = inspect.Signature(
             [
-                inspect.Parameter(
-                    name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default
-                )
+                inspect.Parameter(name, KEYWORD, annotation=kind, default=default)
                 for name, (kind, default) in placed.items()
             ]
         )
+
+        @wraps(command)
+        def run(**values: Any) -> None:
+            given = signature.bind(**values)
+            given.apply_defaults()
+            said = given.arguments
+            made = make({name: said[name] for name in options})
+            command(**{name: said[name] for name in kept}, **{parameter: made})
+
+        run.__signature__ = signature  # type: ignore[attr-defined]
         run.__annotations__ = {name: kind for name, (kind, _) in placed.items()}
         del run.__wrapped__  # `run` has another signature than the command
         return run

@@ -28,7 +28,7 @@ def plan(
         float, typer.Option(help="GPU-seconds per call; the default is the paper's.")
     ] = CallCost().gpu_seconds,
     money: Annotated[float, typer.Option(help=f"Price of one call {CURRENCY}.")] = CallCost().money,
-    format: Annotated[Format, typer.Option(help="Output format.")] = Format.table,
+    format: options.OutcomeAs = Format.table,
     *,
     watch: options.Watch,
 ) -> None:

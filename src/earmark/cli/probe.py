@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from earmark.cli.options import Paths, TrackNumber, sources_at
+from earmark.cli.options import OutcomeAs, Paths, TrackNumber, sources_at
 from earmark.errors import EarmarkError
 from earmark.media import Recording, open_recording
 from earmark.media.inspection import Inspection, inspect
@@ -22,7 +22,7 @@ MOST_MARKS = 20
 def probe(
     paths: Paths,
     audio_track: TrackNumber = 0,
-    format: Annotated[Format, typer.Option(help="Output format.")] = Format.table,
+    format: OutcomeAs = Format.table,
 ) -> None:
     """Print what recordings contain: length, streams, the bytes that listening reads, and problems.
 

@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from earmark.captioning.limits import Limits
+from earmark.cli.caption import tell_requests
 from earmark.cli.options import (
     INPUT_PRICE_HELP,
     OUTPUT_PRICE_HELP,
@@ -31,7 +32,7 @@ from earmark.pipeline.batch import export_batch, import_batch
 from earmark.pipeline.clips import bundle as write_bundle
 from earmark.pipeline.clips import highlights as write_highlights
 from earmark.pipeline.run_plan import Plan, make_plan
-from earmark.reporting.console import emit, emit_json, err, out, print_table, warn
+from earmark.reporting.console import emit, emit_json, out, print_table, warn
 from earmark.reporting.export_formats import EXPORTERS
 from earmark.reporting.export_formats import export as write_export
 from earmark.reporting.run_overview import overview
@@ -104,12 +105,7 @@ def _export_batch(folder: Path, to: Path | None, model: str | None, plan: Plan) 
     written = export_batch(folder, to, model=model, plan=plan)
     for line in written.left_out:
         warn(line)
-    for path in written.paths:
-        out.print(str(path))
-    err.print(
-        f"{written.requests} requests; when their results are back: "
-        f"earmark import {folder} RESULTS.jsonl --model {model}"
-    )
+    tell_requests(folder, written.paths, written.requests, model)
 
 
 def import_results(
