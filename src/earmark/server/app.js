@@ -1,6 +1,7 @@
 // Routes addresses to views, and holds what all views share: breadcrumbs, author name, keys.
 import { $, make, plural, lasting, whole } from "./parts.js";
 import { call, showError, showMessage } from "./api.js";
+import { button, link } from "./controls.js";
 import { archiveAddress, showArchive } from "./archive.js";
 import { showRecording } from "./recording.js";
 import { openRunDialog } from "./planning.js";
@@ -15,9 +16,7 @@ export function go(address) {
 
 export function trail(...steps) {
   $("trail").replaceChildren(...steps.flatMap(([text, address]) => {
-    const step = make(address ? "a" : "span", "", text);
-    if (address) { step.href = address; step.dataset.link = ""; }
-    return [make("span", "quiet", "/"), step];
+    return [make("span", "quiet", "/"), address ? link("", address, text) : make("span", "", text)];
   }));
   document.title = [...steps.map(([text]) => text).reverse(), "earmark"].join(" – ");
 }
@@ -42,17 +41,12 @@ async function showRuns(place) {
   trail();
   const runs = await call("/runs");
   const rows = runs.map((run) => {
-    const link = make("a", "run-name", run.name);
-    link.href = `/run/${run.id}`;
-    link.dataset.link = "";
     const t = run.totals;
     const facts = run.failure || `${plural(t.recordings, "recording")}, ${lasting(t.duration)} · ${whole(t.answered)} of ${plural(t.picks, "pick")} captioned${t.failed ? ` · ${t.failed} failed` : ""}`;
-    return make("li", run.failure ? "run bad" : "run", link, run.is_at_work ? make("span", "pill", "at work") : null,
+    return make("li", run.failure ? "run bad" : "run", link("run-name", `/run/${run.id}`, run.name), run.is_at_work ? make("span", "pill", "at work") : null,
       run.told ? make("p", "told", run.told) : null, make("p", "quiet", facts), make("p", "quiet", run.opened ? `started ${run.opened.slice(0, 16).replace("T", " ")} UTC` : ""));
   });
-  const begin = make("button", "", "New run …");
-  begin.type = "button";
-  begin.addEventListener("click", () => openRunDialog(place, go).catch(showError));
+  const begin = button("", "New run …", () => openRunDialog(place, go).catch(showError));
   place.append(make("div", "head-line", make("h1", "", plural(runs.length, "run")), begin),
     runs.length ? make("ul", "runs", ...rows) : make("p", "none", "There is no run below the folders that are served. Begin one here, or with `earmark caption`."));
   return {};

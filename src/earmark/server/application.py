@@ -24,6 +24,7 @@ from earmark.version import VERSION
 SERVER_FILES = (
     "app.js",
     "api.js",
+    "controls.js",
     "archive.js",
     "recording.js",
     "timeline.js",

@@ -1,6 +1,7 @@
 // The table of an archive: every recording a row with a strip; only visible rows are fetched.
 import { figure, lasting, make, percent, plural, share, whole } from "./parts.js";
 import { call, followRun, runPath, showError, showMessage } from "./api.js";
+import { button, choices, field } from "./controls.js";
 
 const ROW = 58, PAGE = 100, AHEAD = 8;
 const SORTS = [["found", "With something first"], ["name", "Name"], ["began", "Date"], ["duration", "Length"], ["picks", "Picks"], ["answered", "Captioned"], ["failed", "Failed"],
@@ -59,12 +60,7 @@ function drawFigures(place, totals, agreement) {
 
 function drawLive(place, run, now, canContinue) {
   const job = now.job;
-  const act = (verb, words) => {
-    const button = make("button", "", words);
-    button.type = "button";
-    button.addEventListener("click", () => call(`${runPath(run)}/${verb}`, { method: "POST" }).then(() => showMessage(`${words}: asked for`)).catch(showError));
-    return button;
-  };
+  const act = (verb, words) => button("", words, () => call(`${runPath(run)}/${verb}`, { method: "POST" }).then(() => showMessage(`${words}: asked for`)).catch(showError));
   const parts = [];
   if (now.is_at_work) {
     const p = job?.progress || {}, t = now.totals;
@@ -114,15 +110,11 @@ class VirtualRows {
   }
 
   field(name, words, kind, more = {}) {
-    const input = Object.assign(make("input"), { type: kind, value: this.query[name], autocomplete: "off", spellcheck: false, ...more });
-    input.setAttribute("aria-label", words);
-    let wait = 0;
-    input.addEventListener("input", () => { clearTimeout(wait); wait = setTimeout(() => this.set(name, input.value), 150); });
-    return input;
+    return field(words, (value) => this.set(name, value), { type: kind, value: this.query[name], ...more });
   }
 
-  select(name, choices, words, change = (value) => this.set(name, value)) {
-    const box = make("select", "", ...choices.map(([value, text]) => { const option = make("option", "", text); option.value = value; return option; }));
+  select(name, pairs, words, change = (value) => this.set(name, value)) {
+    const box = make("select", "", ...choices(pairs));
     Object.assign(box, { id: name, value: this.query[name] });
     box.setAttribute("aria-label", words);
     box.addEventListener("change", () => change(box.value));
@@ -130,10 +122,8 @@ class VirtualRows {
   }
 
   makeBar() {
-    const turn = make("button", "turn"), show = () => { turn.textContent = this.query.falls === "true" ? "↓" : "↑"; };
-    turn.type = "button";
-    turn.setAttribute("aria-label", "Turn the order round");
-    turn.addEventListener("click", () => { this.set("falls", String(this.query.falls !== "true")); show(); });
+    const turn = button("turn", "", () => { this.set("falls", String(this.query.falls !== "true")); show(); }, "Turn the order round");
+    const show = () => { turn.textContent = this.query.falls === "true" ? "↓" : "↑"; };
     show();
     this.count = make("span", "quiet count");
     this.count.setAttribute("role", "status");
@@ -149,12 +139,10 @@ class VirtualRows {
     sound.setAttribute("list", names.id);
     sound.addEventListener("focus", async () => {
       const found = await call(`${runPath(this.run)}/sounds`).catch((error) => { showError(error); return []; });
-      names.replaceChildren(...found.map((one) => { const option = make("option", "", plural(one.recordings, "recording")); option.value = one.name; return option; }));
+      names.replaceChildren(...choices(found.map((one) => [one.name, plural(one.recordings, "recording")])));
     }, { once: true });
     const least = MINIMUMS.map(([name, words, step]) => labelled(`${words}, at least`, this.field(name, `${words}, at least`, "number", { min: "0", step, placeholder: "0" })));
-    const clear = make("button", "", "Clear");
-    clear.type = "button";
-    clear.addEventListener("click", () => { lastQueries.delete(this.run); this.go(archiveAddress(this.run)); });
+    const clear = button("", "Clear", () => { lastQueries.delete(this.run); this.go(archiveAddress(this.run)); });
     this.panel = make("details", "filter-panel", make("summary", "", "Filter by sound, date, activity, doubt, score"),
       make("div", "tools", labelled("Sound", sound), names, labelled("From", this.field("since", "From this day", "date")), labelled("Until", this.field("until", "Until this day", "date")), ...least, clear));
     this.panel.open = ["sound", "since", "until", "activity", "doubt", "score"].some((name) => this.query[name]);

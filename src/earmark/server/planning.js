@@ -1,6 +1,7 @@
 // The dialog for a new run: choose recordings and a budget, see the forecast, then start.
 import { lasting, make, percent, plural, whole } from "./parts.js";
 import { call, showError, showMessage } from "./api.js";
+import { button, choices } from "./controls.js";
 
 const POLL_MS = 500;
 
@@ -10,30 +11,28 @@ export async function openRunDialog(place, go) {
   output.setAttribute("role", "status");
   const list = make("select");
   Object.assign(list, { multiple: true, size: Math.min(10, Math.max(3, sources.length)) });
-  list.append(...sources.map((one) => { const option = make("option", "", one.name); option.value = one.id; option.selected = sources.length === 1; return option; }));
+  list.append(...choices(sources.map((one) => [one.id, one.name])));
+  if (sources.length === 1) list.selectedIndex = 0;
   const field = (words, input) => make("label", "field", make("span", "", words), input);
   const budget = make("input"), across = make("input"), name = make("input");
   budget.value = "25%";
   Object.assign(across, { type: "checkbox", checked: true }); // what is forecast is what is started
   name.placeholder = "after the first recording";
   const request = () => ({ sources: [...list.selectedOptions].map((option) => option.value), budget: budget.value, across: across.checked, name: name.value });
-  const forecast = make("button", "", "Forecast"), start = make("button", "", "Start"), close = make("button", "", "Close");
-  forecast.type = start.type = close.type = "button";
-  start.disabled = true; // enabled by a forecast
   const forecasted = () => JSON.stringify([request().sources, request().budget]);
-  forecast.addEventListener("click", () => {
+  const forecast = button("", "Forecast", () => {
     const asked = forecasted();
     showForecast(request(), output).then(() => { start.disabled = asked !== forecasted(); }).catch(showError);
   });
-  for (const input of [list, budget]) input.addEventListener("input", () => { start.disabled = true; });
-  start.addEventListener("click", () => {
+  const start = button("", "Start", () => {
     start.disabled = true; // a second click would start, and pay for, a second run
     startRun(request(), dialog, go).catch((error) => { start.disabled = false; showError(error); });
   });
-  close.addEventListener("click", () => dialog.close());
+  start.disabled = true; // enabled by a forecast
+  for (const input of [list, budget]) input.addEventListener("input", () => { start.disabled = true; });
   dialog.addEventListener("close", () => dialog.remove());
   form.append(make("h2", "", "New run"), field("Recordings", list), field("Budget: a share of the windows, calls, or price=0.4", budget),
-    make("label", "", across, " one budget over all recordings, as it is forecast, and not one each"), field("Name", name), output, make("div", "tools", forecast, start, close));
+    make("label", "", across, " one budget over all recordings, as it is forecast, and not one each"), field("Name", name), output, make("div", "tools", forecast, start, button("", "Close", () => dialog.close())));
   form.addEventListener("submit", (event) => event.preventDefault());
   dialog.append(form);
   place.append(dialog);

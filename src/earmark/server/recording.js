@@ -1,6 +1,7 @@
 // One recording: the video, the time line, the picks and their corrections.
 import { clock, foretold, lasting, listTold, make, makeMarks, plural } from "./parts.js";
 import { author, call, followRun, recordingPath, runPath, showError, showMessage } from "./api.js";
+import { button, field } from "./controls.js";
 import { archiveAddress } from "./archive.js";
 import { TimeLine } from "./timeline.js";
 
@@ -77,11 +78,8 @@ class RecordingView {
   }
 
   searchBar() {
-    const search = make("input");
-    Object.assign(search, { type: "search", placeholder: "Captions and sounds of this recording", autocomplete: "off", spellcheck: false });
-    search.setAttribute("aria-label", "Search the picks of this recording");
-    let wait = 0;
-    search.addEventListener("input", () => { clearTimeout(wait); wait = setTimeout(() => { Object.assign(this, { words: search.value, wanted: PAGE }); this.loadPicks().catch(showError); }, 150); });
+    const find = (words) => { Object.assign(this, { words, wanted: PAGE }); this.loadPicks().catch(showError); };
+    const search = field("Search the picks of this recording", find, { type: "search", placeholder: "Captions and sounds of this recording" });
     this.count = make("span", "quiet");
     this.count.setAttribute("role", "status");
     return make("div", "tools", search, this.count);
@@ -311,14 +309,6 @@ class RecordingView {
     this.choose(this.chosen + by);
     if (this.picks[this.chosen]) this.goTo(this.picks[this.chosen].pick.start);
   }
-}
-
-function button(name, text, act, label) {
-  const made = make("button", name, text);
-  made.type = "button";
-  if (label) made.setAttribute("aria-label", label);
-  made.addEventListener("click", act);
-  return made;
 }
 
 function exportLink(run) {
