@@ -183,12 +183,12 @@ def ended(script: str) -> run_jobs.Job:
 def test_a_process_that_dies_has_failed_and_says_so():
     job = ended("import os; os._exit(7)")
     assert job.state == "failed"
-    assert "exit code 7" in job.failure
+    assert "exit code 7" in job.view().failure
 
 
 def test_what_a_library_prints_does_not_end_the_following_of_a_job():
     job = ended("""print('loading ...'); print('{"result": {"a": 1}}')""")
-    assert (job.state, job.result) == ("done", {"a": 1})
+    assert (job.state, job.view().result) == ("done", {"a": 1})
 
 
 def test_a_process_that_was_stopped_is_stopped():

@@ -233,15 +233,14 @@ def _describe_window(run: Run, row: RecordingRow, span: Span) -> dict[str, Any]:
         for one in run.picks(row.id)
         if one.span.overlaps(span)
     ]
+    evidence = [_entry_json(entry) for entry in run.evidence(row.id, within=span)]
     return {
         "notice": NOTICE,
         "recording": row.name or name_of(row.path),
         **asdict(span),
         "duration": row.duration,
         "captions": captions,
-        "evidence": [_entry_json(entry) for entry in run.evidence(row.id, within=span)][
-            :MOST_RESULTS
-        ],
+        "evidence": evidence[:MOST_RESULTS],
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -163,8 +162,7 @@ class PaidTools:
 
     def _folder(self, name: str, sources: Sequence[Source]) -> Path:
         """The run folder for that name and these recordings, the same every time."""
-        places = "\n".join(uri for one in sources for uri in one.uris)
-        digest = hashlib.sha256(f"{name}\n{places}".encode("utf-8", "replace")).hexdigest()[:8]
+        digest = key_of("\n".join([name, *(uri for one in sources for uri in one.uris)]))[:8]
         folder = self.tools.library.folders[0] / "runs" / f"{folder_name(name)}-{digest}"
         if not self.tools.library.contains(folder):
             raise OutsideFolders("runs/ leads out of the folders that are served")

@@ -85,17 +85,20 @@ class Job:
     child: subprocess.Popen[str]
     folder: Path | None
     state: str = "at work"
-    progress: dict[str, Any] = field(default_factory=dict)
-    result: dict[str, Any] | None = None
-    failure: str = ""
-    is_stopped: bool = False
+    told: dict[str, Any] = field(default_factory=dict)
+    """What the process wrote last of each: `progress`, `result`, `failure`, `stopped`."""
 
     def view(self) -> JobView:
         """The job's view; `run` is empty until the run has a database."""
         has_run = self.folder is not None and (self.folder / FILE).is_file()
-        run = key_of(self.folder) if self.folder and has_run else ""
         return JobView(
-            self.id, self.kind, self.state, run, self.progress, self.result, self.failure
+            id=self.id,
+            kind=self.kind,
+            state=self.state,
+            run=key_of(self.folder) if self.folder and has_run else "",
+            progress=self.told.get("progress", {}),
+            result=self.told.get("result"),
+            failure=self.told.get("failure", ""),
         )
 
     def follow(self) -> None:
@@ -104,23 +107,18 @@ class Job:
         with self.child.stdout as lines:
             for text in lines:
                 if text.startswith("{"):  # and not what a library prints
-                    self._read(json.loads(text))
+                    self.told |= json.loads(text)
         code = self.child.wait()
-        if self.result is None and not (self.failure or self.is_stopped):
-            self.failure = f"its process died with exit code {code}; what was finished is kept"
-        ended = "done" if self.result is not None else "stopped"
-        self.state = "failed" if self.failure else ended
-
-    def _read(self, line: dict[str, Any]) -> None:
-        self.progress = line.get("progress", self.progress)
-        self.result = line.get("result", self.result)
-        self.failure = line.get("failure", self.failure)
-        self.is_stopped = line.get("stopped", self.is_stopped)
+        if not self.told.keys() & {"result", "failure", "stopped"}:
+            died = f"its process died with exit code {code}; what was finished is kept"
+            self.told["failure"] = died
+        ended = "done" if "result" in self.told else "stopped"
+        self.state = "failed" if "failure" in self.told else ended
 
     def stop(self) -> None:
         """Ask the process to end; stored answers stay."""
         if self.child.poll() is None:
-            self.is_stopped = True
+            self.told["stopped"] = True
             self.child.send_signal(signal.SIGINT)
 
 

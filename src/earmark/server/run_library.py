@@ -177,9 +177,9 @@ class RunLibrary:
         self._scanned_at = time.monotonic()
 
 
-def key_of(folder: Path) -> str:
-    """The id of the run in `folder`."""
-    return hashlib.sha256(str(folder).encode("utf-8", "replace")).hexdigest()[:16]
+def key_of(place: str | Path) -> str:
+    """The id of a run or a recording by its place, so that no request contains a path."""
+    return hashlib.sha256(str(place).encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def _file_state(path: Path) -> tuple[int, int, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,7 +15,7 @@ from earmark.errors import EarmarkError, LedgerError
 from earmark.media import Source
 from earmark.pipeline.run_plan import Plan
 from earmark.server.run_jobs import RunJobs
-from earmark.server.run_library import RunLibrary, ServedRun
+from earmark.server.run_library import RunLibrary, ServedRun, key_of
 
 
 @dataclass(eq=False)
@@ -37,14 +36,9 @@ class Service:
     @cached_property
     def sources(self) -> dict[str, Source]:
         """Recordings below the served folders, for new runs, by id."""
-        found = (
-            one for one in self.plan.sources(allow_none=True) if not Path(one.uris[0]).is_dir()
-        )
-        places = {"\n".join(one.uris): one for one in found}  # paths are not sent to clients
-        return {
-            hashlib.sha256(place.encode("utf-8", "replace")).hexdigest()[:16]: one
-            for place, one in places.items()
-        }
+        every = self.plan.sources(allow_none=True)
+        found = (one for one in every if not Path(one.uris[0]).is_dir())
+        return {key_of("\n".join(one.uris)): one for one in found}
 
     @cached_property
     def captioner(self) -> Captioner:
