@@ -60,16 +60,11 @@ def demo(
     with show_progress() as progress:
         done = caption_windows(run=folder / path.stem, plan=plan, progress=progress)
     compare(scene, budget)
-    tell_evidence()
+    kinds = available_kinds(model_store())  # `show_outcome` prints the others
+    out.print(f"  evidence without a vision model: {', '.join(kinds) or 'none'}")
     tell_hammering(scene, done)
     words = ["earmark", "caption", str(path), "--budget", budget, "--run", str(done.folder)]
     show_outcome(done, Format.table, command=f"`{shlex.join(words)}`")
-
-
-def tell_evidence() -> None:
-    """Print the kinds of evidence that installed models give; `show_outcome` prints the others."""
-    kinds = available_kinds(model_store())
-    out.print(f"  evidence without a vision model: {', '.join(kinds) or 'none'}")
 
 
 def tell_hammering(scene: Scene, done: CaptionResult) -> None:

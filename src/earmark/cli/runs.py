@@ -23,7 +23,6 @@ from earmark.cli.options import (
     face_blur,
 )
 from earmark.errors import LedgerError
-from earmark.ledger.records import Totals
 from earmark.ledger.run_merge import merge as merge_runs
 from earmark.ledger.run_reader import Run, find_runs
 from earmark.media.source import place_of
@@ -153,7 +152,17 @@ def runs(
             warn(str(error))
             continue
         plain.append({"run": str(place), "opened": opened, **asdict(totals)})
-        rows.append((str(place), opened[:16].replace("T", " "), *_cells(totals)))
+        rows.append(
+            (
+                str(place),
+                opened[:16].replace("T", " "),
+                str(totals.recordings),
+                format_clock(totals.duration),
+                f"{totals.answered} of {totals.picks}",
+                str(totals.failed),
+                f"{totals.spend:.4f}" if totals.spend else "0",
+            )
+        )
     if as_json:
         emit_json(plain)
     elif plain:
@@ -211,9 +220,8 @@ def summary(folder: RunFolder, as_json: AsJson = False) -> None:
     for number, each in enumerate(overviews):
         out.print(f"{'' if number == 0 else chr(10)}{place_of(each.name)}", style="bold")
         for heading, lines in each.lines():
-            out.print(f"  {heading:<11}{lines[0]}")
-            for line in lines[1:]:
-                out.print(f"  {'':<11}{line}")
+            for place, line in enumerate(lines):
+                out.print(f"  {'' if place else heading:<11}{line}")
     if not overviews:
         warn(f"there is no recording in {folder} to tell of")
     for one in missed:
@@ -317,13 +325,3 @@ def _as_text(run: Run, format: str) -> str:
         (path,) = write_export(run, Path(scratch) / f"run.{format}", format=format)
         with path.open(encoding="utf-8", newline="") as file:
             return file.read()
-
-
-def _cells(totals: Totals) -> tuple[str, ...]:
-    return (
-        str(totals.recordings),
-        format_clock(totals.duration),
-        f"{totals.answered} of {totals.picks}",
-        str(totals.failed),
-        f"{totals.spend:.4f}" if totals.spend else "0",
-    )
