@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,10 +60,6 @@ class SoundNamer:
             self.keep(recording, known)
         return {span: known[span] for span in spans}
 
-    def name_item(self, item: NamingItem) -> SoundNames:
-        """The names of one recording, computed by a worker."""
-        return self(item.recording, item.spans)
-
     @property
     def listener(self) -> SoundListener | None:
         """Tracks sounds over a whole recording; None if no encoder can."""
@@ -116,6 +113,11 @@ class NamingItem:
         return self.recording.name
 
 
+def _name_item(item: NamingItem, *, namer: SoundNamer) -> SoundNames:
+    """The names of one recording, computed by a worker."""
+    return namer(item.recording, item.spans)
+
+
 ParallelMap = Callable[
     [Callable[[NamingItem], SoundNames], Sequence[NamingItem]], Iterable[tuple[NamingItem, Any]]
 ]
@@ -141,7 +143,7 @@ def name_sounds(
     named = [namer.cached(item.recording) if item.spans else {} for item in items]
     missing = [item for item in items if not named[item.place].keys() >= set(item.spans)]
     reasons = [""] * len(items)
-    for item, names in spread(namer.name_item, missing):
+    for item, names in spread(partial(_name_item, namer=namer), missing):
         if isinstance(names, EarmarkError):
             named[item.place], reasons[item.place] = {}, f"its sounds have no names: {names}"
             continue
