@@ -133,6 +133,13 @@ def test_what_does_not_fit_is_refused_and_nothing_is_merged(tmp_path):
         merge([one], tmp_path / "all")
 
 
+def test_a_run_given_twice_is_named(tmp_path):
+    one = shard(tmp_path / "1", "a")
+    with pytest.raises(ValueError, match=r"1/\.\./1 is given twice; name each run once$"):
+        merge([one, one / ".." / "1"], tmp_path / "all")
+    assert not (tmp_path / "all").exists()
+
+
 def test_a_path_that_is_two_recordings_is_refused(tmp_path):
     one = shard(tmp_path / "1", "a")
     with Ledger(tmp_path / "2", PLAN) as ledger:

@@ -161,7 +161,11 @@ def merge(runs: Sequence[Path], into: Path) -> MergeResult:
     """
     if not runs:
         raise ValueError("nothing to merge: name the folders of one run or more")
-    if into.resolve() in {run.resolve() for run in runs}:
+    places = [run.resolve() for run in runs]
+    for number, run in enumerate(runs):
+        if places[number] in places[:number]:
+            raise ValueError(f"{run} is given twice; name each run once")
+    if into.resolve() in places:
         raise LedgerError(f"{into} cannot be merged into itself; give --into another folder")
     plan = _common_plan([*runs, *([into] if _has_plan(into) else [])])
     with ExitStack() as stack:
