@@ -110,6 +110,10 @@ def test_an_unreachable_server_is_one_line():
 def test_an_address_is_an_address():
     with pytest.raises(ValueError, match=r"starts with http"):
         OpenAICaptioner("localhost:8000", "tiny")
+    for wrong in ("http://[::1", "http://here:99999", "http://me:key@[::1", "http://me:key/s@here"):
+        with pytest.raises(ValueError, match=r"is no address of a server: check") as caught:
+            Endpoint(wrong)
+        assert "key" not in str(caught.value)
     assert Endpoint("http://here:1").url == "http://here:1/v1"
     assert Endpoint("https://here/api/v3/").url == "https://here/api/v3"
 

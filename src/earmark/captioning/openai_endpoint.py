@@ -58,7 +58,13 @@ class Endpoint:
     """Makes single calls to one server; errors say in one line what went wrong."""
 
     def __init__(self, url: str, *, api_key: str | None = None) -> None:
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+            _ = parts.port  # raises if it is no number of a port
+        except ValueError:  # its message may quote a password
+            raise ValueError(
+                f"{redact(repr(url))} is no address of a server: check its brackets and its port"
+            ) from None
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(
                 f"a server's address starts with http:// or https://, not {redact(repr(url))}"
