@@ -26,6 +26,11 @@ def test_an_audit_is_foretold_asked_and_told(tmp_path):
             == 0
         )
         foretold = CliRunner().invoke(app, ["audit", str(run), "--dry-run"])
+        for wrong in ("150", "100", "0", "nan"):
+            refused = CliRunner().invoke(
+                app, ["audit", str(run), "--dry-run", "--confidence", wrong]
+            )
+            assert "a confidence between 0 and 1" in str(refused.exception)
         told = CliRunner().invoke(app, ["audit", str(run), "--calls", "3", *model])
         plain = CliRunner().invoke(app, ["audit", str(run), "--calls", "3", *model, "--json"])
         assert server.count() == 4 + 3

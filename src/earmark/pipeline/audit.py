@@ -118,6 +118,7 @@ def forecast_widths(
 
     A number above that of the windows to draw from is replaced by it.
     """
+    _check_arguments(min(calls, default=1), confidence)
     with Run(folder) as run:
         frame = _frame(run)
     fitting = (min(each, len(frame.chances)) for each in calls)  # no window is drawn twice
@@ -145,8 +146,7 @@ def audit(
         LedgerError: no run in `folder`, no plan to ask by in it, or no window left to draw.
         MediaError: a recording of the run is gone or has changed.
     """
-    if calls < 1 or not 0 < confidence < 1:
-        raise ValueError("an audit takes 1 call or more, and a confidence between 0 and 1")
+    _check_arguments(calls, confidence)
     asking = blurred_like(plan or Plan(), folder)
     captioner = asking.open_captioner(api_key=api_key)
     captioner.check()
@@ -179,6 +179,11 @@ def audit(
             windows_an_action=float(_survival(run).reach(tasks[0].request.span.duration).sum()),
             tally=tally,
         )
+
+
+def _check_arguments(calls: int, confidence: float) -> None:
+    if calls < 1 or not 0 < confidence < 1:
+        raise ValueError("an audit takes 1 call or more, and a confidence between 0 and 1")
 
 
 def _survival(run: Run) -> Survival:
