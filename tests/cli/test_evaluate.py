@@ -88,6 +88,11 @@ def test_bad_words_are_refused(files: list[object], words: list[str], complaint:
     assert "\n" not in str(found.exception)
 
 
+def test_media_without_a_frontline_are_refused(files: list[object]):
+    found = earmark("evaluate", files[0], "--media", "k/", "--frontlines", ",")
+    assert str(found.exception) == "an evaluation of media needs at least one frontline"
+
+
 def test_occupancy_prints_and_writes(files: list[object], tmp_path: Path):
     spans, *rest = files
     words = ["--windows", "2,4", "--out", tmp_path / "o"]
@@ -126,6 +131,13 @@ def test_bad_windows_are_one_line(files: list[object]):
 def test_cost_at_any_share():
     told = json.loads(earmark("cost", "--budgets", "12.5", "--format", "json").stdout)
     assert told["tables"][0]["rows"][1]["way"] == "triage, 12.5 % of calls"
+
+
+@pytest.mark.parametrize("share", ["nan", "200", "-5", "inf"])
+def test_cost_refuses_what_is_no_share_of_the_windows(share: str):
+    found = earmark("cost", f"--budgets={share}")
+    assert isinstance(found.exception, ValueError)
+    assert "a share of calls lies from 0 to 100 %: " in str(found.exception)
 
 
 def test_cost_by_default_is_the_paper_s():

@@ -88,6 +88,8 @@ class EvaluationPlan(BenchmarkDesign):
             raise ValueError(
                 "an evaluation needs --media to listen to or --sound-events, and not both"
             )
+        if self.media and not self.frontlines:
+            raise ValueError("an evaluation of media needs at least one frontline")
         if self.placement == "free" and not self.media:
             raise ValueError("--placement free needs --media to listen to: events score windows")
 

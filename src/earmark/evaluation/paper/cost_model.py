@@ -56,8 +56,7 @@ class CostModel:
         for name in ("hours", "window", "call", "tokens", "audio_speed", "visual_speed"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} is above 0, not {getattr(self, name)}")
-        if not 0 <= self.visual_share <= 1:
-            raise ValueError(f"a share of calls lies from 0 to 100 %: {percent(self.visual_share)}")
+        _check_shares([self.visual_share])
         if not self.gpu_hour >= 0:
             raise ValueError(f"a GPU-hour costs nothing or more, not {self.gpu_hour}")
         if not 0 <= self.overhead <= self.call:
@@ -89,6 +88,12 @@ class CostModel:
     def break_even(self, speed: float) -> float:
         """The share of calls up to which a frontline of `speed` pays; negative if it never does."""
         return 1 - self.hours / speed / self.full_scan
+
+
+def _check_shares(shares: Sequence[float]) -> None:
+    for share in shares:
+        if not 0 <= share <= 1:
+            raise ValueError(f"a share of calls lies from 0 to 100 %: {percent(share)}")
 
 
 def cost_table(prices: CostModel, shares: Sequence[float] = BUDGETS) -> Table:
@@ -178,6 +183,7 @@ def estimate_cost(
     `naming` a CSV of naming accuracy in per cent by visual tokens; with both, pairs of calls and
     tokens are ranked. `LedgerError` if `out` holds another run and `fresh` is not set.
     """
+    _check_shares(shares)
     rows = read_rows(results) if results else []
     covers: dict[float, float] = {}
     if rows:
