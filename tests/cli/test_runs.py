@@ -19,7 +19,13 @@ from earmark.ledger.records import PickFrames
 from ledger_runs import PLAN, cell, fill, open_run, row
 
 app = typer.Typer()
-for command in (commands.export, search_command.search, commands.runs, commands.report):
+for command in (
+    commands.export,
+    search_command.search,
+    commands.runs,
+    commands.report,
+    commands.merge,
+):
     app.command()(command)
 
 
@@ -97,6 +103,11 @@ def test_runs_lists_what_there_is(folder: Path, tmp_path: Path):
 def test_report_says_where_the_page_is(folder: Path):
     assert earmark("report", folder).strip() == str(folder / "report.html")
     assert (folder / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_merge_counts_in_words(folder: Path, tmp_path: Path):
+    told = earmark("merge", folder, "--into", tmp_path / "m")
+    assert told.replace("\n", " ").startswith("1 recording and 1 answer of 1 run are in ")
 
 
 def test_a_folder_that_is_not_there_is_an_error_and_an_empty_one_is_not(tmp_path: Path):

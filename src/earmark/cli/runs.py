@@ -255,11 +255,12 @@ def merge(
         emit_json({"run": str(into), **asdict(merged)})
         return
     out.print(
-        f"{merged.recordings} recordings and {merged.answers} answers of {merged.runs} runs "
-        f"are in {into}"
+        f"{counted(merged.recordings, 'recording')} and {counted(merged.answers, 'answer')} "
+        f"of {counted(merged.runs, 'run')} are in {into}"
     )
     if merged.missed:
-        warn(f"{merged.missed} recordings could not be done: the same command with --retry-failed")
+        missed = counted(merged.missed, "recording")
+        warn(f"{missed} could not be done: the same command with --retry-failed")
 
 
 def bundle(
