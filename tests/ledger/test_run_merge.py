@@ -133,6 +133,19 @@ def test_what_does_not_fit_is_refused_and_nothing_is_merged(tmp_path):
         merge([one], tmp_path / "all")
 
 
+def test_tags_of_another_run_are_found_with_an_answer_of_this(tmp_path):
+    with Ledger(tmp_path / "1", PLAN) as ledger:
+        ledger.add(row("a"))
+        ledger.hear("a", windows(".9.8.7"), key="v1")
+        ledger.choose("a", explain(windows(".9.8.7"), [1], said))
+        ledger.unanswered([call("a", 1)])
+        ledger.keep(call("a", 1), answer("a mallet"))
+    parts = [tmp_path / "1", shard(tmp_path / "2", "a", answered=())]
+    merge(parts, tmp_path / "all")
+    with Run(tmp_path / "all") as run:
+        assert [hit.caption for hit in run.search("mallet loud")] == ["a mallet"]
+
+
 def test_a_run_given_twice_is_named(tmp_path):
     one = shard(tmp_path / "1", "a")
     with pytest.raises(ValueError, match=r"1/\.\./1 is given twice; name each run once$"):

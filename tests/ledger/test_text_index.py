@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
 from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.ledger import text_index
+from earmark.ledger import row_values, text_index
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import PickFrames, RecordingRow
 from earmark.ledger.run_reader import Run
+from earmark.ledger.schema import FILE
 from earmark.timeline import Span
 from ledger_runs import PLAN, answer, call, cell, fill, open_run, row
 
@@ -53,6 +55,40 @@ def test_what_has_no_picture_is_found_without_one(folder: Path):
     with Run(folder) as run:
         (hit,) = run.search("water")
     assert (hit.thumbnail, hit.tags, hit.kind) == (b"", (), "caption")
+
+
+def found_by(folder: Path, *searches: str) -> list[int]:
+    with Run(folder) as run:
+        return [len(run.search(words)) for words in searches]
+
+
+SEARCHES = ("knocking", "mallet knocking", "sawing", "mallet sawing", "wood")
+
+
+def test_tags_that_change_are_found_with_the_caption_and_the_old_ones_are_not(folder: Path):
+    assert found_by(folder, *SEARCHES) == [1, 1, 0, 0, 1]
+    with open_run(folder, tags={1: ("sawing",)}):
+        pass
+    assert found_by(folder, *SEARCHES) == [0, 0, 1, 1, 1]
+    with open_run(folder, tags={1: ("knocking", "wood")}):
+        pass
+    assert found_by(folder, *SEARCHES) == [1, 1, 0, 0, 1]
+
+
+def test_tags_that_changed_before_a_kill_are_found_when_the_run_is_opened_again(folder: Path):
+    left = folder / "as a killed process leaves it"
+    with open_run(folder, tags={1: ("sawing",)}):
+        left.mkdir()
+        for name in (FILE, f"{FILE}-wal"):
+            shutil.copy(folder / name, left / name)
+    with Ledger(left, PLAN):
+        assert found_by(left, *SEARCHES) == [0, 0, 1, 1, 1]
+
+
+def test_tags_that_stay_index_nothing_again(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(row_values, "INDEX_AGAIN", ("no such statement",))
+    with open_run(folder, tags={1: ("knocking", "wood")}):
+        pass
 
 
 @pytest.mark.parametrize("words", ["mallet\0", "\0mallet", "mallet \0 wood", 'mallet"', "mallet -"])

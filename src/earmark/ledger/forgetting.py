@@ -18,7 +18,7 @@ from pathlib import Path
 from earmark.errors import LedgerError
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import RecordingRow
-from earmark.ledger.row_values import INDEX_CAPTIONS, INDEX_TAGS, RECORDING_COLUMNS, SPENT
+from earmark.ledger.row_values import INDEX_AGAIN, RECORDING_COLUMNS, SPENT
 from earmark.ledger.run_reader import Run, read_recording
 from earmark.ledger.schema import connect, explain_errors, transaction
 
@@ -84,7 +84,7 @@ def delete_recordings(folder: Path, ids: Collection[str]) -> None:
         for statement in _DELETE:
             database.execute(statement, gone)
         database.execute(trigger)
-        for statement in _INDEX_AGAIN:
+        for statement in _INDEX_BOTH_AGAIN:
             database.execute(statement)
         _count_forgotten(database, before)
 
@@ -184,10 +184,5 @@ _DELETE = (
 
 _REBUILD = "INSERT INTO evidence_words (evidence_words) VALUES ('rebuild')"
 
-_INDEX_AGAIN = (
-    _REBUILD,
-    "INSERT INTO words (words) VALUES ('delete-all')",
-    INDEX_CAPTIONS,
-    INDEX_TAGS,
-)
+_INDEX_BOTH_AGAIN = (_REBUILD, *INDEX_AGAIN)
 """A word index keeps the words of deleted rows until it is merged, so both are rebuilt."""

@@ -99,6 +99,12 @@ SELECT -id, '', (SELECT group_concat(value, ' ') FROM json_each(tags.words)) FRO
 """
 """Enter all answers and all tags into the index of words, or those that a condition leaves."""
 
+INDEX_AGAIN = "INSERT INTO words (words) VALUES ('delete-all')", INDEX_CAPTIONS, INDEX_TAGS
+"""Make the index of words anew."""
+
+_OUTDATED = "words"
+"""Name of the note that the tags of answers have changed since they were indexed."""
+
 RECORDING_COLUMNS = tuple(each.name for each in fields(RecordingRow) if each.name != "folder")
 """The columns of a recording that was opened, in the order of its fields."""
 
@@ -209,7 +215,9 @@ def keep_tags(
 ) -> int:
     """Store the tags of a span and index them; returns their number.
 
-    In the word index, tags have their negative number, and answers that of their call.
+    In the word index, tags have their negative number, and answers that of their call. An answer
+    about the span stays indexed with the old tags until `index_again`: the index keeps no texts, so
+    it forgets one only if told exactly what it was, and runs of earlier versions cannot tell.
     """
     old = tags_of(database, recording, span)
     number = database.execute(
@@ -218,6 +226,12 @@ def keep_tags(
         " RETURNING id",
         (recording, span.start, span.end, json.dumps(list(words), ensure_ascii=False)),
     ).fetchone()[0]
+    if old != " ".join(words):
+        database.execute(
+            "INSERT OR REPLACE INTO notes SELECT ?, '' WHERE EXISTS (SELECT 1 FROM calls"
+            ' WHERE recording = ? AND "start" = ? AND "end" = ? AND state = \'answered\')',
+            (_OUTDATED, recording, span.start, span.end),
+        )
     if old:
         database.execute(
             "INSERT INTO words (words, rowid, caption, tags) VALUES ('delete', ?, '', ?)",
@@ -227,6 +241,13 @@ def keep_tags(
         "INSERT INTO words (rowid, caption, tags) VALUES (?, '', ?)", (-number, " ".join(words))
     )
     return int(number)
+
+
+def index_again(database: sqlite3.Connection) -> None:
+    """Make the word index anew if tags of answers have changed since they were indexed."""
+    if database.execute("DELETE FROM notes WHERE name = ?", (_OUTDATED,)).rowcount:
+        for statement in INDEX_AGAIN:
+            database.execute(statement)
 
 
 def split_tags(words: str | None, heard: str | None) -> tuple[str, ...]:

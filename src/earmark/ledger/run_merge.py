@@ -16,6 +16,7 @@ from earmark.ledger.row_values import (
     RECORDING_COLUMNS,
     UPDATE_RECORDING,
     differences,
+    index_again,
     remember_plan,
 )
 from earmark.ledger.run_lock import lock_run
@@ -28,7 +29,7 @@ _TAKE = f"""
 UPDATE main.frames SET thumbnail = x'' WHERE (SELECT count(*) FROM main.notes WHERE name = 'blur')
     < (SELECT count(*) FROM other.notes WHERE name = 'blur');
 INSERT OR IGNORE INTO main.notes
-    SELECT name, value FROM other.notes WHERE name NOT IN ('plan', 'holder', 'audit');
+    SELECT name, value FROM other.notes WHERE name NOT IN ('plan', 'holder', 'audit', 'words');
 INSERT OR REPLACE INTO main.notes SELECT 'audit', json_group_array(json(part)) FROM (
     SELECT DISTINCT each.value AS part FROM (
         SELECT value FROM main.notes WHERE name = 'audit'
@@ -67,6 +68,9 @@ CREATE TEMP TABLE tagged AS SELECT coalesce(max(id), 0) AS before FROM main.tags
 INSERT OR IGNORE INTO main.tags (recording, "start", "end", words)
     SELECT new, "start", "end", words FROM other.tags JOIN recording_of ON old = recording;
 {INDEX_TAGS} WHERE id > (SELECT before FROM tagged);
+INSERT OR REPLACE INTO main.notes SELECT 'words', '' WHERE EXISTS (
+    SELECT 1 FROM main.tags JOIN main.calls USING (recording, "start", "end")
+    WHERE tags.id > (SELECT before FROM tagged) AND state = 'answered');
 
 INSERT OR IGNORE INTO main.calls (identity, recording, "start", "end", model, state)
     SELECT identity, new, "start", "end", model, 'waiting'
@@ -162,9 +166,9 @@ def merge(runs: Sequence[Path], into: Path) -> MergeResult:
     if not runs:
         raise ValueError("nothing to merge: name the folders of one run or more")
     places = [run.resolve() for run in runs]
-    for number, run in enumerate(runs):
+    for number, folder in enumerate(runs):
         if places[number] in places[:number]:
-            raise ValueError(f"{run} is given twice; name each run once")
+            raise ValueError(f"{folder} is given twice; name each run once")
     if into.resolve() in places:
         raise LedgerError(f"{into} cannot be merged into itself; give --into another folder")
     plan = _common_plan([*runs, *([into] if _has_plan(into) else [])])
@@ -174,6 +178,8 @@ def merge(runs: Sequence[Path], into: Path) -> MergeResult:
         with closing(connect(into, to_write=True)) as database, explain_errors(into):
             for folder in runs:
                 _take(database, folder, plan)
+            with transaction(database):
+                index_again(database)
     with Run(into) as run:
         totals, missed = run.totals(), len(run.failed_recordings())
     return MergeResult(len(runs), totals.recordings, missed, totals.answered)

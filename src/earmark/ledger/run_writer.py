@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from earmark.errors import LedgerError
 from earmark.ledger.blurred_ledger import blur_run
-from earmark.ledger.row_values import count_interrupted, remember_plan
+from earmark.ledger.row_values import count_interrupted, index_again, remember_plan
 from earmark.ledger.run_lock import lock_run
 from earmark.ledger.schema import connect, explain_errors, is_disk_error, is_full, transaction
 
@@ -59,6 +59,8 @@ class RunWriter:
                 self._plan = remember_plan(database, plan)
                 self.interrupted = count_interrupted(database)
                 """Calls in flight when an earlier process died; they may be asked twice."""
+                index_again(database)
+            held.callback(self._index_again)
             if blur:
                 blur_run(folder, blur)
             self._held = held.pop_all()
@@ -69,6 +71,11 @@ class RunWriter:
             self._held.close()
 
     __exit__ = close
+
+    def _index_again(self) -> None:
+        """The last step: if it fails, as on a full disk, the next process takes it."""
+        with suppress(LedgerError), self._transaction() as database:
+            index_again(database)
 
     @contextmanager
     def together(self) -> Iterator[None]:
