@@ -5,9 +5,11 @@ Words for the level need no model, and do not name things: enough to search for 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 
 import numpy as np
 
@@ -43,22 +45,33 @@ def sounds_in(
     *,
     level: Track | None,
     names: Mapping[Span, tuple[str, ...]],
-    said: Sequence[EvidenceEntry] = (),
+    said: Iterable[EvidenceEntry] = (),
 ) -> dict[Span, WindowSounds]:
     """The names, level words and speech of each of `spans`."""
+    sentences = SpokenSentences(said)
     return {
         span: WindowSounds(
             names.get(span, ()),
             level_words(level, span) if level else (),
-            sentences_in(span, said) if said else (),
+            sentences.within(span),
         )
         for span in spans
     }
 
 
-def sentences_in(span: Span, said: Iterable[EvidenceEntry]) -> tuple[str, ...]:
-    """The sentences of `said` that overlap `span`."""
-    return tuple(entry.text for entry in said if entry.span.overlaps(span))
+class SpokenSentences:
+    """The sentences of a recording in order of time; finds those in a span without reading all."""
+
+    def __init__(self, said: Iterable[EvidenceEntry] = ()) -> None:
+        self._said = sorted(said, key=lambda entry: entry.span.start)
+        self._starts = [entry.span.start for entry in self._said]
+        # The latest end so far never falls, so that what has ended before a span is a beginning.
+        self._ended = list(accumulate((entry.span.end for entry in self._said), max))
+
+    def within(self, span: Span) -> tuple[str, ...]:
+        """The sentences that overlap `span`."""
+        first, last = bisect_right(self._ended, span.start), bisect_left(self._starts, span.end)
+        return tuple(entry.text for entry in self._said[first:last] if entry.span.overlaps(span))
 
 
 @lru_cache(maxsize=2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,8 +11,7 @@ import numpy as np
 
 from earmark.captioning.activity import activity_of
 from earmark.captioning.request import Answer, Request
-from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.evidence.window_sounds import WindowSounds, level_words, sentences_in
+from earmark.evidence.window_sounds import SpokenSentences, WindowSounds, level_words
 from earmark.gate.forecast_error import ForecastError, ForecastRange
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
@@ -213,11 +212,11 @@ class PickRow:
         """The time of the window, which identifies the pick within its recording."""
         return self.pick.span
 
-    def sounds(self, level: Track | None, said: Sequence[EvidenceEntry] = ()) -> WindowSounds:
+    def sounds(self, level: Track | None, said: SpokenSentences) -> WindowSounds:
         """What is heard in it, as it was when it was picked, so that the question is the same."""
         words = level_words(level, self.span) if level else ()
         names = self.heard[: len(self.heard) - len(words)]
-        return WindowSounds(names, words, sentences_in(self.span, said))
+        return WindowSounds(names, words, said.within(self.span))
 
 
 @dataclass(frozen=True, slots=True)

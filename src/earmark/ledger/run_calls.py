@@ -12,6 +12,7 @@ from earmark.captioning.question import Question
 from earmark.captioning.request import Answer, Request, Task
 from earmark.captioning.usage import Failure, Tally
 from earmark.evidence.evidence_entry import EvidenceEntry
+from earmark.evidence.window_sounds import SpokenSentences
 from earmark.gate.forecast_error import ForecastError
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
@@ -85,7 +86,7 @@ def requests_about(
     """The requests about picks of a run, the same as when they were picked."""
     heard = run.heard(recording)
     level = heard.level if heard else None
-    said = list(run.evidence(recording, kinds=("said",)))
+    said = SpokenSentences(run.evidence(recording, kinds=("said",)))
     for row in rows:
         yield Request.about(recording, row.pick, question, row.sounds(level, said), model)
 
