@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import product
 
 import numpy as np
@@ -159,3 +160,29 @@ def test_many_different_activities_take_time_in_proportion():
     said = [Words(f"activity {number}") for number in range(2000)]
     assert label_activities(said, lambda *_: False).tolist() == list(range(2000))
     assert Words.hashed < 40 * len(said)
+
+
+@pytest.mark.parametrize("held", [1, 100, 400])
+def test_a_recording_taken_in_blocks_is_as_in_one(held, monkeypatch):
+    rng = np.random.default_rng(0)
+    places = np.cumsum(rng.integers(1, 4, size=90))
+    one = ActivitySequence(places, rng.integers(-1, 9, size=90), np.array([4.0, 2.0, 1.0]))
+    whole = infer_kinds([one])
+    monkeypatch.setattr(hidden_activity, "BATCH_CELLS", held)
+    blocks = infer_kinds([one])
+    assert np.array_equal(whole[0][0], blocks[0][0])
+    assert (whole[1], whole[2].errors) == (blocks[1], blocks[2].errors)
+    assert np.array_equal(whole[2].active, blocks[2].active)
+
+
+def test_many_different_answers_do_not_fill_the_memory():
+    each = np.arange(2000)  # answers times activities are 32 MB, several times over
+    one = ActivitySequence(each, each, np.array([5.0, 3.0, 1.0]))
+    usual = hidden_activity.AnswerStatistics(PRIOR_ERRORS, np.array([0.5]))
+    tracemalloc.start()
+    try:
+        infer_kinds([one], usual)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 50e6

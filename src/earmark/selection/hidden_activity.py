@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from math import isqrt
 
 import numpy as np
 
@@ -39,7 +40,8 @@ EM_ITERATIONS = 4
 """Iterations of expectation maximisation."""
 
 BATCH_CELLS = 1 << 20
-"""Size limit of a batch of recordings: answers times states, padding included."""
+"""Size limit of a batch of recordings: answers times states, padding included. Of a recording that
+is larger by itself, so much is held at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,10 +191,16 @@ def _batches(many: Sequence[ActivitySequence]) -> Iterator[list[int]]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _BatchedHmm:
-    """Recordings side by side. States: their activities, one for any other activity, last idle."""
+    """Recordings side by side. States: their activities, one for any other activity, last idle.
 
-    emission: FloatArray
-    """Shape (answers, recordings, states): likelihood of the answer; 1 past the end."""
+    Answers times states can be far more than memory holds, so only a block of answers is expanded
+    at a time: the forward pass keeps the state before each block, and the backward pass computes
+    the block again from it.
+    """
+
+    errors: ErrorRates
+    words: IndexArray
+    """Shape (recordings,): number of activities that a name is drawn from."""
     initial: FloatArray
     """Shape (recordings, states): probability of each state when something new starts."""
     stay: FloatArray
@@ -220,58 +228,62 @@ class _BatchedHmm:
         initial[:, :-1] = np.where(is_own, (active / words)[:, None], 0.0)
         initial[:, -2] = active * (1 - known / words)
         initial[:, -1] = 1 - active
-        detected = 1 - errors.missed
-        emission = np.ones((longest, count, states))
-        emission[labels == -1] = [*[errors.missed] * (states - 1), 1 - errors.invented]
-        emission[labels >= 0] = [*[detected * errors.renamed] * (states - 1), errors.invented]
-        at = np.nonzero(labels >= 0)
-        emission[*at, labels[at]] += words[at[1]] * detected * (1 - errors.renamed)
-        return cls(emission, initial, stay, labels)
+        return cls(errors, words, initial, stay, labels)
 
     def smooth(self) -> tuple[FloatArray, FloatArray, FloatArray, float]:
         """Kinds (answers - 1, recordings, kinds), error counts, active shares, evidence."""
-        filtered, scale = self._forward()
-        longest, count, states = filtered.shape
+        longest, count = self.labels.shape
+        size = max(BATCH_CELLS // self.initial.size, isqrt(longest), 1)
+        blocks = [slice(first, first + size) for first in range(0, longest, size)]
+        before, scale, independent = [self.initial], [], []
+        for block in blocks:
+            emission = self._emission(block)
+            filtered, scaled = self._forward(block, emission, before[-1])
+            before.append(filtered[-1].copy())  # not a view, which would hold the block
+            scale.append(scaled)
+            independent.append((emission * self.initial).sum(axis=2))
         kinds = np.empty((longest - 1, count, len(KINDS)))
-        backward = np.ones((count, states))
-        chances = filtered.copy()
-        for place in range(longest - 2, -1, -1):
-            incoming = self.emission[place + 1] * backward / scale[place + 1][:, None]
-            started = self.initial * incoming
-            p_active, p_idle = started[:, :-1].sum(axis=1), started[:, -1]
-            continues, stays_idle = self.stay[place].T
-            current = filtered[place]
-            now_active, now_idle = current[:, :-1].sum(axis=1), current[:, -1]
-            ended = now_active * (1 - continues)
-            restarted = (1 - continues) * (current[:, :-2] * started[:, :-2]).sum(axis=1)
-            kinds[place, :, 0] = (
-                continues * (current[:, :-1] * incoming[:, :-1]).sum(axis=1) + restarted
-            )
-            kinds[place, :, 1] = ended * p_active - restarted
-            kinds[place, :, 2] = ended * p_idle + now_idle * (1 - stays_idle) * p_active
-            kinds[place, :, 3] = now_idle * (
-                stays_idle * incoming[:, -1] + (1 - stays_idle) * p_idle
-            )
-            switched = (p_active + p_idle)[:, None]
-            backward = np.concatenate(
-                [
-                    continues[:, None] * incoming[:, :-1] + (1 - continues)[:, None] * switched,
-                    (stays_idle * incoming[:, -1])[:, None] + (1 - stays_idle)[:, None] * switched,
-                ],
-                axis=1,
-            )
-            chances[place] *= backward
-        independent = (self.emission * self.initial).sum(axis=2)
-        evidence = float(np.log(scale).sum() - np.log(independent).sum())
-        return kinds / kinds.sum(axis=2, keepdims=True), *self._count(chances), evidence
+        own, idle = np.empty((longest, count)), np.empty((longest, count))
+        backward: FloatArray = np.ones(self.initial.shape)
+        for number, block in reversed(list(enumerate(blocks))):
+            if number < len(blocks) - 1:  # of the last one it is still there
+                emission = self._emission(block)
+                filtered, _ = self._forward(block, emission, before[number])
+            for row in range(len(emission) - 1, -1, -1):
+                place = block.start + row
+                chances = filtered[row + 1] * backward
+                own[place], idle[place] = self._share_own_and_idle(place, chances)
+                if place:
+                    incoming = emission[row] * backward / scale[number][row][:, None]
+                    kinds[place - 1], backward = self._step_back(place, filtered[row], incoming)
+        evidence = float(
+            np.log(np.concatenate(scale)).sum() - np.log(np.concatenate(independent)).sum()
+        )
+        return kinds / kinds.sum(axis=2, keepdims=True), *self._count(own, idle), evidence
 
-    def _forward(self) -> tuple[FloatArray, FloatArray]:
-        """State probabilities given the answers so far, and the likelihood of each answer."""
-        filtered = np.empty(self.emission.shape)
-        scale = np.empty(self.emission.shape[:2])
-        now = self.initial
-        for place, emission in enumerate(self.emission):
-            if place:
+    def _emission(self, block: slice) -> FloatArray:
+        """Likelihood of the answers, shape (answers, recordings, states); 1 past the end."""
+        labels, errors, states = self.labels[block], self.errors, self.initial.shape[1]
+        detected = 1 - errors.missed
+        emission = np.ones((*labels.shape, states))
+        emission[labels == -1] = [*[errors.missed] * (states - 1), 1 - errors.invented]
+        emission[labels >= 0] = [*[detected * errors.renamed] * (states - 1), errors.invented]
+        at = np.nonzero(labels >= 0)
+        emission[*at, labels[at]] += self.words[at[1]] * detected * (1 - errors.renamed)
+        return emission
+
+    def _forward(
+        self, block: slice, emission: FloatArray, before: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """State probabilities given the answers so far, and the likelihood of each answer.
+
+        The first of the probabilities is `before`, the one before the block.
+        """
+        filtered = np.empty((len(emission) + 1, *before.shape))
+        scale = np.empty(emission.shape[:2])
+        filtered[0] = now = before
+        for row, likelihood in enumerate(emission):
+            if place := block.start + row:
                 continues, stays_idle = self.stay[place - 1].T
                 now_active, now_idle = now[:, :-1].sum(axis=1), now[:, -1]
                 switched = now_active * (1 - continues) + now_idle * (1 - stays_idle)
@@ -279,19 +291,52 @@ class _BatchedHmm:
                     now[:, :-1] * continues[:, None], (now_idle * stays_idle)[:, None], 1
                 )
                 now = self.initial * switched[:, None] + stayed
-            now = now * emission
-            scale[place] = now.sum(axis=1)
-            now = now / scale[place][:, None]
-            filtered[place] = now
+            now = now * likelihood
+            scale[row] = now.sum(axis=1)
+            now = now / scale[row][:, None]
+            filtered[row + 1] = now
         return filtered, scale
 
-    def _count(self, chances: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _step_back(
+        self, place: int, current: FloatArray, incoming: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Kinds of the gap before answer `place`, and the likelihood of all that follows it.
+
+        `current` is the state before the gap, `incoming` the likelihood of what follows the gap.
+        """
+        started = self.initial * incoming
+        p_active, p_idle = started[:, :-1].sum(axis=1), started[:, -1]
+        continues, stays_idle = self.stay[place - 1].T
+        now_active, now_idle = current[:, :-1].sum(axis=1), current[:, -1]
+        ended = now_active * (1 - continues)
+        restarted = (1 - continues) * (current[:, :-2] * started[:, :-2]).sum(axis=1)
+        stayed = continues * (current[:, :-1] * incoming[:, :-1]).sum(axis=1)
+        kinds = (
+            stayed + restarted,
+            ended * p_active - restarted,
+            ended * p_idle + now_idle * (1 - stays_idle) * p_active,
+            now_idle * (stays_idle * incoming[:, -1] + (1 - stays_idle) * p_idle),
+        )
+        switched = (p_active + p_idle)[:, None]
+        backward = np.concatenate(
+            [
+                continues[:, None] * incoming[:, :-1] + (1 - continues)[:, None] * switched,
+                (stays_idle * incoming[:, -1])[:, None] + (1 - stays_idle)[:, None] * switched,
+            ],
+            axis=1,
+        )
+        return np.stack(kinds, axis=1), backward
+
+    def _share_own_and_idle(self, place: int, chances: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Probabilities of the activity that answer `place` names, and of none."""
+        label = np.maximum(self.labels[place], 0)[:, None]
+        total = chances.sum(axis=1)
+        return np.take_along_axis(chances, label, axis=1)[:, 0] / total, chances[:, -1] / total
+
+    def _count(self, own: FloatArray, p_idle: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Expected (errors, opportunities) of each kind, and the active share of each recording."""
-        chances = chances / chances.sum(axis=2, keepdims=True)
         is_named, is_empty = self.labels >= 0, self.labels == -1
-        p_idle = chances[:, :, -1]
         p_active = 1 - p_idle
-        own = np.take_along_axis(chances, np.maximum(self.labels, 0)[:, :, None], axis=2)[:, :, 0]
         matched = np.where(is_named, own, 0.0)
         counts = [
             (p_active[is_empty].sum(), p_active[is_empty | is_named].sum()),
