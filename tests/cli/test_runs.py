@@ -105,6 +105,16 @@ def test_report_says_where_the_page_is(folder: Path):
     assert (folder / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
+def test_a_report_does_not_replace_a_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    with open_run(tmp_path / "run"):
+        pass
+    Path("a.mp4").write_bytes(b"film")
+    with pytest.raises(ValueError, match=r"^a\.mp4 is a recording of this run"):
+        earmark("report", "run", "--out", "a.mp4")
+    assert Path("a.mp4").read_bytes() == b"film"
+
+
 def test_merge_counts_in_words(folder: Path, tmp_path: Path):
     told = earmark("merge", folder, "--into", tmp_path / "m")
     assert told.replace("\n", " ").startswith("1 recording and 1 answer of 1 run are in ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from earmark.ledger.run_merge import merge
 from earmark.ledger.run_reader import Run
 from earmark.ledger.run_summaries import read_summaries
 from earmark.media import Frame
+from earmark.pipeline.ask_window import ask_window
+from earmark.pipeline.run_plan import make_plan
 from earmark.timeline import Span
 from face_film import faces_in, faces_in_video, film_face, pictures_in, require_faces
 
@@ -132,6 +135,26 @@ def test_a_run_made_without_has_its_pictures_blurred_once_it_is_asked_with(film,
     content = b"".join(path.read_bytes() for path in run.glob("run.db*"))
     assert old[-200:] not in content, "overwritten, not only unlinked"
     assert faces_in(pictures_in(server.asked())[-1]) == 0
+
+
+def test_whatever_blurs_a_run_blurs_its_report_too(film, server, tmp_path):
+    first = tmp_path / "audit"
+    caption(film, first, server, "--budget", "2")
+    runs = [first, *(shutil.copytree(first, tmp_path / name) for name in ("ask", "batch"))]
+    assert {*map(faces_in, pictures_on(first / "report.html"))} == {1}
+    vlm = ("--vlm", server.url, "--model", MODEL)
+    earmark_says("audit", first, "--calls", "1", *vlm, "--blur", "faces")
+    plan = make_plan(server=server.url, model=MODEL, blur="faces")
+    with Run(runs[1]) as run:
+        (row,) = run.recordings()
+    ask_window(runs[1], row.id, 1.0, plan, plan.open_captioner(), reason="by hand")
+    words = ("--format", "batch", "--model", "other", "--out", tmp_path / "b.jsonl")
+    earmark_says("export", runs[2], *words, "--blur", "faces")
+    for run in runs:
+        assert {*map(faces_in, pictures_on(run / "report.html"))} == {0}
+    (runs[2] / "report.html").unlink()
+    earmark_says("export", runs[2], *words, "--blur", "faces")
+    assert not (runs[2] / "report.html").exists(), "none is made where there was none"
 
 
 def test_clips_bundles_and_pages_of_any_run_are_blurred_if_asked(film, server, tmp_path):

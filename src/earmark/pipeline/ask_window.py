@@ -20,7 +20,7 @@ from earmark.ledger.run_calls import CallRecorder
 from earmark.ledger.run_reader import Run
 from earmark.media import Recording, open_recording
 from earmark.pipeline.backend import InProcessBackend
-from earmark.pipeline.resume import question_of
+from earmark.pipeline.resume import blur_report, question_of
 from earmark.pipeline.run_plan import Plan
 from earmark.redaction import is_redacted
 from earmark.selection.pick import Pick, explain
@@ -77,6 +77,7 @@ def ask_window(
             raise ValueError(f"the run does not know the recording {recording!r}")
         heard, question = _heard(run, recording), _question(run, plan)
         said = list(run.evidence(recording, kinds=("said",)))
+        blur_report(run, question.blur)
     opened = open_again(row, audio_track=heard.audio_track)
     pick = window_at(heard, time, reason=reason)
     namer = plan.with_evidence().namer if described.get("sounds") else None

@@ -29,7 +29,7 @@ from earmark.ledger.ledger import Ledger
 from earmark.ledger.run_calls import CallRecorder
 from earmark.ledger.run_reader import Run
 from earmark.pipeline.backend import InProcessBackend
-from earmark.pipeline.resume import blurred_like, question_of, reopen
+from earmark.pipeline.resume import blur_report, blurred_like, question_of, reopen
 from earmark.pipeline.run_plan import Plan
 from earmark.reporting.progress import Progress
 from earmark.selection.audit_sample import (
@@ -154,6 +154,7 @@ def audit(
         described = run.plan()
     with Ledger(folder, described) as ledger, Run(folder) as run:  # who writes closes last
         if asking.question.blur:
+            blur_report(run, asking.question.blur)
             blur_run(folder, asking.question.blur)
         parts = _drawn(run, ledger, calls, seed)
         draws = [one for part in parts for one in part.draws]

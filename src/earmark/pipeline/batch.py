@@ -25,7 +25,7 @@ from earmark.ledger.run_reader import Run
 from earmark.media.prefetch import Decoder
 from earmark.pipeline.ask import decode
 from earmark.pipeline.caption import publish
-from earmark.pipeline.resume import question_of, reopen
+from earmark.pipeline.resume import blur_report, question_of, reopen
 from earmark.pipeline.run_plan import Plan
 
 
@@ -76,6 +76,7 @@ def export_batch(folder: Path, path: Path, *, model: str, plan: Plan | None = No
         items, answered = batch_requests(run, model, question), run.answered_calls()
         wanted = [(row, request) for row, request in items if request.identity not in answered]
         recordings = {row.id: reopen(run, row) for row in {row for row, _ in wanted}}
+        blur_report(run, question.blur)
     with Ledger(folder, described, blur=question.blur) as ledger:
         tasks = (Task(recordings[row.id], request) for row, request in wanted)
         log = CallRecorder(Limits(), ledger, ledger.spent(), len(wanted))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from earmark.captioning.question import Question
 from earmark.errors import LedgerError, MediaError
@@ -20,6 +21,10 @@ from earmark.media import Recording, open_recording
 from earmark.media.source import stored_path
 from earmark.pipeline.run_plan import Plan
 from earmark.redaction import is_redacted
+from earmark.reporting.run_report import write_report
+
+if TYPE_CHECKING:
+    from earmark.evidence.face_blur import FaceBlur
 
 
 def resume(plan: Plan, folder: str | Path, *, retry_failed: bool = False) -> Plan:
@@ -60,6 +65,19 @@ def blurred_like(plan: Plan, folder: str | Path) -> Plan:
     with Run(Path(folder)) as run:
         blur = blur_of(run, None, plan.store)
     return replace(plan, question=replace(plan.question, blur=blur))
+
+
+def blur_report(run: Run, blur: FaceBlur | None) -> None:
+    """Write the report of `run` again with its pictures blurred, if it has one and they are not.
+
+    Before the run is blurred, so that a process killed in between leaves it to the next.
+    """
+    page = run.folder / "report.html"
+    if blur is None or run.is_blurred or not page.is_file():
+        return
+    blur.check()
+    with Run(run.folder, blur=blur) as blurred:
+        write_report(blurred, page)
 
 
 def question_of(run: Run, plan: Plan) -> Question:

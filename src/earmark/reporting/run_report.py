@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from earmark.ledger.records import spare_recordings
 from earmark.ledger.run_reader import Run
 from earmark.media.atomic_file import remove_stale
 from earmark.reporting.report_page import PAGES, pictures_of, write_page
@@ -14,7 +15,11 @@ to them."""
 
 
 def write_report(run: Run, path: Path, *, title: str | None = None) -> Path:
-    """Write the report of `run` to `path`: one page, or an index with a page per recording."""
+    """Write the report of `run` to `path`: one page, or an index with a page per recording.
+
+    `ValueError` if `path` is a recording of the run.
+    """
+    spare_recordings(run.recordings(), [path])
     for folder in (path.parent, path.parent / PAGES, pictures_of(path)):
         remove_stale(folder)
     if len(run.recordings()) <= MOST_ON_A_PAGE:
