@@ -60,6 +60,21 @@ def store() -> Iterator[str]:
     files.rm("/cards", recursive=True)
 
 
+def test_bytes_and_numbers_in_a_parquet_manifest_are_words(tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    columns = {"path": ["höre.mp4".encode(), b"b.mp4"], "id": [0, 1], "weight": [2, None]}
+    parquet.write_table(arrow.table(columns), tmp_path / "cams.parquet")
+    text = "path,id,weight\nhöre.mp4,0,2\nb.mp4,1,\n"
+    assert find([tmp_path / "cams.parquet"]) == find([manifest(tmp_path, text)])
+    parquet.write_table(arrow.table({"path": [b"\xff.mp4"]}), tmp_path / "odd.parquet")
+    with pytest.raises(
+        UnreadableFile, match=r"odd\.parquet, row 1: the path .* is not text in UTF-8"
+    ):
+        find([tmp_path / "odd.parquet"])
+
+
 def test_a_manifest_in_a_store_names_its_neighbours(store):
     assert find([f"{store}/may/cams.csv"]) == [
         Source((f"{store}/may/a.mp4",), id="1"),

@@ -130,12 +130,12 @@ def _sources(uri: str, rows: Iterable[dict[str, Any]]) -> Iterator[Source]:
     paths: dict[str, int] = {}
     for number, row in enumerate(rows, start=1):
         place = f"{place_of(uri)}, row {number}"
-        path = str(row["path"] or "").strip()
+        path = _words(place, "path", row["path"])
         if not path:
             raise UnreadableFile(f"{place}: no path")
         source = Source(
             (_resolve(uri, path),),
-            id=str(row.get("id") or "").strip(),
+            id=_words(place, "id", row.get("id")),
             weight=_number(place, "weight", row.get("weight"), 1.0),
         )
         if not source.weight > 0:
@@ -149,6 +149,16 @@ def _sources(uri: str, rows: Iterable[dict[str, Any]]) -> Iterator[Source]:
     if not ranked:
         raise UnreadableFile(f"{place_of(uri)} names no recording; write one a row")
     return (source for _, source in sorted(ranked, key=lambda pair: -pair[0]))
+
+
+def _words(place: str, name: str, value: Any) -> str:
+    """A value as text, empty if there is none; Parquet may give it as bytes or a number."""
+    if isinstance(value, bytes):
+        try:
+            value = value.decode()
+        except UnicodeDecodeError:
+            raise UnreadableFile(f"{place}: the {name} {value!r} is not text in UTF-8") from None
+    return "" if value is None else str(value).strip()
 
 
 def _number(place: str, name: str, value: Any, default: float) -> float:
