@@ -22,11 +22,19 @@ def test_rounds_are_written_as_a_number_or_auto():
         (-1, "^rounds are 1 to 9"),
         ("x", "'x' is no"),
         ("-1", "'-1' is no"),
+        (True, "^True is no"),
+        (2.0, "^2.0 is no"),
     ],
 )
 def test_what_is_no_number_of_rounds_is_said_so(word, why):
     with pytest.raises(ValueError, match=why):
         Rounds.parse(word)
+
+
+@pytest.mark.parametrize("count", ["3", 2.0, True])
+def test_a_count_of_rounds_is_a_whole_number(count):
+    with pytest.raises(ValueError, match=r"^rounds are 1 to 9, or auto, not"):
+        Rounds(count)
 
 
 def test_half_is_asked_first_and_all_at_the_end():

@@ -35,8 +35,10 @@ class Rounds:
     """None for `auto`: the answers decide, and no round is added that cannot change the plan."""
 
     def __post_init__(self) -> None:
-        if self.count is not None and not 1 <= self.count <= MAX_ROUNDS:
-            raise ValueError(f"rounds are 1 to {MAX_ROUNDS}, or {AUTO}, not {self.count}")
+        if self.count is None:
+            return
+        if not _is_whole(self.count) or not 1 <= self.count <= MAX_ROUNDS:
+            raise ValueError(f"rounds are 1 to {MAX_ROUNDS}, or {AUTO}, not {self.count!r}")
 
     @classmethod
     def parse(cls, text: str | int | Rounds | None) -> Rounds:
@@ -46,7 +48,7 @@ class Rounds:
         words = AUTO if text is None else str(text).strip().lower()
         if words == AUTO:
             return cls(None)
-        if isinstance(text, int) or words.isdecimal():
+        if _is_whole(text) or words.isdecimal():
             return cls(int(words))
         raise ValueError(f"{text!r} is no number of rounds: write 1 to {MAX_ROUNDS}, or {AUTO}")
 
@@ -65,6 +67,11 @@ class Rounds:
 
     def __str__(self) -> str:
         return AUTO if self.count is None else str(self.count)
+
+
+def _is_whole(count: object) -> bool:
+    """Whether `count` is a whole number; True and False are none."""
+    return isinstance(count, int) and not isinstance(count, bool)
 
 
 @dataclass(frozen=True, slots=True)
