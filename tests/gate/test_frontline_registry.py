@@ -77,6 +77,12 @@ def test_the_gate_comes_first_and_every_encoder_is_a_frontline():
     assert frontline_named("yamnet:store=/elsewhere:cell=6").name == "yamnet:cell=6"
 
 
+@pytest.mark.parametrize("wrong", [3, None, Path("own.gate"), ["gate"]])
+def test_what_is_no_name_of_a_frontline_is_said_so(wrong):
+    with pytest.raises(ValueError, match=r"^a frontline is a name or a Frontline, not "):
+        frontline_named(wrong)
+
+
 def test_what_another_package_declares_is_chosen_by_its_name(declared, tmp_path):
     """Its encoder with the generic rates, options and all; its frontline as it makes it."""
     samples = np.zeros(20 * 16_000)

@@ -67,6 +67,8 @@ def frontline_named(name: str | Frontline) -> Frontline:
     """
     if isinstance(name, Frontline):
         return name
+    if not isinstance(name, str):
+        raise ValueError(f"a frontline is a name or a Frontline, not {name!r}")
     if name == AUTO:
         return replace(default_gate().frontline(), fallback=PACKETS)
     kind, options = split_name(name)
