@@ -14,6 +14,7 @@ from earmark.errors import AnnotationError
 from earmark.gate.frontline_registry import frontline_named
 from earmark.gate.listener import listen
 from earmark.media import find, open_recording
+from earmark.training.gate_training import TrainingPlan
 from earmark.training.segmentation import Segmenter
 from making import make_audio
 
@@ -82,6 +83,14 @@ def test_labels_become_a_segmentation_head(media: Path, marks: Path, tmp_path: P
     assert "1 label to tell apart, 3 dev events" in said and "dev boundary F1 at 0.5 s" in said
     head = Segmenter.load(out / "segments.pt")
     assert (head.classes, head.encoder) == (("knock",), "energy")
+
+
+@pytest.mark.parametrize(("name", "value"), [("cooling", 0.2), ("takes", 3)])
+def test_what_a_segmentation_head_does_not_use_is_refused(name: str, value: float) -> None:
+    with pytest.raises(ValueError, match=rf"^the objective `classes` does not use {name}: leave"):
+        TrainingPlan.of("marks.csv", media="m", objective="classes", **{name: value})
+    TrainingPlan.of("marks.csv", media="m", objective="classes", cooling=None, takes=1)
+    TrainingPlan.of("marks.csv", media="m", **{name: value})
 
 
 def test_the_paper_s_recipe_with_development_recordings_named(

@@ -77,10 +77,19 @@ class TrainingPlan:
         settings = given.pop("settings", None)
         if settings and given:
             raise ValueError(f"{sorted(given)[0]} is a part of settings, which are given too")
+        if given.get("objective") == CLASSES:
+            _refuse_unused(given)
         settings = settings or settings_of(
             given.pop("recipe", "earmark"), given.pop("encoder", None), **given
         )
         return cls(spans=Path(spans), settings=settings, **chosen)
+
+
+def _refuse_unused(given: Mapping[str, Any]) -> None:
+    """A `ValueError` for a choice that changes nothing about a segmentation head."""
+    for name, usual in (("cooling", None), ("takes", 1)):
+        if given.get(name, usual) != usual:
+            raise ValueError(f"the objective `{CLASSES}` does not use {name}: leave it out")
 
 
 def train(
