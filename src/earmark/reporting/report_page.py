@@ -50,7 +50,7 @@ MOST_TEXT = 4000
 """Highest number of characters of a text on the page; the run and its exports have all."""
 
 PARTS = {
-    "page": (("word_search.js", "lanes.js"), ("page.css",)),
+    "page": (("word_search.js", "lanes.js", "strip.js"), ("page.css",)),
     "index": ((), ("page.css", "index.css")),
 }
 """By page: the scripts to load before its own, and its style sheets."""
