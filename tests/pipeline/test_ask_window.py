@@ -8,15 +8,26 @@ from dataclasses import dataclass, field, replace
 from earmark.captioning.request import Answer, Request
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.sound_names import SoundNamer
+from earmark.features.pretrained.vocabulary import class_names
+from earmark.features.sound_tags import MAX_TAGS
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.run_reader import Run
 from earmark.media import Recording
-from earmark.pipeline.ask_window import ask_window
+from earmark.pipeline.ask_window import ask_window, quote_window
 from earmark.pipeline.audit import audit
 from earmark.pipeline.caption import caption
 from earmark.pipeline.run_plan import make_plan
 from earmark.timeline import Span
 from making import AudioPlan, make_video
+
+
+class LongTagger:
+    """Names as many sounds as there can be, each as long as there is one."""
+
+    name = "long"
+
+    def tags(self, _: Recording, spans: Sequence[Span]) -> list[tuple[str, ...]]:
+        return [tuple(sorted(class_names("audioset"), key=len)[-MAX_TAGS:])] * len(spans)
 
 
 class TrackTagger:
@@ -76,3 +87,18 @@ def test_sounds_are_named_on_the_track_that_was_listened_to(tmp_path):
     audit(tmp_path / "run", calls=2, plan=plan)
     assert len(captioner.asked) == 4
     assert {request.tags[0] for request in captioner.asked} == {"track 1"}
+
+
+def test_no_call_is_longer_than_its_quote(tmp_path):
+    path = make_video(tmp_path / "one.mp4", duration=24.0, clicks=[2.0, 10.0])
+    captioner, run = Noting(), tmp_path / "run"
+    plan = make_plan([path], frontline="energy", budget="1", pictures=False)
+    plan = replace(plan, namer=SoundNamer(LongTagger()), captioner=captioner)
+    caption(plan=plan, run=run)
+    with Run(run) as kept:
+        (recording,) = kept.recordings()
+        quote = quote_window(kept, recording.id, 14.0, plan, captioner.model)
+    ask_window(run, recording.id, 14.0, plan, captioner, reason="by hand")
+    asked = captioner.asked[-1]
+    assert "Livestock, farm animals" in asked.prompt
+    assert sum(asked.most_tokens) <= quote.tokens <= sum(asked.most_tokens) + 20

@@ -13,6 +13,8 @@ from earmark.captioning.usage import Tally
 from earmark.errors import LedgerError
 from earmark.evidence.sound_names import name_sounds
 from earmark.evidence.window_sounds import sounds_in
+from earmark.features.pretrained.vocabulary import class_names
+from earmark.features.sound_tags import MAX_TAGS
 from earmark.gate.frontline import everyday
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import HeardRow, RecordingRow
@@ -47,7 +49,9 @@ def quote_window(run: Run, recording: str, time: float, plan: Plan, model: str) 
     """
     pick = window_at(_heard(run, recording), time)
     said = list(run.evidence(recording, kinds=("said",)))
-    sounds = sounds_in([pick.span], level=None, names={}, said=said)[pick.span]
+    longest = max(class_names("audioset"), key=len)  # which sounds it has, only listening tells
+    names = {pick.span: (longest,) * MAX_TAGS} if run.plan().get("sounds") else {}
+    sounds = sounds_in([pick.span], level=None, names=names, said=said)[pick.span]
     request = Request.about(recording, pick, _question(run, plan), sounds, model)
     kept = run.answers(recording, pick.span)
     return WindowQuote(
