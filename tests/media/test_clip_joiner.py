@@ -32,9 +32,9 @@ from making import (
 )
 
 
-def clip(path: Path, *cues: ClipCue, **plan) -> CaptionedClip:
+def clip(path: Path, *cues: ClipCue, kind: str = ".mp4", **plan) -> CaptionedClip:
     """Two seconds with a click at 0.5 s, cut as others are, and what is said of it."""
-    whole = path.with_stem(f"{path.stem} whole")
+    whole = path.with_name(f"{path.stem} whole{kind}")
     make_video(whole, **{"duration": 2.0, "clicks": [0.5], **plan})
     cut_clip(open_recording(whole), Span(0.0, 2.0), path)
     whole.unlink()
@@ -78,6 +78,22 @@ def test_clips_that_are_alike_are_copied_one_after_the_other(tmp_path):
     assert [one[:2] for one in said] == [pytest.approx(span, abs=0.05) for span in times]
     assert said[0][:2] == pytest.approx((0.25, 1.5), abs=5e-4)
     assert [words for *_, words in said] == ["A hand stirs.", "Ein Löffel fällt.", "é" * 2000]
+
+
+@pytest.mark.parametrize("kinds", [(".mp4", ".mkv"), (".mkv", ".mp4")])
+def test_clips_that_count_time_in_other_ticks_are_copied_on_one_clock(tmp_path, kinds):
+    clips = [clip(tmp_path / f"{kind[1:]}.mp4", kind=kind) for kind in kinds]
+    ticks = []
+    for one in clips:
+        with av.open(str(one.path)) as file:
+            ticks.append(file.streams.video[0].time_base)
+    assert len(set(ticks)) == 2
+    assert join_clips(clips, tmp_path / "both.mp4") is True
+    joined = open_recording(tmp_path / "both.mp4")
+    assert joined.duration == pytest.approx(4.0, abs=0.1)
+    start = joined.duration - 2.0
+    frames = joined.frames([1.95, start + 0.05, start + 1.95])
+    assert [read_number(frame.rgb) for frame in frames] == [19, 0, 19]
 
 
 def test_clips_that_differ_are_encoded_in_the_size_of_the_first(tmp_path):

@@ -46,8 +46,8 @@ class StreamCopy:
         # Opaque: a copy needs no encoder, and for some codecs (AV1) there is none.
         self._copy = output_file.add_stream_from_template(stream, opaque=True)
         self._output_file = output_file
-        self._last: int | None = None
-        """Decode time of the last packet."""
+        self._last: Fraction | None = None
+        """Decode time of the last packet, in seconds: the next may come from another file."""
         if stream.language not in (None, "und"):
             self._copy.metadata["language"] = stream.language
         if stream.type == "video" and stream.average_rate:
@@ -60,14 +60,15 @@ class StreamCopy:
         That of others must increase, which MPEG-PS does not guarantee after a jump.
         """
         assert packet.time_base is not None, "it comes from a file"
-        steps = round(shift / packet.time_base)
+        tick = packet.time_base
+        steps = round(shift / tick)
         packet.pts = None if packet.pts is None else packet.pts + steps
         if packet.dts is not None:
             packet.dts += steps
-            if self._last is not None and packet.dts <= self._last:
-                packet.dts = self._last + 1
+            if self._last is not None and packet.dts * tick <= self._last:
+                packet.dts = int(self._last // tick) + 1
                 packet.pts = max(packet.dts, packet.pts or packet.dts)
-            self._last = packet.dts
+            self._last = packet.dts * tick
         packet.stream = self._copy
         self._output_file.mux(packet)
 
