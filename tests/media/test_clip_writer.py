@@ -207,3 +207,16 @@ def test_a_file_is_cut_as_what_it_was_opened_as(tmp_path):
     path.write_text(f"ffconcat version 1.0\nfile {make_video(tmp_path / 'b.mp4').name}\n")
     with pytest.raises(MediaError, match="changed while it was in use"):
         cut_clip(recording, Span(0.0, 2.0), tmp_path / "clip.mp4")
+
+
+def test_a_film_without_a_key_frame_gives_its_sound(tmp_path):
+    whole = make_video(tmp_path / "whole.mp4", duration=12.0, clicks=[2.0], group=1000)
+    with av.open(str(whole)) as given, av.open(str(tmp_path / "a.flv"), "w") as kept:
+        copies = [kept.add_stream_from_template(one, opaque=True) for one in given.streams]
+        for packet in given.demux():
+            if packet.size and not (packet.stream.type == "video" and packet.is_keyframe):
+                packet.stream = copies[packet.stream.index]
+                kept.mux(packet)
+    path = tmp_path / "clip.mp4"
+    start = cut_clip(open_recording(tmp_path / "a.flv"), Span(1.0, 3.0), path)
+    assert {round(start + time) for time in loud_times(path)} == {2}

@@ -253,15 +253,17 @@ def read_from_key(
         seek_back(container, round((time - back) / tick), main)
         packets = (packet for packet in demux_packets(container, *streams) if packet.size)
         is_start = time - back < begin - 1.0
-        others, packet = [], None
+        others, key = [], None
         for packet in packets:
             if packet.stream != main:
                 others.append(packet)
-            elif packet.is_keyframe or (decode_time(packet) > time and not is_start):
+            elif packet.is_keyframe:
+                key = packet
                 break
-        is_found = packet is not None and packet.is_keyframe
-        if is_start or (packet and is_found and time_shown(packet) <= time + TOLERANCE):
-            return chain([packet] if packet else [], others, packets)
+            elif decode_time(packet) > time and not is_start:
+                break
+        if is_start or (key and time_shown(key) <= time + TOLERANCE):
+            return chain([key] if key else [], others, packets)
         # Some containers seek by decode time or land after the key frame: go further back.
         back = 2 * back + 1.0
 
