@@ -56,7 +56,7 @@ class ModelChoice:
     """A GGUF file to run in this process."""
     mmproj: Path | None = None
     """Its image encoder; None takes the one in the same folder."""
-    transformers: str | None = None
+    transformers: str | Path | None = None
     """A Qwen3-VL checkpoint to run in this process: a folder, or a name on the model hub."""
     replay: Path | None = None
     """A JSONL file of answers."""
