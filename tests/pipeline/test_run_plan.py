@@ -96,6 +96,14 @@ def test_a_choice_of_another_type_is_named_with_its_value_and_what_is_taken(choi
 def test_numbers_of_numpy_are_taken():
     made = make_plan("a.mp4", frames=np.int64(2), window=np.float32(4.0))
     assert made.question.frames == 2 and made.listening.grid.length == 4.0
+    assert json.loads(json.dumps(made.run_json("m"))) == make_plan(frames=2, window=4.0).run_json(
+        "m"
+    )
+
+
+def test_a_checkpoint_may_be_a_path_or_a_name():
+    kept = [make_plan(transformers=one).to_json() for one in (Path("weights"), "weights")]
+    assert kept[0] == kept[1]
 
 
 def test_marks_are_no_length_of_actions():

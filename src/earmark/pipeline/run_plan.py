@@ -12,6 +12,8 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from earmark.captioning.limits import Limits
 from earmark.captioning.model_choice import ModelChoice
 from earmark.captioning.prompt import Prompt
@@ -323,7 +325,7 @@ def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Pl
         ValueError: a name is unknown or a number out of range; the message lists valid names.
     """
     check_types({"plan": plan, **choices})
-    chosen = {**choices, **({"paths": _listed(paths)} if paths else {})}
+    chosen = {**_plain_values(choices), **({"paths": _listed(paths)} if paths else {})}
     rule = chosen["rule"] = rule_named(chosen.get("rule", plan.rule if plan else DEFAULT_RULE))
     budget = Budget.parse(chosen.get("budget", plan.budget if plan else DEFAULT_BUDGET))
     budget = replace(budget, rounding=chosen.pop("rounding", None) or budget.rounding)
@@ -363,6 +365,14 @@ def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Pl
     question = made.question if made.rounds == 1 else made.question.with_activity()
     blur = question.blur and replace(question.blur, store=made.store)
     return replace(made, question=replace(question, blur=blur))
+
+
+def _plain_values(choices: Mapping[str, Any]) -> dict[str, Any]:
+    """The choices with numbers of NumPy as those of Python, which can be written down."""
+    return {
+        name: value.item() if isinstance(value, np.generic) else value
+        for name, value in choices.items()
+    }
 
 
 def _listed(paths: Paths) -> tuple[str | Path | Source, ...]:
