@@ -5,11 +5,14 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from earmark.errors import LedgerError
 from earmark.ledger.forgetting import all_recordings, read_traces, still_held
+from earmark.ledger.ledger import Ledger
+from earmark.ledger.run_lock import LOCK
 from earmark.ledger.run_reader import Run
 from earmark.ledger.schema import (
     FILE,
@@ -23,6 +26,7 @@ from earmark.ledger.schema import (
     version_of,
 )
 from ledger_runs import open_run
+from ledger_version_2 import make_version_2
 
 
 def failure(code: int) -> sqlite3.OperationalError:
@@ -113,3 +117,35 @@ def test_what_is_no_fault_of_sqlite_s_is_none_of_the_disk_s(tmp_path: Path):
     with pytest.raises(LedgerError, match=r"cannot use the run folder .*: Not a directory"):
         (tmp_path / "file").touch()
         connect(tmp_path / "file" / "run", to_write=True)
+
+
+def test_what_cannot_be_opened_leaves_no_connection_open(tmp_path: Path, monkeypatch):
+    """Neither a run that is damaged, nor one to migrate, nor its lock."""
+    make_version_2(tmp_path / "old")
+    for name in ("damaged", "locked", "whole"):
+        Ledger(tmp_path / name, {}).close()
+    for path in (tmp_path / "damaged" / FILE, tmp_path / "old" / FILE):
+        whole = path.read_bytes()
+        path.write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))
+    (tmp_path / "locked" / LOCK).write_bytes(b"no lock" * 1000)
+    opened: list[sqlite3.Connection] = []
+    connect = sqlite3.connect
+
+    def record(*given: Any, **how: Any) -> sqlite3.Connection:
+        opened.append(connect(*given, **how))
+        return opened[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", record)
+    for opening in (
+        lambda: Run(tmp_path / "damaged"),
+        lambda: Run(tmp_path / "old"),
+        lambda: copy_run(tmp_path / "whole", tmp_path / "nowhere"),
+        lambda: Ledger(tmp_path / "locked", {}),
+    ):
+        before = len(opened)
+        with pytest.raises(LedgerError):
+            opening()
+        assert len(opened) > before
+        for connection in opened[before:]:
+            with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+                connection.execute("SELECT 1")

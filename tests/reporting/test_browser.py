@@ -528,9 +528,9 @@ def test_a_run_without_a_model_is_found_by_what_its_cards_tell(driver, tmp_path)
         EvidenceEntry(Span(6.0, 8.0), "heard", "Sawing", 0.91, "yamnet track"),
         EvidenceEntry(Span(18.1, 18.9), "heard", "Drill", 0.6, "yamnet track"),
     ]
-    with open_run(tmp_path) as ledger:
+    with open_run(tmp_path) as ledger, Run(ledger.folder) as run:
         ledger.keep_evidence("a", entries, kinds=["heard"])
-        picks = [row.pick for row in Run(ledger.folder).picks("a")]
+        picks = [row.pick for row in run.picks("a")]
     with Ledger(tmp_path, PLAN | {"model": "tags"}) as ledger, Run(ledger.folder) as run:
         ledger.choose("a", picks)
         run.refresh()

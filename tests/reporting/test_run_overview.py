@@ -181,15 +181,15 @@ def test_what_is_active_is_how_long_the_actions_expected_go_on(tmp_path, per_cal
     drawn = np.mean([lasting_draws(rates, rng) for _ in range(400)])
     steps = np.repeat(rates / per_call, per_call)
     level = Track(np.where(np.arange(400) < 300, -20.0, -60.0), hop=1.0)
+    told = []
     for name, each in (("busy", steps), ("rare", steps * 0.8 / steps.sum()), ("flat", 0 * steps)):
-        with Ledger(tmp_path / name, {"model": "m"}) as ledger:
+        with Ledger(tmp_path / name, {"model": "m"}) as ledger, Run(tmp_path / name) as run:
             ledger.keep_survival(SHORT)
             ledger.add(RecordingRow("a", "/cams/a.mp4", 400.0, 1000))
             windows = Windows(4.0, 400.0, each, each, each, SHORT, per_call=per_call)
             ledger.hear("a", windows, key="k", level=level)
-    (busy,), (rare,), (flat,) = (
-        overview(Run(tmp_path / name)) for name in ("busy", "rare", "flat")
-    )
+            told += overview(run)
+    busy, rare, flat = told
     assert busy.active == pytest.approx(drawn, rel=0.03)
     assert rare.active is not None and 0 < rare.active < 4 < rare.louder == 300
     assert dict(rare.lines())["Active"] == ("about 3 s of 6 min 40 s, estimated from the sound",)

@@ -46,7 +46,7 @@ def lock_run(folder: Path) -> sqlite3.Connection:
         )
         try:
             lock.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError as error:
+        except sqlite3.Error as error:
             lock.close()
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
                 raise

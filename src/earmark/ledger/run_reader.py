@@ -6,7 +6,7 @@ import json
 import math
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -124,10 +124,12 @@ class Run(AbstractContextManager["Run"]):
         A `LedgerError` says that no run is there, or that it is damaged or of another version.
         """
         self.folder = folder
-        self._connection = connect(folder, to_write=False)
-        self._connection.row_factory = sqlite3.Row
-        self.refresh()
-        self._blur = blur if blur and not self.is_blurred else None
+        with ExitStack() as opened:
+            self._connection = opened.enter_context(closing(connect(folder, to_write=False)))
+            self._connection.row_factory = sqlite3.Row
+            self.refresh()
+            self._blur = blur if blur and not self.is_blurred else None
+            opened.pop_all()
 
     def close(self, *_: object) -> None:
         """Close the database."""

@@ -21,7 +21,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -188,9 +188,10 @@ def _open(path: Path | None, *, to_write: bool) -> sqlite3.Connection:
 
 def _move_to(path: Path | None, connection: sqlite3.Connection) -> sqlite3.Connection:
     """A copy of the database at `path` in place of `connection`, which is closed."""
-    copy = _open(path, to_write=True)
-    with closing(connection):
+    with closing(connection), ExitStack() as opened:
+        copy = opened.enter_context(closing(_open(path, to_write=True)))
         connection.backup(copy)
+        opened.pop_all()
     return copy
 
 
