@@ -363,8 +363,10 @@ def asked(app: ASGIApp, *requests: tuple[str, str], token: str = TOKEN, **more: 
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Service:
-    return Service(RunLibrary([tmp_path]), make_plan([tmp_path], rule="uniform"))
+def service(tmp_path: Path) -> Iterator[Service]:
+    library = RunLibrary([tmp_path])
+    yield Service(library, make_plan([tmp_path], rule="uniform"))
+    library.close()
 
 
 def test_who_asks_too_much_waits(service: Service):

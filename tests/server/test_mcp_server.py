@@ -8,6 +8,7 @@ import io
 import json
 import os
 import sys
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -142,13 +143,15 @@ def test_no_path_leads_out_of_the_folders(tools: Any, made: SimpleNamespace, pat
 
 
 @pytest.fixture(scope="module")
-def tools(made: SimpleNamespace) -> Any:
+def tools(made: SimpleNamespace) -> Iterator[Any]:
     from earmark.pipeline.run_plan import make_plan
     from earmark.server.agent_tools import AgentTools
     from earmark.server.run_library import RunLibrary
     from earmark.server.service import Service
 
-    return AgentTools(Service(RunLibrary([made.folder]), make_plan([])))
+    library = RunLibrary([made.folder])
+    yield AgentTools(Service(library, make_plan([])))
+    library.close()
 
 
 def test_nothing_is_asked_that_was_not_granted(made: SimpleNamespace):
