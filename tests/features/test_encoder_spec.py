@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -60,6 +60,7 @@ def test_a_detector_takes_options_too():
         ("yamnet:cell=99", "a patch is shared by 1 to 24 steps, not 99"),
         ("beats:hop", "no encoder 'beats:hop'"),
         ("flux:bands=0", "flux: bands is above 0, not 0"),
+        ("flow:width_pixels=0", "flow: width_pixels is above 0, not 0"),
         ("log-mel:memory=0", "log-mel: memory is above 0, not 0.0"),
         ("variance:around=nan", "variance: around is a finite number, not 'nan'"),
         ("beats:hop=inf", "beats: hop is a finite number, not 'inf'"),
@@ -68,6 +69,20 @@ def test_a_detector_takes_options_too():
 def test_what_cannot_be_is_refused(text, complaint):
     with pytest.raises(ValueError, match=complaint):
         encoder_named(text)
+
+
+def test_limits_of_our_encoders_are_not_those_of_another_package():
+    """There an option of the same name may be a word, or 0 for none."""
+
+    @dataclass(frozen=True)
+    class Foreign:
+        bands: int = 8
+        memory: str = "long"
+        around: bool = True
+
+    made = make_encoder(Foreign, "foreign:bands=0:memory=short:around=false")
+    assert made == Foreign(0, "short", around=False)
+    assert encoder_named("packets:smooth=0").smooth == 0  # as the packets are
 
 
 def test_a_path_may_hold_colons():

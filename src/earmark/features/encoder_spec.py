@@ -26,8 +26,14 @@ Built = TypeVar("Built")
 MACHINE_OPTIONS = ("weights", "queries", "store", "device", "batch", "threads")
 """Options that depend on the machine: where files are and how a model runs, not its features."""
 
-POSITIVE = ("around", "bands", "drift", "least_spread", "memory", "smooth", "width_pixels")
-"""Options that are above 0; other limits are the encoder's to check."""
+POSITIVE = {
+    "variance": ("around",),
+    "flux": ("bands",),
+    **dict.fromkeys(("log-mel", "floor-mel"), ("bands", "memory", "least_spread")),
+    "packets": ("drift",),
+    **dict.fromkeys(("frame-difference", "flow", "flow-compensated"), ("width_pixels",)),
+}
+"""Options that are above 0, by encoder; other limits are the encoder's to check."""
 
 NOT_OPTIONS = ("name", "model")
 """Fields that identify the encoder and are not options."""
@@ -111,8 +117,8 @@ def _parse_options(
             known = ", ".join(types) or "none"
             raise ValueError(f"{name} has no option {option!r}; it has {known}")
     values = {key: _parse_option(f"{name}: {key}", options[key], types[key]) for key in options}
-    for key in values.keys() & set(POSITIVE):
-        if values[key] <= 0:
+    for key in POSITIVE.get(name, ()):
+        if values.get(key, 1) <= 0:
             raise ValueError(f"{name}: {key} is above 0, not {values[key]}")
     return values
 
