@@ -13,6 +13,7 @@ import pytest
 from earmark.errors import ModelMissing
 from earmark.evidence.speech_listener import MAX_PIECE, RecordingSpeech, SpeechListener
 from earmark.evidence.speech_text import Transcript, Word
+from earmark.evidence.voice_activity import CHUNK, HOP, VoiceActivity
 from earmark.evidence.whisper_model import WhisperModel, monotonic_path, repeated_tail
 from earmark.media import Source, open_recording
 from earmark.models import ModelStore
@@ -145,6 +146,22 @@ def test_speech_before_a_long_silence_is_transcribed(seconds):
         assert np.array_equal(piece, samples[start * RATE : end * RATE])
 
 
+def test_nothing_is_lost_where_talk_without_a_pause_is_split(monkeypatch):
+    """A split piece ends a little later than what has been heard by then."""
+
+    def talking(_, sound):
+        for block in sound:
+            chunks = range(len(block) // CHUNK)
+            yield from ((block.start + HOP * chunk, 1.0) for chunk in chunks)
+
+    monkeypatch.setattr(VoiceActivity, "probabilities", talking)
+    samples = np.arange(2000 * CHUNK, dtype=np.float32)
+    sound = blocks(samples, seconds=782 * HOP)  # 25 s are over with the last chunk of a block
+    found = list(SpeechListener(Scripted()).pieces(iter(sound)))
+    assert len(found) == 3
+    assert np.array_equal(np.concatenate([piece for _, piece in found]), samples)
+
+
 @needs_espeak
 @needs_speech
 def test_a_sentence_before_minutes_of_silence_is_written_down():
@@ -235,4 +252,6 @@ def test_a_model_that_repeats_itself_is_stopped(text: str, extra: int):
 def test_an_unknown_language_is_refused_before_anything_is_heard():
     with pytest.raises(ValueError, match=r"Whisper knows no language 'xx', but .*de"):
         WhisperModel(language="xx").check()
+    with pytest.raises(ValueError, match=r"Whisper knows no language 'xx'"):
+        WhisperModel(language="xx")(silence(1))
     WhisperModel(language="de").check()

@@ -102,8 +102,8 @@ class SpeechListener:
             if piece is not None and is_near and span.end - piece.start <= MAX_PIECE:
                 piece = Span(piece.start, span.end)
             else:
-                if piece is not None:
-                    yield piece.start, samples
+                if piece is not None:  # where talk goes on, its end has been heard only now
+                    yield piece.start, recent.between(piece) if is_near else samples
                 piece = span
             samples = recent.between(piece)
         if piece is not None:

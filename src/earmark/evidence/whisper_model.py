@@ -78,6 +78,7 @@ class WhisperModel:
         """
         if len(samples) > MAX_SECONDS * SAMPLE_RATE:
             raise ValueError(f"Whisper hears {MAX_SECONDS:g} s at once")
+        self.check()
         (encoded,) = self._encoder.run(["last_hidden_state"], {"input_features": log_mel(samples)})
         language, certainty = self._find_language(encoded, languages)
         settings, seconds = self._settings, len(samples) / SAMPLE_RATE
