@@ -98,5 +98,5 @@ def test_events_of_another_recording_are_found_with_their_class_by_a_head_that_i
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"no head"])
 def test_a_file_that_is_no_head_is_named(content: bytes, tmp_path: Path):
     (tmp_path / "other.pt").write_bytes(content)
-    with pytest.raises(ModelMismatch, match=r"other\.pt is no segmentation head"):
+    with pytest.raises(ModelMismatch, match=r"other\.pt is no segmentation head of earmark: .+\Z"):
         Segmenter.load(tmp_path / "other.pt")

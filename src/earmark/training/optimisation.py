@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from earmark.errors import ModelMismatch
+from earmark.features.pretrained.checkpoint import torch_reason
 from earmark.media.atomic_file import replacing
 from earmark.timeline import CLOCK_RATE, FloatArray, IndexArray
 from earmark.training.dataset import TalkMixture, TrainingRecording, fingerprint
@@ -255,7 +256,8 @@ class Descent:
             state: dict[str, Any] = torch.load(self._path, weights_only=True)
         except (OSError, EOFError, RuntimeError, UnpicklingError) as error:
             raise ModelMismatch(
-                f"{self._path} cannot be read ({error}); give another folder, or remove it"
+                f"{self._path} cannot be read ({torch_reason(error)}); "
+                "give another folder, or remove it"
             ) from error
         self.checks = [Check(*check) for check in state.get("checks", ())]
         taken: int = state["step"] if "step" in state else self.checks[-1].step

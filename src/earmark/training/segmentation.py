@@ -28,6 +28,7 @@ from earmark.evaluation.metrics.boundaries import (
     match_events,
 )
 from earmark.evaluation.tables.table import plain
+from earmark.features.pretrained.checkpoint import torch_reason
 from earmark.features.pretrained.segments import PAPER_THRESHOLD, boundaries, segments
 from earmark.media.atomic_file import replacing, write_whole
 from earmark.timeline import CLOCK_RATE, FloatArray, Track
@@ -79,7 +80,8 @@ class Segmenter:
             head.load_state_dict(weights)
             return cls(head.eval(), classes, state["encoder"])
         except (OSError, EOFError, RuntimeError, UnpicklingError, KeyError, TypeError) as error:
-            raise ModelMismatch(f"{path} is no segmentation head of earmark: {error}") from error
+            why = f"{path} is no segmentation head of earmark: {torch_reason(error)}"
+            raise ModelMismatch(why) from error
 
     def __call__(self, features: FloatArray) -> Track:
         """The logits of a whole recording, `(steps, classes)`."""

@@ -116,7 +116,7 @@ def _read(known: Model, file: Path) -> Mapping[str, Any]:
             held = torch.load(file, map_location="cpu", weights_only=True)
     except (RuntimeError, pickle.UnpicklingError, EOFError, ValueError, KeyError) as error:
         raise ModelMismatch(
-            f"{file} is cut off, or no checkpoint of weights alone ({_reason(error)}); "
+            f"{file} is cut off, or no checkpoint of weights alone ({torch_reason(error)}); "
             f"expected {known.title}, published as {known.file}"
         ) from error
     section = known.network.section
@@ -127,7 +127,7 @@ def _read(known: Model, file: Path) -> Mapping[str, Any]:
     return weights
 
 
-def _reason(error: Exception) -> str:
+def torch_reason(error: Exception) -> str:
     """PyTorch's reason for refusing a file, without its advice to trust it."""
     _, _, refused = str(error).partition("WeightsUnpickler error: ")
     words = (refused or str(error)).split("\n", 1)[0].split(". ", 1)[0].strip()
