@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import av
@@ -200,11 +201,14 @@ def timed(job: Callable[[], object]) -> float:
 class NoLog:
     """Keeps nothing; a failure ends the benchmark."""
 
+    def together(self) -> AbstractContextManager[None]:
+        """Nothing to write."""
+        return nullcontext()
+
     def begin(self, request: Request) -> None:
         """Not noted."""
 
-    def withdraw(self, request: Request) -> None:
-        """Not noted."""
+    withdraw = lost = begin
 
     def answered(self, request: Request, answer: Answer) -> None:
         """Not kept."""
