@@ -187,7 +187,7 @@ def test_a_process_that_dies_has_failed_and_says_so():
 
 
 def test_what_a_library_prints_does_not_end_the_following_of_a_job():
-    job = ended("""print('loading ...'); print('{"result": {"a": 1}}')""")
+    job = ended("""print('loading ...'); print('{0: 1}'); print('{"result": {"a": 1}}')""")
     assert (job.state, job.view().result) == ("done", {"a": 1})
 
 
@@ -200,12 +200,20 @@ def test_a_disk_that_refuses_is_the_reason(tmp_path: Path):
     plan = make_plan([tmp_path], rule="uniform", pictures=False).to_json()
     order = {"kind": "run", "plan": plan, "server": None, "api_key": None}
     run_jobs.run_order(order | {"run": str(tmp_path / "run")}, out := io.StringIO())
-    assert "cannot go on" in json.loads(out.getvalue().splitlines()[-1])["failure"]
+    failure = json.loads(out.getvalue().splitlines()[-1])["failure"]
+    assert "cannot go on" in failure
+    assert str(tmp_path) not in failure, "clients are not told paths"
 
 
 def test_two_runs_of_one_name_have_two_folders(tmp_path: Path):
     first, second = (run_jobs.run_folder(tmp_path, "shift", []) for _ in range(2))
     assert (first.name, second.name) == ("shift", "shift-2")
+
+
+def test_a_folder_of_runs_that_cannot_be_made_is_told(tmp_path: Path):
+    (tmp_path / "runs").symlink_to(tmp_path / "away")  # a disk that is not there
+    with pytest.raises(FileNotFoundError):
+        run_jobs.run_folder(tmp_path, "shift", [])
 
 
 def test_a_run_is_not_started_twice(tmp_path: Path):
@@ -227,6 +235,7 @@ CURVE = Survival((0.0, 5.0, 20.0), (1.0, 0.5, 0.0))
     [
         {},
         {"placement": "free"},
+        {"rule": "uniform", "frontline": "auto"},
         {"action_length": 12.5},
         {"rounds": "3"},
         {"pictures": False},
@@ -236,7 +245,7 @@ CURVE = Survival((0.0, 5.0, 20.0), (1.0, 0.5, 0.0))
     ids=str,
 )
 def test_a_run_made_elsewhere_goes_on_as_it_was_made(tmp_path: Path, choices: dict[str, Any]):
-    described = make_plan(frontline="energy", budget="10%", **choices).run_json("m")
+    described = make_plan(budget="10%", **{"frontline": "energy"} | choices).run_json("m")
     with Ledger(tmp_path, described):
         pass
     served = ServedRun("key", tmp_path, "run")

@@ -17,6 +17,7 @@ from earmark.server.access_control import LOOPBACK, AccessControl
 from earmark.server.api_routes import api
 from earmark.server.media_stream import read_range, why_unplayable
 from earmark.server.recording_view import UnknownRecording, find_recording
+from earmark.server.run_jobs import explain_refusal
 from earmark.server.run_library import UnknownRun
 from earmark.server.service import Served, Service
 from earmark.version import VERSION
@@ -131,6 +132,5 @@ def _explain_validation(_: Request, error: Exception) -> JSONResponse:
 
 def _explain(_: Request, error: Exception) -> JSONResponse:
     status = next(status for kind, status in STATUSES.items() if isinstance(error, kind))
-    # The text of an `OSError` has a path, which clients are not told.
-    words = f"cannot go on: {error.strerror}" if isinstance(error, OSError) else str(error)
+    words = explain_refusal(error) if isinstance(error, OSError) else str(error)
     return JSONResponse({"detail": redact(words)}, status_code=status)

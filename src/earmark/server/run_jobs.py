@@ -27,6 +27,8 @@ from earmark.captioning.request import Request
 from earmark.captioning.speech_plan import SpeechPlan
 from earmark.errors import EarmarkError
 from earmark.evidence.window_sounds import WindowSounds
+from earmark.gate.frontline import UNHEARD
+from earmark.gate.frontline_registry import AUTO
 from earmark.ledger.run_lock import is_at_work
 from earmark.ledger.schema import FILE
 from earmark.media import Source
@@ -106,8 +108,8 @@ class Job:
         assert self.child.stdout is not None
         with self.child.stdout as lines:
             for text in lines:
-                if text.startswith("{"):  # and not what a library prints
-                    self.told |= json.loads(text)
+                with suppress(ValueError):  # a library may print lines of its own
+                    self.told |= json.loads(text) if text.startswith("{") else {}
         code = self.child.wait()
         if not self.told.keys() & {"result", "failure", "stopped"}:
             died = f"its process died with exit code {code}; what was finished is kept"
@@ -216,6 +218,8 @@ def restore_plan(served: ServedRun, plan: Plan) -> Plan:
         raise ValueError("the run does not say how it was made; run its command again")
     choices = {name: said[name] for name in (*SAID, *UNSAID)}
     choices |= {"action_length": None if length is None else float(length)}
+    if said["frontline"] == UNHEARD:  # which has no name to give: the rule needs none
+        choices["frontline"] = AUTO
     question = replace(Question.from_json(said["ask"]), blur=plan.question.blur)
     return make_plan(paths, plan, question=question, sounds=bool(said["sounds"]), **choices)
 
@@ -223,10 +227,12 @@ def restore_plan(served: ServedRun, plan: Plan) -> Plan:
 def run_folder(root: Path, name: str, sources: Sequence[Source]) -> Path:
     """Make the folder of a new run: `runs/NAME` below `root`, with a number if that exists."""
     stem = folder_name(name or Path(name_of(sources[0].uris[0])).stem)
+    with suppress(FileExistsError):
+        (root / "runs").mkdir()
     for number in count(1):
         folder = root / "runs" / (stem if number == 1 else f"{stem}-{number}")
         with suppress(FileExistsError):  # another request may make one of the same name
-            folder.mkdir(parents=True)
+            folder.mkdir()
             break
     return folder
 
@@ -251,9 +257,14 @@ def run_order(order: dict[str, Any], out: TextIO) -> None:
     except (EarmarkError, ValueError) as error:
         write_line(failure=redact(str(error)))
     except OSError as error:
-        write_line(failure=redact(f"cannot go on: {error}"))
+        write_line(failure=redact(explain_refusal(error)))
     except KeyboardInterrupt:
         write_line(stopped=True)
+
+
+def explain_refusal(error: OSError) -> str:
+    """What the system refused, without the path, which clients are not told."""
+    return f"cannot go on: {error.strerror or error}"
 
 
 def _run_order(order: dict[str, Any], progress: Progress) -> dict[str, Any]:
