@@ -167,7 +167,10 @@ def first_letters(texts: Sequence[str]) -> np.ndarray:
     return np.eye(WIDTH, dtype=np.float32)[[ord(text[0].lower()) for text in texts]]
 
 
-@pytest.mark.parametrize("damaged", [b"", b"PK\3\4", b"\x93NUMPY cut off", None])
+UNCLOSED = b"\x93NUMPY\x01\x00\x02\x00{\n"  # a header that cannot be parsed
+
+
+@pytest.mark.parametrize("damaged", [b"", b"PK\3\4", b"\x93NUMPY cut off", UNCLOSED, None])
 def test_what_was_kept_of_meanings_and_cannot_be_read_is_made_anew(run, damaged):
     encoder: Any = first_letters
     first = search(run, "a", meaning=encoder)

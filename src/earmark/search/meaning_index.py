@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from tokenize import TokenError
 
 import numpy as np
 
@@ -105,7 +106,7 @@ def _read(path: Path) -> np.ndarray[tuple[int], np.dtype[np.void]]:
     try:
         with path.open("rb") as file:
             kept = np.lib.format.read_array(file, allow_pickle=False)
-    except (OSError, ValueError):  # not there or not readable, or damaged
+    except (OSError, ValueError, TokenError):  # not there or not readable, or damaged
         return np.zeros(0, dtype=ROW)
     return kept if kept.dtype == ROW else np.zeros(0, dtype=ROW)
 
