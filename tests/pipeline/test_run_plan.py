@@ -45,6 +45,17 @@ def test_a_plan_written_down_and_read_is_the_same(choices):
     assert again == plan
 
 
+def test_a_gate_file_is_found_from_a_plan_that_is_read_in_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    default_gate().save(tmp_path / "site.gate")
+    monkeypatch.chdir(tmp_path)
+    plan = make_plan(frontline="site.gate")
+    assert plan.selection_json()["frontline"] == "site.gate"
+    monkeypatch.chdir("/")
+    assert Plan.from_json(plan.to_json()) == plan
+
+
 @pytest.mark.parametrize("one", ["a.mp4", Path("a.mp4"), Source(("a.mp4",))])
 def test_one_path_is_taken_as_it_is_and_not_letter_by_letter(one):
     assert make_plan(one).paths == (one,)

@@ -18,6 +18,7 @@ import pytest
 pytest.importorskip("fastapi", reason="earmark[server] is not installed")
 
 from earmark.errors import EarmarkError
+from earmark.gate.gate import default_gate
 from earmark.gate.survival import Survival
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.run_reader import Run
@@ -251,6 +252,18 @@ def test_a_run_made_elsewhere_goes_on_as_it_was_made(tmp_path: Path, choices: di
     served = ServedRun("key", tmp_path, "run")
     ours = make_plan(placement="free", action_length=3.0)  # of the server; not of the run
     assert run_jobs.restore_plan(served, ours).run_json("m") == described
+    served.close()
+
+
+def test_a_run_with_a_gate_file_goes_on_where_the_server_has_that_file(tmp_path: Path):
+    default_gate().save(tmp_path / "site.gate")
+    ours = make_plan(frontline=str(tmp_path / "site.gate"))
+    with Ledger(tmp_path, ours.run_json("m")):
+        pass
+    served = ServedRun("key", tmp_path, "run")
+    assert run_jobs.restore_plan(served, ours).listening == ours.listening
+    with pytest.raises(ValueError, match="run its command again"):
+        run_jobs.restore_plan(served, make_plan())
     served.close()
 
 

@@ -65,6 +65,8 @@ class Frontline:
     """Best distance between calls for the rule `separated`, in windows; none if not measured."""
     shows_loudest: bool = False
     """Whether a window shows its loudest instant rather than that of its highest score."""
+    spec: str = field(default="", compare=False)
+    """What `frontline_named` makes it of again in any folder; empty if that is its name."""
 
     def __call__(self, recording: Recording, *, meter: Meter) -> Iterator[Track]:
         """The scores of `recording`, in order, as consecutive tracks."""

@@ -73,18 +73,19 @@ def frontline_named(name: str | Frontline) -> Frontline:
         return replace(default_gate().frontline(), fallback=PACKETS)
     kind, options = split_name(name)
     if kind.endswith(SUFFIX):
-        return Gate.load(Path(kind)).frontline(name=Path(kind).name, places=options)
+        made = Gate.load(Path(kind)).frontline(name=Path(kind).name, places=options)
+        return replace(made, spec=f"{Path(kind).absolute()}{name.removeprefix(kind)}")
     kind = GATE if kind == AUTO else kind
     if kind not in FRONTLINES:
         raise ValueError(
             f"there is no frontline {name!r}; there are {AUTO}, {', '.join(FRONTLINES)}, "
             f"and your own gate files ({SUFFIX})"
         )
-    made = make_encoder(FRONTLINES[kind], name, as_detector=True)
-    if isinstance(made, Frontline):
-        return made
+    encoder = make_encoder(FRONTLINES[kind], name, as_detector=True)
+    if isinstance(encoder, Frontline):
+        return encoder
     shown = [f"{key}={value}" for key, value in options.items() if key != "store"]
-    return Frontline(":".join([kind, *shown]), made)
+    return Frontline(":".join([kind, *shown]), encoder, spec=name)
 
 
 def with_checkpoints(names: str) -> str:

@@ -226,13 +226,14 @@ class Plan:
                 "server, gguf, transformers or replay instead"
             )
         listening, length, batch = self.listening, self.listening.action_length, self.backend.batch
+        heard = listening.frontline
         rule_fields: Sequence[Any] = fields(self.rule) if is_dataclass(self.rule) else ()
         options = {each.name: getattr(self.rule, each.name) for each in rule_fields}
         return {
             "paths": [asdict(one) if isinstance(one, Source) else str(one) for one in self.paths],
             "budget": str(self.budget),
             "rule": {"name": rule_name(self.rule), **options},
-            "frontline": AUTO if listening.frontline.fallback else listening.frontline.name,
+            "frontline": AUTO if heard.fallback else heard.spec or heard.name,
             "window": listening.grid.length,
             "placement": listening.grid.placement,
             "audio_track": listening.audio_track,

@@ -28,7 +28,7 @@ from earmark.captioning.speech_plan import SpeechPlan
 from earmark.errors import EarmarkError
 from earmark.evidence.window_sounds import WindowSounds
 from earmark.gate.frontline import UNHEARD
-from earmark.gate.frontline_registry import AUTO
+from earmark.gate.frontline_registry import AUTO, SUFFIX
 from earmark.ledger.run_lock import is_at_work
 from earmark.ledger.schema import FILE
 from earmark.media import Source
@@ -214,12 +214,16 @@ def restore_plan(served: ServedRun, plan: Plan) -> Plan:
     length = said["action_length"]
     is_curve = length is not None and "curve" in length  # of which the ledger has only a hash
     is_told = said.keys() >= {*SAID, "sounds", "ask"} and not is_redacted(said["transcriber"] or "")
-    if is_curve or not is_told:
+    ours = plan.listening.frontline
+    # Of a gate file the ledger has the name alone; without listening there is no name.
+    frontlines: dict[str, Any] = {UNHEARD: AUTO, ours.name: ours}
+    named = said.get("frontline", "")
+    is_elsewhere = named.endswith(SUFFIX) and named not in frontlines
+    if is_curve or is_elsewhere or not is_told:
         raise ValueError("the run does not say how it was made; run its command again")
     choices = {name: said[name] for name in (*SAID, *UNSAID)}
     choices |= {"action_length": None if length is None else float(length)}
-    if said["frontline"] == UNHEARD:  # which has no name to give: the rule needs none
-        choices["frontline"] = AUTO
+    choices |= {"frontline": frontlines.get(named, named)}
     question = replace(Question.from_json(said["ask"]), blur=plan.question.blur)
     return make_plan(paths, plan, question=question, sounds=bool(said["sounds"]), **choices)
 
