@@ -592,6 +592,29 @@ def test_a_run_is_started_once_and_only_as_it_was_forecast(page: SimpleNamespace
     assert driver.execute_script("return window.started") == 1
 
 
+def test_a_dialog_is_opened_once_and_only_where_it_was_asked_for(page: SimpleNamespace):
+    driver = see(page, page.base)
+    wait(driver, "return document.querySelector('.head-line button')")
+    driver.execute_script(
+        "const before = window.fetch; window.held = [];"
+        "window.fetch = async (path, ...rest) => {"
+        " if (path === '/api/sources') await new Promise((go) => window.held.push(go));"
+        " return before(path, ...rest); };"
+    )
+    answer = "for (const go of window.held.splice(0)) go()"
+    click = "document.querySelector('.head-line button').click();"
+    driver.execute_script(2 * click + answer)
+    wait(driver, "return document.querySelector('dialog.plan-dialog[open]')")
+    driver.execute_async_script("setTimeout(arguments[0], 500)")
+    assert len(driver.find_elements(By.CSS_SELECTOR, "dialog.plan-dialog")) == 1
+    driver.execute_script("document.querySelector('dialog.plan-dialog').close();" + click)
+    driver.find_element(By.CSS_SELECTOR, ".run-name").click()
+    driver.execute_script(answer)
+    driver.execute_async_script("setTimeout(arguments[0], 500)")
+    assert not driver.find_elements(By.CSS_SELECTOR, "dialog.plan-dialog")
+    assert driver.find_element(By.ID, "said").text == ""
+
+
 def test_a_page_that_arrives_late_does_not_replace_the_one_gone_to_since(page: SimpleNamespace):
     driver = see(page, page.base)
     driver.execute_script(

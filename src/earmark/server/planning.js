@@ -7,6 +7,7 @@ const POLL_MS = 500;
 
 export async function openRunDialog(place, go) {
   const sources = await call("/sources");
+  if (!place.isConnected || place.querySelector("dialog")) return; // the user went elsewhere, or clicked twice
   const dialog = make("dialog", "plan-dialog"), form = make("form"), output = make("div", "forecast");
   output.setAttribute("role", "status");
   const list = make("select");
@@ -25,8 +26,9 @@ export async function openRunDialog(place, go) {
     showForecast(request(), output).then(() => { start.disabled = asked !== forecasted(); }).catch(showError);
   });
   const start = button("", "Start", () => {
+    const asked = forecasted();
     start.disabled = true; // a second click would start, and pay for, a second run
-    startRun(request(), dialog, go).catch((error) => { start.disabled = false; showError(error); });
+    startRun(request(), dialog, go).catch((error) => { start.disabled = asked !== forecasted(); showError(error); });
   });
   start.disabled = true; // enabled by a forecast
   for (const input of [list, budget]) input.addEventListener("input", () => { start.disabled = true; });
