@@ -406,3 +406,12 @@ def test_a_folder_that_cannot_be_written_is_the_reason(service: Service, tmp_pat
         make_app(service, token=TOKEN), ("POST", "/api/runs"), json={"sources": [source]}
     )
     assert (answer.status_code, answer.json()["detail"]) == (409, "cannot go on: Not a directory")
+
+
+def test_a_recording_that_came_since_can_be_chosen(service: Service, tmp_path: Path):
+    app = make_app(service, token=TOKEN)
+    for name in ("a.wav", "b.wav"):
+        (tmp_path / name).write_bytes(b"")
+        (answer,) = asked(app, ("GET", "/api/sources"))
+    assert {Path(one["name"]).name for one in answer.json()} == {"a.wav", "b.wav"}
+    assert {one["id"] for one in answer.json()} == service.sources.keys()

@@ -365,7 +365,7 @@ def continue_run(service: Services, served: Served) -> JobView:
 @api.get("/sources")
 def list_sources(service: Services) -> list[SourceView]:
     """The recordings below the folders that are served, for a new run."""
-    return [SourceView(key, source.name) for key, source in service.sources.items()]
+    return [SourceView(key, source.name) for key, source in service.list_sources().items()]
 
 
 @api.post("/forecasts", status_code=202)

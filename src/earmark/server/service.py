@@ -35,10 +35,15 @@ class Service:
 
     @cached_property
     def sources(self) -> dict[str, Source]:
-        """Recordings below the served folders, for new runs, by id."""
+        """Recordings below the served folders, for new runs, by id; as listed last."""
+        return self.list_sources()
+
+    def list_sources(self) -> dict[str, Source]:
+        """The same, listed now: recordings may have come since."""
         every = self.plan.sources(allow_none=True)
         found = (one for one in every if not Path(one.uris[0]).is_dir())
-        return {key_of("\n".join(one.uris)): one for one in found}
+        self.sources = {key_of("\n".join(one.uris)): one for one in found}
+        return self.sources
 
     @cached_property
     def captioner(self) -> Captioner:
