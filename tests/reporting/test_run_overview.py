@@ -146,6 +146,21 @@ def test_a_click_in_a_second_of_silence_is_told(tmp_path):
     assert "Silent" not in said
 
 
+def test_no_more_is_active_or_louder_than_has_sound(tmp_path):
+    """Two clicks in three windows, of which the sound is four seconds: actions would go on."""
+    level = Track(np.array([-100.0] * 3 + [-20.0] + [-60.0] * 2 + [-20.0] + [-100.0] * 5), hop=1.0)
+    rates = np.array([1.5, 0.9, 0.6])
+    with Ledger(tmp_path, {"model": "m"}) as ledger:
+        ledger.add(RecordingRow("a", "/cams/a.mp4", 12.0, 1000))
+        ledger.keep_survival(SHORT)
+        ledger.hear("a", Windows(4.0, 12.0, rates, rates, rates, SHORT), key="k", level=level)
+        with Run(tmp_path) as run:
+            (told,) = overview(run)
+    assert told.heard_for == 4.0
+    assert told.active is not None and told.active <= 4.0
+    assert told.louder == 4.0
+
+
 def test_a_sound_is_told_in_one_family_and_by_its_first_name(tmp_path):
     names = ["Animal", "Crow", "Caw", "Caw", "Drill", "Drill", "Dental drill, dentist's drill"]
     sounds = [heard(20.0 * place, 20.0 * place + 3, name) for place, name in enumerate(names)]

@@ -294,15 +294,17 @@ def overview_of(run: Run, recording: RecordingRow) -> RecordingOverview:
     has_listened = heard.level is not None or bool(sounds or transcribed)
     loud = _louder_windows(heard, [entry.span for entry in sounds] + transcribed)
     going = _expected_activity(run, heard)
+    sounding = _sounding(heard.level, recording.duration)
+    longest = sounding.duration if sounding else recording.duration  # windows reach beyond it
     answered = [row for row in run.picks(recording.id) if row.kept]
     plan = run.plan()
     return RecordingOverview(
         path=recording.path,
         name=recording.title,
         duration=recording.duration,
-        active=going.hop * float(going.values.sum()) if going else None,
-        sounding=_sounding(heard.level, recording.duration),
-        louder=min(recording.duration, loud * heard.window) if has_listened else None,
+        active=min(longest, going.hop * float(going.values.sum())) if going else None,
+        sounding=sounding,
+        louder=min(longest, loud * heard.window) if has_listened else None,
         sounds=tuple(_tally(named)) if named else (),
         speech=tuple(merge(spoken, gap=PAUSE * min(1.0, recording.duration / 3600)))
         if spoken
