@@ -137,6 +137,18 @@ def test_workers_end_with_the_process_that_gave_the_work(tmp_path):
     wait_until(lambda: not any(is_alive(worker) for worker in workers))
 
 
+def test_a_worker_whose_parent_was_killed_before_it_was_ready_ends_without_a_word():
+    code = (
+        "from multiprocessing import Pipe\n"
+        "from earmark.distributed.worker_process import _worker_main\n"
+        "ours, theirs = Pipe()\n"
+        "ours.close()\n"
+        "_worker_main(theirs)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (ended.stdout, ended.stderr) == ("", "")
+
+
 def wait_until(holds) -> None:
     deadline = time.monotonic() + 600
     while not holds():

@@ -207,9 +207,9 @@ def _release(worker: _Worker) -> None:
 def _worker_main(connection: Connection[Any, Any]) -> None:
     """The main function of a worker; ends when its connection is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent process
-    connection.send(READY)
     work: Callable[[Any], Any] | None = None
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        connection.send(READY)
         while True:
             new_work, item = connection.recv()
             work = new_work or work
