@@ -37,6 +37,12 @@ def test_the_best_scores_not_taken_come_first() -> None:
     assert (out[0].start, out[0].end) == (40.0, 44.0)
 
 
+def test_what_lies_just_below_the_price_is_told_apart_from_it() -> None:
+    recording = windows("7...8", survival=CURVES["brief"], rates=[1.15, 0, 0, 0, 1.17])
+    (out,) = best_left_out(recording, Rank()(recording, budget=1), limit=1)
+    assert out.reason == "1.15 new actions expected beyond the picks, below the price 1.17"
+
+
 def test_scores_go_before_what_windows_would_add() -> None:
     recording = windows("99.......5", rates=[1, 1, 2, 3, 4, 5, 6, 7, 8, 0.1])
     out = best_left_out(recording, Rank()(recording, budget=2), limit=2)

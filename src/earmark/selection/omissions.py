@@ -11,6 +11,8 @@ from earmark.selection.pick import Pick, best_first, explain, gains, places_of
 from earmark.selection.result import LeftOut
 from earmark.timeline import FloatArray, IndexArray, format_clock
 
+BEYOND = "new actions expected beyond the picks"
+
 
 def best_left_out(windows: Windows, picks: Sequence[Pick], limit: int = 10) -> list[LeftOut]:
     """The `limit` best-scoring windows that are not among `picks`, best first.
@@ -72,14 +74,14 @@ def _explain_omission(
     """Why the window `other` was left out; `price` is the least that a pick brings."""
     away = np.abs(chosen - windows.window_at(other.start))
     beside = chosen[away <= windows.per_call]
-    beyond = f"{expected:.2g} new actions expected beyond the picks"
+    beyond = f"{expected:.2g} {BEYOND}"
     if len(chosen) == 0:
         reason = f"{beyond}, and no call to spend"
     elif len(beside):
         beside_at = format_clock(windows.span(int(beside[0])).start, tenths=False)
         reason = f"next to the pick at {beside_at}; {beyond}"
     elif expected < price:
-        reason = f"{beyond}, below the price {price:.2g}"
+        reason = f"{expected:.3g} {BEYOND}, below the price {price:.3g}"
     else:
         reason = f"{beyond}; the rule ranks it lower than the picks"
     fields = (other.window, other.start, other.end, other.score, other.rate)
