@@ -66,7 +66,8 @@ def test_without_an_index_all_is_read(media):
     assert inspection.audio_pass_bytes == recording.size_bytes
     assert (inspection.audio_packet_bytes, inspection.index_bytes) == (None, 0)
     (line,) = inspection.warnings
-    assert "no index to find the sound by" in line and "remux it to MP4" in line
+    assert "no index to find the sound by, so all of the file is read" in line
+    assert "remux it to MP4" in line
 
 
 def test_a_file_of_sound_alone_has_nothing_to_save(media):

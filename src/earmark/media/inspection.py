@@ -50,8 +50,8 @@ def _inspect_part(recording: Recording, part: Part) -> Inspection:
     if not part.has_index:
         if part.video:
             warnings.append(
-                f"no index to find the sound by, so all {part.size_bytes / 1e6:,.1f} MB are read "
-                "to hear it; remux it to MP4 to read less"
+                "no index to find the sound by, so all of the file is read to hear it; "
+                "remux it to MP4 to read less"
             )
         return Inspection(part.size_bytes, None, 0, tuple(warnings))
     with open_media(part.uri, Meter(), version=part.version, index_only=True) as file:
