@@ -110,7 +110,7 @@ def show(forecast: Forecast) -> None:
     )
     if screening.measured_now < forecast.recordings:
         kept = forecast.recordings - screening.measured_now
-        out.print(f"({counted(kept, 'recording')} heard earlier; their time is from then.)")
+        out.print(f"({counted(kept, 'recording')} heard earlier, and timed then.)")
 
 
 def cells(rung: Rung) -> tuple[str, ...]:
