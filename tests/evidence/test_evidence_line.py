@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from earmark.evidence.evidence_entry import EvidenceEntry
+from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
 from earmark.evidence.evidence_line import (
     MAX_QUOTED,
     NOTE,
@@ -35,6 +35,11 @@ def test_the_line_has_every_kind_in_order_with_confidence_and_origin():
         " · read “EXIT” 0.98 (read-model) · seen cup 0.70 (seen-model)"
     )
     assert describe_evidence([]) == ""
+
+
+def test_a_sound_of_the_whole_recording_has_the_name_of_its_model():
+    tracked = EvidenceEntry(Span(0.0, 9.0), "heard", "Owl", 0.46, SOUND_TRACK)
+    assert describe_evidence([tracked]) == "heard Owl 0.46 (yamnet)"
 
 
 def test_a_window_has_what_overlaps_it_however_long():

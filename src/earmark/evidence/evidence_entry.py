@@ -29,7 +29,7 @@ class EvidenceEntry:
     confidence: float
     """Between 0 and 1, as its model gives it; not comparable between models."""
     origin: str
-    """The model's name."""
+    """The model's name, or `SOUND_TRACK`."""
     data: Mapping[str, Any] | None = None
     """Further values (times of words, language, boxes); anything JSON can hold."""
 
@@ -38,3 +38,8 @@ class EvidenceEntry:
             raise ValueError(f"evidence is {', '.join(KINDS)}, not {self.kind!r}")
         if not 0.0 <= self.confidence <= 1.0:
             raise ValueError(f"a confidence lies between 0 and 1, not at {self.confidence}")
+
+    @property
+    def model(self) -> str:
+        """The model's name, also of sounds tracked over a whole recording."""
+        return self.origin.removesuffix(" track")

@@ -27,7 +27,7 @@ NOTE += "they may be wrong:"
 def describe_evidence(entries: Iterable[EvidenceEntry]) -> str:
     """The line of `entries`: heard, said, read, seen, in this order; empty for none."""
     return " · ".join(
-        f"{entry.kind} {_display_text(entry)} {entry.confidence:.2f} ({entry.origin})"
+        f"{entry.kind} {_display_text(entry)} {entry.confidence:.2f} ({entry.model})"
         for entry in sort_entries(entries)
     )
 

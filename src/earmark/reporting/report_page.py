@@ -240,7 +240,7 @@ def _evidence_json(entries: Sequence[EvidenceEntry]) -> Iterator[list[Any]]:
         if entry.kind != "heard" or entry.origin == SOUND_TRACK or entry.text not in tracked:
             start, end = round(entry.span.start, 2), round(entry.span.end, 2)
             sure, text = round(entry.confidence, 2), _shortened(entry.text)
-            yield [start, end, entry.kind, text, sure, entry.origin.removesuffix(" track")]
+            yield [start, end, entry.kind, text, sure, entry.model]
 
 
 def _picks_json(
