@@ -435,6 +435,23 @@ def test_a_preview_asks_nothing(video, tmp_path):
     assert cost.money > 0
 
 
+def test_a_preview_keeps_to_the_caps_and_to_what_is_left_of_them(video, tmp_path):
+    price = {"input_price": 1.0, "output_price": 2.0}
+    with fault_server() as server:
+        caption([video], plan=plan(server.url, budget="2"), run=tmp_path)
+
+        def most(**caps):
+            made = plan(server.url, budget="8", limits=Limits(**price, **caps))
+            return preview([video], plan=made, run=tmp_path)
+
+        assert (most(max_calls=5).calls, most(max_calls=1).calls) == (3, 0)
+        assert most(max_calls=5).kept == most().kept == 2
+        assert most(max_calls=5).tokens == pytest.approx(most().tokens / 2, rel=0.1)
+        assert 0 < most(max_tokens=3000).tokens < 3000 < most().tokens
+        assert most(max_spend=0.001).money == 0.001 < most().money
+        assert most(max_tokens=3000).calls == 6, "a call may take less than the most"
+
+
 def test_a_preview_without_a_model_is_that_of_one(video, tmp_path):
     caption([video], plan=plan(budget="2"), run=tmp_path)
     assert preview([video], plan=plan(budget="2"), run=tmp_path).calls == 2

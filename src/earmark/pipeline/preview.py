@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from earmark.captioning.request import TAGS_MODEL
 from earmark.gate.listener import Failed
@@ -20,10 +21,15 @@ from earmark.pipeline.rounds import choose_in_round
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
 from earmark.reporting.progress import Progress
 
+Amount = TypeVar("Amount", int, float)
+
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """How many calls a run would make, and the most tokens and money they can cost."""
+    """How many calls a run would make, and the most tokens and money they can cost.
+
+    Caps hold: none of the three is more than earlier commands of the run have left of its cap.
+    """
 
     calls: int
     kept: int
@@ -73,11 +79,21 @@ def preview(
             with Run(ledger.folder) as chosen:
                 totals = chosen.totals()
                 failures = [Failed(one.path, one.reason) for one in chosen.failed_recordings()]
-            tokens, money = 0, 0.0
-            for task in tasks:
-                tokens += sum(task.request.most_tokens)
-                money += plan.limits.price(*task.request.most_tokens)
-    calls, failed = len(tasks), failures if missed else []  # else all are of earlier commands
+            limits, spent = plan.limits, ledger.spent()
+            calls = _within(limits.max_calls, spent.calls_before, len(tasks))
+            most = [task.request.most_tokens for task in islice(tasks, calls)]
+    tokens = _within(limits.max_tokens, spent.tokens_before, sum(map(sum, most)))
+    money = _within(limits.max_spend, spent.spend_before, sum(limits.price(*each) for each in most))
     return Preview(
-        calls, totals.picks - calls, totals.windows, tokens, money, failures=tuple(failed)
+        calls,
+        totals.picks - len(tasks),
+        totals.windows,
+        tokens,
+        money,
+        failures=tuple(failures if missed else ()),  # else all are of earlier commands
     )
+
+
+def _within(cap: Amount | None, spent: Amount, wanted: Amount) -> Amount:
+    """As much of `wanted` as `cap` leaves beside what is `spent`."""
+    return wanted if cap is None else min(wanted, max(cap - spent, 0))
