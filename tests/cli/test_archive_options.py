@@ -270,3 +270,14 @@ def test_what_is_odd_about_a_recording_is_said_though_it_has_picks(tmp_path, sha
     assert said.code == 1
     assert "a.mp4: cut off:" in said.err and "copy the whole file again" in said.err
     assert "empty.mp4 is empty" in said.err
+
+
+def test_why_a_server_that_fails_stops_the_run_is_said_once(tmp_path):
+    video = make_video(tmp_path / "a.mp4", duration=160.0, clicks=[3.0, 70.0], fps=2)
+    with fault_server(then="400") as server:
+        words = ("--vlm", server.url, "--model", "scripted", "--run", tmp_path / "run")
+        said = Said("caption", video, "--budget", 40, *words)
+    assert said.code == 1
+    told = " ".join(said.err.split())
+    assert "calls failed warning: stopped: " in told
+    assert told.count("(400)") == 1

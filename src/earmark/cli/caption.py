@@ -247,7 +247,9 @@ def tell_trouble(done: CaptionResult) -> None:
         warn(f"{calls} in flight when the last run ended may have been asked twice")
     tell_recordings(done)
     if tally.failed:
-        warn(f"{counted(tally.failed, 'call')} failed, the last: {tally.last_reason}")
+        is_told = tally.last_reason in (tally.stopped or "")
+        last = "" if is_told else f", the last: {tally.last_reason}"
+        warn(f"{counted(tally.failed, 'call')} failed{last}")
     if done.totals.cut:
         cut = counted(done.totals.cut, "answer")
         longer = "--answer-tokens allows longer ones, and asks every window again"
