@@ -82,6 +82,16 @@ def test_search_shows_times_captions_and_pictures(folder: Path, tmp_path: Path):
     assert earmark("search", folder, "zebra") == ""
 
 
+def test_search_says_that_more_moments_match_than_it_shows(tmp_path: Path):
+    with open_run(tmp_path) as ledger:
+        fill(ledger, {1: "a red hammer", 3: "a blue hammer"})
+    some = CliRunner().invoke(app, ["search", str(tmp_path), "hammer", "--most", "1"])
+    assert some.stdout.count("caption:") == 1
+    assert "more moments match: --most 1 shows the best" in some.stderr
+    every = CliRunner().invoke(app, ["search", str(tmp_path), "hammer", "--most", "2"])
+    assert (every.stdout.count("caption:"), every.stderr) == (2, "")
+
+
 def test_a_found_recording_is_named_in_one_line(tmp_path: Path):
     with open_run(tmp_path) as ledger:
         fill(ledger, {1: "a red hammer"})

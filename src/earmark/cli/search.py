@@ -72,9 +72,14 @@ def search(
     if encoder is not None:
         encoder.check()
     with progress_bar("texts", "reading") as told, Archive(folder) as archive:
-        found = archive.search(words, most=most, meaning=encoder, blur=face_blur(blur), told=told)
+        more = archive.search(
+            words, most=most + 1, meaning=encoder, blur=face_blur(blur), told=told
+        )
+    found = more[:most]
     for line in archive.skipped:
         warn(line)
+    if len(more) > most:
+        warn(f"more moments match: --most {most} shows the best")
     pictures = _write_pictures(found, thumbnails) if thumbnails else {}
     if as_json:
         emit_json([_plain(each) for each in found])
