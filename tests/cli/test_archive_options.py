@@ -230,6 +230,18 @@ def test_a_batch_says_where_it_is_and_what_to_do_next(archive, tmp_path):
     )
 
 
+def test_a_batch_of_a_run_with_every_answer_is_not_written(archive, tmp_path):
+    with fault_server() as server:
+        asked = ("--budget", "1", "--vlm", server.url, "--model", "scripted")
+        assert caption(archive, tmp_path / "run", *asked).code == 0
+    path = tmp_path / "requests.jsonl"
+    words = ("--format", "batch", "--model", "scripted", "--out", path)
+    said = Said("export", tmp_path / "run", *words)
+    assert (said.code, said.out, path.exists()) == (0, "", False)
+    assert "nothing is left to ask, so" in said.err
+    assert "earmark import" not in said.err
+
+
 def test_a_recording_without_a_pick_is_not_passed_over_in_silence(tmp_path):
     make_video(tmp_path / "mute.mp4", duration=20.0, has_audio=False)
     said = Said("caption", tmp_path / "mute.mp4", "--budget", "auto", "--run", tmp_path / "run")

@@ -202,15 +202,21 @@ def tell_totals(done: CaptionResult) -> None:
 
 def tell_batch(done: CaptionResult, batch: Path, model: str) -> None:
     """Print the files of requests of this round, and the command that imports their results."""
-    if done.tally.written:
-        tell_requests(done.folder, done.tally.files, done.tally.written, model)
-    else:
+    tally = done.tally
+    tell_requests(done.folder, batch, files=tally.files, count=tally.written, model=model)
+
+
+def tell_requests(
+    folder: Path, batch: Path, *, files: Iterable[str | Path], count: int, model: str
+) -> None:
+    """Print the files of requests, and the command that imports their results.
+
+    If there are no requests, print that `batch` was not written.
+    """
+    if not count:
         stale = ": the one there is of an earlier round" if batch.exists() else ""
         warn(f"nothing is left to ask, so {batch} was not written{stale}")
-
-
-def tell_requests(folder: Path, files: Iterable[str | Path], count: int, model: str) -> None:
-    """Print the files of requests, and the command that imports their results."""
+        return
     for path in files:
         out.print(str(path))
     err.print(

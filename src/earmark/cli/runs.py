@@ -104,7 +104,7 @@ def _export_batch(folder: Path, to: Path | None, model: str | None, plan: Plan) 
     written = export_batch(folder, to, model=model, plan=plan)
     for line in written.left_out:
         warn(line)
-    tell_requests(folder, written.paths, written.requests, model)
+    tell_requests(folder, to, files=written.paths, count=written.requests, model=model)
 
 
 def import_results(
