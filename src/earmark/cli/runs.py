@@ -260,7 +260,7 @@ def merge(
     )
     if merged.missed:
         missed = counted(merged.missed, "recording")
-        warn(f"{missed} could not be done: the same command with --retry-failed")
+        warn(f"{missed} could not be done: `earmark caption … --run {into} --retry-failed`")
 
 
 def bundle(
