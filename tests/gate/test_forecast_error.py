@@ -114,6 +114,8 @@ def test_what_is_not_known_is_said() -> None:
     assert as_range(0.5, unlike) == "50.0 % (0–100 %: too few recordings like this have been met)"
     assert as_range(0.5, None) == "50.0 % (how sure that is was not measured)"
     assert as_range(1.0, ForecastRange(1.0, 1.0, 1.0, 0.8)) == "100.0 %"
+    little = ForecastRange(0.0016, 0.003, 0.0042, 0.8)
+    assert as_range(0.003, little) == "0.3 % (0.2–0.4 % in 80 % of recordings)"
     assert as_range(None, None) == as_range(math.nan, None) == "–"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from drawing import windows
@@ -35,6 +36,17 @@ def test_a_rung_costs_its_calls_and_pays_below_the_break_even():
     assert [rung.pays for rung in rungs] == [True, False, False], "at the break-even it does not"
     assert rungs[0].coverage < rungs[1].coverage < rungs[2].coverage == pytest.approx(1.0)
     assert all(rung.range is None for rung in rungs), "nobody has measured the error"
+
+
+@pytest.mark.parametrize("drawn", ["9181", "333", "7717171"])
+def test_no_more_than_all_actions_are_forecast(drawn):
+    one = windows(drawn)
+    every = [
+        replace(one, rates=one.rates * factor) for factor in np.linspace(0.1, 3.0, 100).tolist()
+    ]
+    for each in every:
+        (rung,) = forecast_rungs([each], [len(each)], CallCost(), Screening(0.0, 1.0, 0))
+        assert 1.0 - 1e-9 < rung.coverage <= 1.0
 
 
 def test_a_call_costs_time_and_perhaps_no_money():

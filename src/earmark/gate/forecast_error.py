@@ -245,8 +245,11 @@ def _between(limits: ForecastRange | None, *, scale: int = 1, unit: str = "") ->
         return UNMEASURED
     if limits.is_unlike:
         return UNLIKE
-    between = f"{scale * limits.low:.0f}–{scale * limits.high:.0f}{unit}"
-    return f"{between} in {100 * limits.confidence:.0f} % of recordings"
+    low, high = scale * limits.low, scale * limits.high
+    digits = 0 if round(low) < round(high) else 1  # not 0–0 %, which looks certain
+    return (
+        f"{low:.{digits}f}–{high:.{digits}f}{unit} in {100 * limits.confidence:.0f} % of recordings"
+    )
 
 
 def as_share(share: float | None) -> str:

@@ -31,7 +31,7 @@ def forecast_coverage(
     """
     if choice.lacks_evidence or not heard.is_heard or not actions:
         return None, None
-    share = sum(pick.expected for pick in choice.picks) / actions
+    share = min(sum(pick.expected for pick in choice.picks) / actions, 1.0)  # sums round
     known = error if choice.rule_used == "coverage" else None
     return share, measured_range(share, known, actions=actions, duration=duration)
 

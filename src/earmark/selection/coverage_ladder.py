@@ -34,7 +34,8 @@ def coverage_of_budgets(
         actions = float(bracket.actions.sum())
         while not is_settled(bracket) and _chord_error(bracket) > tolerance * actions:
             bracket.narrow()
-        reached[budget] = float(_chord_value(bracket).sum()) / actions if actions else math.nan
+        touched = min(float(_chord_value(bracket).sum()), actions)  # sums round differently
+        reached[budget] = touched / actions if actions else math.nan
         above = bracket.low
     return [reached[budget] for budget in budgets]
 
