@@ -123,7 +123,10 @@ def test_a_forecast_shows_its_ladder(scene):
     page = forecast._repr_html_()
     assert Tags(page).seen.count("svg") == len(forecast.rungs)
     assert f"{calls} calls for what was asked" in page
-    assert list(forecast.to_pandas()["calls"]) == [rung.calls for rung in forecast.rungs]
+    frame = forecast.to_pandas()
+    assert list(frame["calls"]) == [rung.calls for rung in forecast.rungs]
+    assert list(frame["low"]) == [rung.range.low for rung in forecast.rungs]
+    assert list(frame["high"]) == [rung.range.high for rung in forecast.rungs]
 
 
 def test_without_pandas_the_cure_is_named(monkeypatch):

@@ -109,12 +109,18 @@ class Forecast:
     """Range in which that number is expected, as for one recording; None if not measured."""
 
     def to_pandas(self) -> DataFrame:
-        """A data frame with one row a budget of the ladder.
+        """A data frame with one row a budget of the ladder; its range is `low` and `high`.
 
         Raises:
             MissingExtra: pandas is not installed.
         """
-        return to_data_frame(map(asdict, self.rungs), [each.name for each in fields(Rung)])
+        names = [each.name for each in fields(Rung) if each.name != "range"]
+        rows = (
+            {name: getattr(rung, name) for name in names}
+            | {end: getattr(rung.range, end, None) for end in ("low", "high")}
+            for rung in self.rungs
+        )
+        return to_data_frame(rows, [*names, "low", "high"])
 
     def __repr__(self) -> str:
         counts = f"recordings={self.recordings}, windows={self.windows}, budgets={len(self.rungs)}"
