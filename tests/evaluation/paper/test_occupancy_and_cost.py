@@ -228,6 +228,8 @@ def test_the_paper_s_costs():
     assert rows["triage, 25 % of calls"][3] == pytest.approx(0.25 * 185 + 1000 / 178)
     assert float(rows["visual frontline, 50 % of calls"][5]) < 0
     assert len(break_even_table(prices).rows) == 2
+    (_, audio), (_, visual) = (row[1:] for row in break_even_table(replace(prices, call=0.1)).rows)
+    assert audio > visual == 0.0, "what costs more than the scan never pays"
 
 
 def test_prices_are_checked():

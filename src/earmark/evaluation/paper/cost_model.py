@@ -86,8 +86,8 @@ class CostModel:
         return frontline + share * self.windows * call / 3600
 
     def break_even(self, speed: float) -> float:
-        """The share of calls up to which a frontline of `speed` pays; negative if it never does."""
-        return 1 - self.hours / speed / self.full_scan
+        """The share of calls up to which a frontline of `speed` pays; 0 if it never does."""
+        return max(0.0, 1 - self.hours / speed / self.full_scan)
 
 
 def _check_shares(shares: Sequence[float]) -> None:
@@ -236,7 +236,7 @@ def _draw_options(prices: CostModel) -> Figure:
     speeds = {"listening first": prices.audio_speed, "visual frontline": prices.visual_speed}
     series = {"full scan": [(0.0, prices.full_scan), (100.0, prices.full_scan)]}
     for name, speed in speeds.items():
-        pays = f"{name}: pays up to {percent(max(0.0, round(prices.break_even(speed), 3)))}"
+        pays = f"{name}: pays up to {percent(round(prices.break_even(speed), 3))}"
         series[pays] = [(100 * share, prices.triage(share, speed=speed)) for share in (0.0, 1.0)]
     title, across = f"GPU-hours for {prices.hours:g} h of recordings", "calls, % of windows"
     return figures.lines(series, title=title, across=across, up="GPU-hours", marked=False)
