@@ -58,6 +58,7 @@ def test_marks_become_a_gate_that_listens(media: Path, marks: Path, tmp_path: Pa
     said, told = run(marks, "--media", media, "--out", out, "--seeds", 2, *SMALL)
     assert "25.0% of calls: dev coverage" in said
     assert "2 heads" in said
+    assert "% a seed, " in said
     assert "seed 1: loss" in told and "dev coverage" in told
     frontline = frontline_named(str(out / "gate.gate"))
     heard = listen(open_recording(find([str(media / "P00_1.wav")])[0]), frontline)
@@ -69,7 +70,9 @@ def test_a_frontline_of_one_channel_needs_no_settings(
 ) -> None:
     out = tmp_path / "mine"
     quick = ("--steps", 4, "--folds", 2, "--threads", 1, "--made", 0)
-    run(marks, "--media", media, "--out", out, "--encoder", "flux", *quick)
+    said, _ = run(marks, "--media", media, "--out", out, "--encoder", "flux", *quick)
+    assert "25.0% of calls: dev coverage" in said
+    assert "±" not in said, "one seed has no spread"
     frontline = frontline_named(str(out / "gate.gate"))
     heard = listen(open_recording(find([str(media / "P00_1.wav")])[0]), frontline)
     assert frontline.encoder.channels == 1

@@ -158,10 +158,10 @@ def show(trained: Trained, folder: Path) -> None:
     """Print the dev coverage by budget, mean and spread over seeds, and the path of the gate."""
     for budget in trained.coverage["all"]:
         mean, spread = trained.spread(budget)
-        out.print(
-            f"{budget:6.1%} of calls: dev coverage {mean:.1%} ± {spread:.1%} a seed, "
-            f"{trained.coverage['all'][budget]:.1%} together"
-        )
+        together = f"{trained.coverage['all'][budget]:.1%}"
+        many = f"{mean:.1%} ± {spread:.1%} a seed, {together} together"
+        reached = many if len(trained.coverage) > 2 else together
+        out.print(f"{budget:6.1%} of calls: dev coverage {reached}")
     gate = trained.gate
     heads = counted(gate.card.heads, "head")
     out.print(f"{folder / 'gate.gate'}: {heads}, {gate.scorer.digest[:12]}")
@@ -269,6 +269,7 @@ def show_adaptation(made: Adaptation, out_file: Path, as_json: bool) -> None:
     if made.median != made.median_before:
         out.print(f"half of the actions outlast {made.median:.1f} s, not {made.median_before:.1f}")
     out.print(
-        f"{made.learnt}; {judged}: better by {gain.mean:.3f}, two to one by at least {gain.low:.3f}"
+        f"{made.learnt}; {judged}: better by {gain.mean:.3f}, "
+        f"at odds of two to one by {gain.low:.3f} or more"
     )
     out.print(f"{out_file}: use it with --frontline {out_file}")

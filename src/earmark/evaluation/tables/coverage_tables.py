@@ -119,7 +119,7 @@ def saved_table(results: BenchmarkResults, baseline: System) -> Table:
     name = results.label(baseline)
     note = (
         f"How many of the calls {name} needs for the same pooled coverage are saved, read off its "
-        f"curve between budgets; a dash where the curve does not reach that coverage."
+        f"curve between budgets; a dash where that curve ends below it or begins above."
     )
     return _by_budget(f"Calls saved against {name}, %", results, saved, note)
 
