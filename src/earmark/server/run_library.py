@@ -147,7 +147,7 @@ class RunLibrary:
             self.runs(max_age=SHORT_LISTING_AGE)
             run = self._runs.get(key)
         if run is None:
-            raise UnknownRun(f"there is no run {key[:40]!r} here")
+            raise UnknownRun(f"there is no run {key[:40]!r} here; a run is named by its id")
         return run
 
     def contains(self, path: Path) -> bool:
