@@ -17,7 +17,7 @@ from earmark.errors import EarmarkError, LedgerError
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.window_sounds import WindowSounds
 from earmark.ledger.blurred_ledger import blur_of
-from earmark.ledger.records import RecordingRow
+from earmark.ledger.records import RecordingRow, title_of
 from earmark.ledger.run_reader import Run
 from earmark.media import Source
 from earmark.media import find as find_sources
@@ -117,7 +117,11 @@ class AgentTools:
         found.sort(key=lambda each: each[1].rank)
         moments = [
             one.to_json()
-            | {"run": served.key, "path": name_of(one.hit.path), "file": name_of(one.clip.path)}
+            | {
+                "run": served.key,
+                "path": _title(served, one.hit.path),
+                "file": name_of(one.clip.path),
+            }
             for served, one in found[:most]
         ]
         return {"notice": NOTICE, "moments": moments, "skipped": skipped}
@@ -221,6 +225,12 @@ class AgentTools:
         return {"notice": NOTICE, "entries": entries[:MOST_RESULTS], **rest}
 
 
+def _title(served: ServedRun, path: str) -> str:
+    """The file name of the recording at `path`, with folders where names are the same."""
+    with served.open() as run:
+        return title_of(path, run.folders(path).get(path, ""))
+
+
 def _describe_window(run: Run, row: RecordingRow, span: Span) -> dict[str, Any]:
     captions = [
         asdict(one.span)
@@ -236,7 +246,7 @@ def _describe_window(run: Run, row: RecordingRow, span: Span) -> dict[str, Any]:
     evidence = [_entry_json(entry) for entry in run.evidence(row.id, within=span)]
     return {
         "notice": NOTICE,
-        "recording": row.name or name_of(row.path),
+        "recording": row.title,
         **asdict(span),
         "duration": row.duration,
         "captions": captions,
