@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -112,3 +114,38 @@ def test_sounds_that_cannot_be_named_are_a_note_and_the_others_have_names(
             else:
                 assert notes == ()
                 assert is_named
+
+
+@dataclass(frozen=True)
+class Names:
+    """Names every window alike, and keeps nothing."""
+
+    word: str
+    model: str = "names"
+
+    def __call__(self, recording, spans):  # noqa: ARG002
+        return dict.fromkeys(spans, (self.word,))
+
+    def cached(self, recording):  # noqa: ARG002
+        return {}
+
+    def keep(self, recording, names):
+        """It has no cache."""
+
+
+def test_no_answer_is_asked_again_where_the_cache_is_gone_and_sounds_have_other_names(
+    archive, tmp_path
+):
+    with fault_server() as server:
+        asker = OpenAICaptioner(server.url, "scripted")
+        choices = {"frontline": "flux", "pictures": False, "captioner": asker, "workers": 1}
+        again = partial(caption, [archive], run=tmp_path / "run", **choices)
+        again(budget="2", namer=Names("hammer"))
+        assert server.count() == 6
+        again(budget="2", namer=Names("knock"))
+        assert server.count() == 6
+        assert all("hammer" in words for _, _, words in tags(tmp_path / "run"))
+        done = again(budget="3", namer=Names("knock"))
+        assert server.count() == done.totals.answered == 9
+        again(budget="3", namer=Names("saw", "another model"))
+        assert server.count() == 18, "another model of sounds is another question"

@@ -252,6 +252,18 @@ class Run(AbstractContextManager["Run"]):
         rows = self.rows(_PICKS, self.plan_number, recording)
         return (_pick_row(recording, row) for row in rows)
 
+    def tags(self, recording: str, *, sounds: str) -> dict[Span, tuple[str, ...]]:
+        """The tags of the spans that plans with the sound model `sounds` have picked."""
+        rows = self.rows(
+            'SELECT DISTINCT t."start", t."end", words FROM recordings CROSS JOIN plans'
+            " CROSS JOIN picks p ON p.plan = plans.id AND p.recording = recordings.number"
+            " JOIN tags t ON t.id = p.tags"
+            " WHERE recordings.id = ? AND json_extract(plans.plan, '$.sounds') = ?",
+            recording,
+            sounds,
+        )
+        return {Span(start, end): tuple(json.loads(words)) for start, end, words in rows}
+
     def thumbnail(self, recording: str, span: Span) -> bytes:
         """The JPEG stored for a pick; empty if there is none."""
         rows = self.rows(f"SELECT thumbnail {_FRAMES_OF}", recording, span.start, span.end)

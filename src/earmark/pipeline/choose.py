@@ -6,9 +6,10 @@ stored windows ──▶ allocate ──▶ picks ──▶ sounds named ──�
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from earmark.evidence.window_sounds import sounds_in
 from earmark.gate.listener import SILENCE, Heard
 from earmark.grid import Windows
 from earmark.ledger.ledger import Ledger
+from earmark.ledger.records import HeardRow
 from earmark.ledger.run_calls import CallRecorder, StoredWindows, Tasks
 from earmark.ledger.run_reader import Run
 from earmark.media import Recording
@@ -24,7 +26,7 @@ from earmark.pipeline.backend import Backend
 from earmark.pipeline.run_plan import Plan
 from earmark.selection import Choice, allocate
 from earmark.selection.coverage_forecast import forecast_coverage, recording_notes
-from earmark.selection.pick import explain
+from earmark.selection.pick import Pick, explain
 from earmark.timeline import Span
 
 if TYPE_CHECKING:
@@ -82,9 +84,10 @@ def choose_tasks(
         spent = job.allocate(read_answers(job)[0])
     chosen = zip(job.recordings.values(), spent, strict=True)
     named = _name_sounds(job, chosen) if job.plan.namer else ((*each, {}) for each in chosen)
+    number = turn.number if turn else None
     with Run(job.ledger.folder) as run:
         for one, choice, names in named:
-            _keep_choice(run, one, choice, names, tasks, number=turn.number if turn else None)
+            _keep_choice(job, run, one, choice, names=names, tasks=tasks, number=number)
     return tasks
 
 
@@ -134,39 +137,63 @@ def _paid_windows(
 
     with Run(job.ledger.folder) as run:
         heard = run.heard(recording.key)
-        speech = list(run.evidence(recording.key, kinds=("said",)))
-    assert heard is not None, "it was stored"
-    grid = heard.windows(job.plan.listening.survival)
-    places = {grid.window_at(span.start) for span in (*answered.values(), *unanswered)}
-    picks = explain(grid, sorted(one for one in places if one < len(grid)), lambda *_: "")
-    spans = [pick.span for pick in picks]
-    ((names, _),) = name_sounds(job.plan.namer, [(recording, spans)], job.backend.map)
-    sounds = sounds_in(spans, level=None, names=names, said=speech)
+        assert heard is not None, "it was stored"
+        grid = heard.windows(job.plan.listening.survival)
+        places = {grid.window_at(span.start) for span in (*answered.values(), *unanswered)}
+        picks = explain(grid, sorted(one for one in places if one < len(grid)), lambda *_: "")
+        spans = [pick.span for pick in picks]
+        ((names, _),) = name_sounds(job.plan.namer, [(recording, spans)], job.backend.map)
+        requests = _make_requests(job, run, heard, picks, names)
     activities = job.ledger.said(recording.key)
-    paid, question = [], job.plan.question
-    for pick in picks:
-        request = Request.about(recording.key, pick, question, sounds[pick.span], job.model)
+    paid = []
+    for pick, request in zip(picks, requests, strict=True):
         if request.identity in answered or pick.span in unanswered:
             activity = activities.get(request.identity)
             paid.append(ObservedActivity(grid.window_at(pick.start), activity, pick.start))
     return paid
 
 
+def _make_requests(
+    job: RunJob, run: Run, heard: HeardRow, picks: Sequence[Pick], names: SoundNames
+) -> list[Request]:
+    """The request about each of `picks`; the answered one where its sounds had other names then.
+
+    The same model names a window from a cached track or from the window alone, by what the cache
+    holds. An answer that was paid for stays the answer to its window, whatever became of the cache.
+    """
+    spans = [pick.span for pick in picks]
+    speech = run.evidence(heard.recording, kinds=("said",))
+    sounds = sounds_in(spans, level=heard.level, names=names, said=speech)
+    answered = {row.identity for row in job.ledger.answered(heard.recording)}
+    namer = job.plan.namer
+    earlier = run.tags(heard.recording, sounds=namer.model) if namer and answered else {}
+    about = partial(Request.about, heard.recording, question=job.plan.question, model=job.model)
+    made = []
+    for pick in picks:
+        own = sounds[pick.span]
+        request = about(pick, sounds=own)
+        if pick.span in earlier and request.identity not in answered:
+            named = earlier[pick.span][: len(earlier[pick.span]) - len(own.words)]
+            again = about(pick, sounds=replace(own, names=named))
+            request = again if again.identity in answered else request
+        made.append(request)
+    return made
+
+
 def _keep_choice(
+    job: RunJob,
     run: Run,
     recording: Recording,
     choice: Choice,
+    *,
     names: SoundNames,
     tasks: Tasks,
-    *,
     number: int | None,
 ) -> None:
     """Store the picks of one recording with their sounds; count those to ask in `tasks`."""
     heard = run.heard(recording.key)
     assert heard is not None, "it was stored"
-    speech = list(run.evidence(recording.key, kinds=("said",)))
-    spans = [pick.span for pick in choice.picks]
-    sounds = sounds_in(spans, level=heard.level, names=names, said=speech)
+    requests = _make_requests(job, run, heard, choice.picks, names)
     listened = Heard(recording, "", SILENCE, heard.level, heard.access, 0, 0.0, heard.warnings)
     actions = float(heard.rates.sum())
     share, forecast = forecast_coverage(
@@ -175,15 +202,11 @@ def _keep_choice(
     tasks.ledger.choose(
         recording.key,
         choice.picks,
-        tags={span: each.tags for span, each in sounds.items()},
+        tags={request.span: request.tags for request in requests},
         rule=choice.rule_used,
         forecast=forecast or share,
         notes=recording_notes(listened, choice),
         round=number,
     )
-    made = (
-        Request.about(recording.key, pick, tasks.question, sounds[pick.span], tasks.model)
-        for pick in choice.picks
-    )
-    waiting = tasks.ledger.unanswered(made)
+    waiting = tasks.ledger.unanswered(requests)
     tasks.open[recording.key] = sum((recording.key, row.span) not in tasks.lost for row in waiting)
