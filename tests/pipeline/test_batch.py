@@ -145,6 +145,18 @@ def test_results_of_another_run_are_said_to_be_unknown(run, tmp_path):
     assert (taken.answered, taken.unknown) == (1, 1)
 
 
+def test_a_recording_that_is_gone_does_not_keep_the_others_from_being_written(tmp_path):
+    names = ("here.mp4", "gone.mp4")
+    videos = [make_video(tmp_path / name, duration=20.0, clicks=[3.0]) for name in names]
+    videos[1].write_bytes(videos[1].read_bytes() + bytes(8))  # another recording
+    folder = caption(videos, run=tmp_path / "run", budget="2", frontline="flux").folder
+    videos[1].unlink()
+    written = export_batch(folder, tmp_path / "requests.jsonl", model="mail")
+    assert written.requests == 2
+    (reason,) = written.left_out
+    assert "gone.mp4" in reason
+
+
 def test_a_recording_that_changed_is_refused(run, tmp_path):
     make_video(tmp_path / "shift.mp4", duration=20.0, clicks=[3.0])
     with pytest.raises(MediaError, match=r"shift\.mp4 has changed since the run"):

@@ -16,7 +16,7 @@ from earmark.captioning.openai_batch import read_batch, write_batch
 from earmark.captioning.question import Question
 from earmark.captioning.request import Answer, Request, Task
 from earmark.captioning.usage import Failure, UsageCounter
-from earmark.errors import LedgerError
+from earmark.errors import LedgerError, MediaError
 from earmark.evidence.picture_evidence import PictureEvidence, picture_evidence
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import RecordingRow
@@ -36,7 +36,7 @@ class BatchExport:
     paths: list[Path]
     requests: int
     left_out: list[str]
-    """Why windows could not be decoded, one line each."""
+    """Why recordings could not be opened and windows not decoded, one line each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +68,30 @@ def export_batch(folder: Path, path: Path, *, model: str, plan: Plan | None = No
 
     Raises:
         LedgerError: no run in `folder`, or it is in use.
-        MediaError: a recording of the run is gone or has changed.
+        MediaError: every recording that is asked about is gone or has changed. Where only some
+            are, the others are written, and `left_out` says why.
     """
     asking = plan or Plan()
     with Run(folder) as run:
         described, question = run.plan(), question_of(run, asking)
         items, answered = batch_requests(run, model, question), run.answered_calls()
         wanted = [(row, request) for row, request in items if request.identity not in answered]
-        recordings = {row.id: reopen(run, row) for row in {row for row, _ in wanted}}
+        recordings, lost = {}, []
+        for row in dict.fromkeys(row for row, _ in wanted):
+            try:
+                recordings[row.id] = reopen(run, row)
+            except MediaError as error:
+                lost.append(error)
+        if lost and not recordings:
+            raise lost[0]
         blur_report(run, question.blur)
     with Ledger(folder, described, blur=question.blur) as ledger:
-        tasks = (Task(recordings[row.id], request) for row, request in wanted)
-        log = CallRecorder(Limits(), ledger, ledger.spent(), len(wanted))
+        here = [(row.id, request) for row, request in wanted if row.id in recordings]
+        tasks = (Task(recordings[key], request) for key, request in here)
+        log = CallRecorder(Limits(), ledger, ledger.spent(), len(here))
         look = picture_evidence(described.get("pictures"), asking.store)
-        left_out = [failure.reason for failure in write_tasks(tasks, path, log, look)]
+        failed = [failure.reason for failure in write_tasks(tasks, path, log, look)]
+    left_out = [*map(str, lost), *failed]
     return BatchExport([*map(Path, log.tally.files)], log.tally.written, left_out)
 
 
