@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from earmark.pipeline.preview import Preview
     from earmark.selection.stopping import Sightings
 
+NO_EVIDENCE = (
+    "no model here says what is {kinds}: "
+    "pip install 'earmark[yamnet,vision]' and run `earmark models get evidence`"
+)
 ADD_A_MODEL = (
     "no model was asked, so there are no captions; to add them run {command} "
     "with --gguf MODEL.gguf (the shortest way), or --vlm URL --model NAME"
@@ -151,19 +155,10 @@ def show(done: CaptionResult, format: Format, *, command: str = "the same comman
         out.print(f"report: {done.page}")
     is_asked = totals.answered or totals.failed or tally.stopped or tally.written
     if totals.picks and not is_asked:
-        tell_missing_evidence()
+        here = available_kinds(model_store())
+        if missing := [kind for kind in REQUIREMENTS if kind not in here]:
+            out.print(NO_EVIDENCE.format(kinds=" or ".join(missing)))
         out.print(ADD_A_MODEL.format(command=command))
-
-
-def tell_missing_evidence() -> None:
-    """Print which kinds of evidence are missing because their models are not installed."""
-    here = available_kinds(model_store())
-    missing = [kind for kind in REQUIREMENTS if kind not in here]
-    if missing:
-        out.print(
-            f"no model here says what is {' or '.join(missing)}: "
-            "pip install 'earmark[yamnet,vision]' and run `earmark models get evidence`"
-        )
 
 
 def as_spend(spend: float) -> str:

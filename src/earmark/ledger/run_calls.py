@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from earmark.captioning.limits import Limits
 from earmark.captioning.question import Question
 from earmark.captioning.request import Answer, Request, Task
 from earmark.captioning.usage import Failure, Tally
 from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.evidence.window_sounds import SpokenSentences
+from earmark.evidence.window_sounds import SpokenSentences, sounds_in
 from earmark.gate.forecast_error import ForecastError
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.ledger.ledger import Ledger
-from earmark.ledger.records import PickRow
+from earmark.ledger.records import HeardRow, PickRow
 from earmark.ledger.run_reader import Run
 from earmark.media import Recording
+from earmark.selection.pick import Pick
 from earmark.timeline import Span
+
+if TYPE_CHECKING:
+    from earmark.evidence.sound_names import SoundNamer, SoundNames
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +83,36 @@ class Tasks:
                 )
                 for request in requests_about(run, key, waiting, self.question, self.model):
                     yield Task(self.recordings[key], request)
+
+    def requests(
+        self,
+        run: Run,
+        heard: HeardRow,
+        picks: Sequence[Pick],
+        names: SoundNames,
+        namer: SoundNamer | None,
+    ) -> list[Request]:
+        """The request about each of `picks`; the answered one if its sounds had other names then.
+
+        The same `namer` names a window from a cached track or from the window alone, by what its
+        cache holds. An answer that was paid for stays that of its window, whatever became of the
+        cache.
+        """
+        speech = run.evidence(heard.recording, kinds=("said",))
+        spans = [pick.span for pick in picks]
+        sounds = sounds_in(spans, level=heard.level, names=names, said=speech)
+        answered = {row.identity for row in self.ledger.answered(heard.recording)}
+        earlier = run.tags(heard.recording, sounds=namer.model) if namer and answered else {}
+        made = []
+        for pick in picks:
+            own, tags = sounds[pick.span], earlier.get(pick.span)
+            request = Request.about(heard.recording, pick, self.question, own, self.model)
+            if tags is not None and request.identity not in answered:
+                own = replace(own, names=tags[: len(tags) - len(own.words)])
+                again = Request.about(heard.recording, pick, self.question, own, self.model)
+                request = again if again.identity in answered else request
+            made.append(request)
+        return made
 
 
 def requests_about(

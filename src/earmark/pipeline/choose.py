@@ -6,19 +6,15 @@ stored windows ──▶ allocate ──▶ picks ──▶ sounds named ──�
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from earmark.captioning.request import Request
-from earmark.evidence.window_sounds import sounds_in
 from earmark.gate.listener import SILENCE, Heard
 from earmark.grid import Windows
 from earmark.ledger.ledger import Ledger
-from earmark.ledger.records import HeardRow
 from earmark.ledger.run_calls import CallRecorder, StoredWindows, Tasks
 from earmark.ledger.run_reader import Run
 from earmark.media import Recording
@@ -26,7 +22,7 @@ from earmark.pipeline.backend import Backend
 from earmark.pipeline.run_plan import Plan
 from earmark.selection import Choice, allocate
 from earmark.selection.coverage_forecast import forecast_coverage, recording_notes
-from earmark.selection.pick import Pick, explain
+from earmark.selection.pick import explain
 from earmark.timeline import Span
 
 if TYPE_CHECKING:
@@ -143,7 +139,8 @@ def _paid_windows(
         picks = explain(grid, sorted(one for one in places if one < len(grid)), lambda *_: "")
         spans = [pick.span for pick in picks]
         ((names, _),) = name_sounds(job.plan.namer, [(recording, spans)], job.backend.map)
-        requests = _make_requests(job, run, heard, picks, names)
+        tasks = Tasks(job.plan.question, job.model, job.ledger, job.recordings)
+        requests = tasks.requests(run, heard, picks, names, job.plan.namer)
     activities = job.ledger.said(recording.key)
     paid = []
     for pick, request in zip(picks, requests, strict=True):
@@ -151,33 +148,6 @@ def _paid_windows(
             activity = activities.get(request.identity)
             paid.append(ObservedActivity(grid.window_at(pick.start), activity, pick.start))
     return paid
-
-
-def _make_requests(
-    job: RunJob, run: Run, heard: HeardRow, picks: Sequence[Pick], names: SoundNames
-) -> list[Request]:
-    """The request about each of `picks`; the answered one where its sounds had other names then.
-
-    The same model names a window from a cached track or from the window alone, by what the cache
-    holds. An answer that was paid for stays the answer to its window, whatever became of the cache.
-    """
-    spans = [pick.span for pick in picks]
-    speech = run.evidence(heard.recording, kinds=("said",))
-    sounds = sounds_in(spans, level=heard.level, names=names, said=speech)
-    answered = {row.identity for row in job.ledger.answered(heard.recording)}
-    namer = job.plan.namer
-    earlier = run.tags(heard.recording, sounds=namer.model) if namer and answered else {}
-    about = partial(Request.about, heard.recording, question=job.plan.question, model=job.model)
-    made = []
-    for pick in picks:
-        own = sounds[pick.span]
-        request = about(pick, sounds=own)
-        if pick.span in earlier and request.identity not in answered:
-            named = earlier[pick.span][: len(earlier[pick.span]) - len(own.words)]
-            again = about(pick, sounds=replace(own, names=named))
-            request = again if again.identity in answered else request
-        made.append(request)
-    return made
 
 
 def _keep_choice(
@@ -193,7 +163,7 @@ def _keep_choice(
     """Store the picks of one recording with their sounds; count those to ask in `tasks`."""
     heard = run.heard(recording.key)
     assert heard is not None, "it was stored"
-    requests = _make_requests(job, run, heard, choice.picks, names)
+    requests = tasks.requests(run, heard, choice.picks, names, job.plan.namer)
     listened = Heard(recording, "", SILENCE, heard.level, heard.access, 0, 0.0, heard.warnings)
     actions = float(heard.rates.sum())
     share, forecast = forecast_coverage(

@@ -39,7 +39,7 @@ from earmark.pipeline.caption import publish
 from earmark.pipeline.clips import speech_to_mute
 from earmark.pipeline.listen import forget_speech, keep_sounds, listen_and_store
 from earmark.pipeline.resume import resume
-from earmark.pipeline.run_plan import Paths, Plan, check_types, make_plan
+from earmark.pipeline.run_plan import Paths, Plan, make_plan, typed_choices
 from earmark.redaction import redact
 from earmark.reporting.export_formats import file_stems
 from earmark.reporting.progress import Progress
@@ -139,7 +139,7 @@ def find(
         ValueError: the question is empty, a choice is out of range, or no model is named.
         CallError: no call can succeed. A single failed call is stored in the run, not raised.
     """
-    check_types({"calls": calls})
+    typed_choices({"calls": calls})
     if not isinstance(question, str) or not question.strip() or calls < 1:
         raise ValueError(
             f"say what to find, and spend at least 1 call on it: not {question!r} and {calls}"

@@ -325,8 +325,9 @@ def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Pl
     Raises:
         ValueError: a name is unknown or a number out of range; the message lists valid names.
     """
-    check_types({"plan": plan, **choices})
-    chosen = {**_plain_values(choices), **({"paths": _listed(paths)} if paths else {})}
+    chosen = typed_choices({"plan": plan, **choices})
+    del chosen["plan"]
+    chosen |= {"paths": _listed(paths)} if paths else {}
     rule = chosen["rule"] = rule_named(chosen.get("rule", plan.rule if plan else DEFAULT_RULE))
     budget = Budget.parse(chosen.get("budget", plan.budget if plan else DEFAULT_BUDGET))
     budget = replace(budget, rounding=chosen.pop("rounding", None) or budget.rounding)
@@ -368,14 +369,6 @@ def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Pl
     return replace(made, question=replace(question, blur=blur))
 
 
-def _plain_values(choices: Mapping[str, Any]) -> dict[str, Any]:
-    """The choices with numbers of NumPy as those of Python, which can be written down."""
-    return {
-        name: value.item() if isinstance(value, np.generic) else value
-        for name, value in choices.items()
-    }
-
-
 def _listed(paths: Paths) -> tuple[str | Path | Source, ...]:
     """The paths as a tuple, also of a single path; `ValueError` for what is no path."""
     if isinstance(paths, str | Path | Source):
@@ -397,14 +390,22 @@ def _read_rounds(given: str | int | Rounds | None) -> Rounds | Literal[1]:
     return 1 if rounds.is_one else rounds
 
 
-def check_types(choices: Mapping[str, Any]) -> None:
-    """Raise `ValueError` for a choice that is not of the type it is declared with."""
+def typed_choices(choices: Mapping[str, Any]) -> dict[str, Any]:
+    """The choices, with numbers of NumPy as those of Python, which can be written down.
+
+    Raises:
+        ValueError: a choice is not of the type it is declared with.
+    """
     for name in choices.keys() & DECLARED.keys():
         parts = DECLARED[name].split(" | ")
         known = [TYPES[part] for part in parts if part in TYPES]
         if len(known) == len(parts) and not isinstance(choices[name], tuple(dict(known))):
             taken = " or ".join(words for _, words in known)
             raise ValueError(f"{name} takes {taken}, not {redact(repr(choices[name]))}")
+    return {
+        name: value.item() if isinstance(value, np.generic) else value
+        for name, value in choices.items()
+    }
 
 
 def _check(plan: Plan) -> None:
