@@ -143,7 +143,10 @@ def lacks_model(_: DecodedFrames) -> None:
 
 @dataclass(frozen=True)
 class DiesWhileItAnswers:
-    """Kills its worker in the middle of a large answer to 1, the first time."""
+    """Kills its worker in the middle of a large answer to 1, the first time.
+
+    It waits for `read`, made once the answer to 0 was taken, and leaves its process in `dying`.
+    """
 
     folder: str
 
@@ -152,6 +155,8 @@ class DiesWhileItAnswers:
         path = Path(self.folder, "dying")
         if item != 1 or path.exists():
             return bytes([item])
-        path.touch()
+        while not Path(self.folder, "read").exists():
+            time.sleep(0.01)
+        path.write_text(str(os.getpid()))
         threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGKILL)).start()
         return bytes(1 << 24)

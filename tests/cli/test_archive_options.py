@@ -285,10 +285,10 @@ def test_what_is_odd_about_a_recording_is_said_though_it_has_picks(tmp_path, sha
 
 
 def test_why_a_server_that_fails_stops_the_run_is_said_once(tmp_path):
-    video = make_video(tmp_path / "a.mp4", duration=160.0, clicks=[3.0, 70.0], fps=2)
+    video = make_video(tmp_path / "a.mp4", duration=600.0, clicks=[3.0, 70.0], fps=1)
     with fault_server(then="400") as server:
         words = ("--vlm", server.url, "--model", "scripted", "--run", tmp_path / "run")
-        said = Said("caption", video, "--budget", 40, *words)
+        said = Said("caption", video, "--budget", 150, *words)
     assert said.code == 1
     told = " ".join(said.err.split())
     assert "calls failed warning: stopped: " in told

@@ -91,10 +91,22 @@ def test_a_worker_killed_while_it_answers_is_replaced(tmp_path):
     outcomes = {}
     for item, outcome in pool(2).map(DiesWhileItAnswers(str(tmp_path)), [0, 1]):
         outcomes[item] = outcome
-        while item == 0 and not (tmp_path / "dying").exists():
-            time.sleep(0.05)
-        time.sleep(0.5)  # nobody reads the answer, so it cannot be sent whole
+        if item == 0:  # nobody reads the answer to 1 until it is dead, so it is not sent whole
+            (tmp_path / "read").touch()
+            while not is_dead(tmp_path / "dying"):
+                time.sleep(0.05)
     assert outcomes == {0: b"\0", 1: b"\1"}
+
+
+def is_dead(path: Path) -> bool:
+    """Whether the process whose number is in `path` has ended."""
+    number = path.read_text() if path.exists() else ""
+    if not number:
+        return False
+    try:
+        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
 
 
 @pytest.mark.slow

@@ -267,6 +267,10 @@ def test_the_curve_can_be_read_on_a_narrow_screen(archive, driver):
     size = {"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": True}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     driver.get((archive / "report.html").as_uri())
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    drawn = "return document.querySelectorAll('#curve text').length"
+    WebDriverWait(driver, 60).until(lambda page: page.execute_script(drawn))
     heights, right, across, room = driver.execute_script("""
         const words = [...document.querySelectorAll("#curve text")].map((e) => e.getBoundingClientRect());
         const page = document.documentElement;
