@@ -17,10 +17,12 @@ demo: $(VENV)/.core ## Film a small scene and run the whole job on it, with the 
 	$(BIN)/earmark demo
 
 test: $(VENV)/.dev browser voice models check ## Every check and every test: what CI runs
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2 --dist loadfile || { echo "once more, alone: what failed"; $(BIN)/pytest --last-failed --last-failed-no-failures none; }
 
-quick: $(VENV)/.dev check ## The checks and the tests that need no server, browser or model
-	$(BIN)/pytest -m "not slow"
+# What a person changes most: choosing, storing, asking, and the product from outside.
+QUICK := $(wildcard tests/test_*.py tests/acceptance/test_[a-fp-s]*.py) tests/selection tests/run tests/captioning tests/search
+quick: $(VENV)/.dev check ## The checks and the tests of what changes most, in about a minute
+	$(BIN)/pytest -q -n 2 -m "not slow" $(QUICK)
 
 check: format lint types ## Layout, lint and types; pre-commit runs the same three
 
@@ -43,14 +45,14 @@ fuzz: $(VENV)/.dev ## Fuzz how media, replies and annotations are read, SECONDS 
 
 # Of each package so many changes are tried; what no test notices is listed.
 MUTANTS ?= 120
-mutation: $(VENV)/.dev ## Break media, ledger, selection and the client on purpose, and count what the tests notice
-	for package in media ledger selection client; do \
+mutation: $(VENV)/.dev ## Break media, run, selection and the client on purpose, and count what the tests notice
+	for package in media run selection client; do \
 	  $(BIN)/python scripts/mutation.py $$package --mutants $(MUTANTS) || exit 1; done
 
 # DATA holds epic/ (annotations of EPIC-KITCHENS-100 and EPIC-SOUNDS), resound/ (sound named as the recordings) and, for
 # `answers`, `adapt` and `gate`, shift/ (sparse recordings and actions.csv); docs/evaluate.md says more.
 DATA ?= ../shared/data
-tables: gate answers adapt $(VENV)/.dev voice ## Every table of the log that DATA and the fetched models give: hours
+tables: gate answers adapt $(VENV)/.dev voice ## Every table of experiments/ that DATA and the fetched models give: hours
 	$(BIN)/python scripts/activity_table.py $(DATA)/epic/EPIC_100_validation.csv
 	$(BIN)/python scripts/speech_table.py
 	$(BIN)/python scripts/find_table.py $(DATA)
@@ -59,11 +61,12 @@ tables: gate answers adapt $(VENV)/.dev voice ## Every table of the log that DAT
 adapt: $(VENV)/.dev ## Print what adapting a gate by answers brings, on DATA
 	$(BIN)/python scripts/adapt_table.py $(DATA) $(RUNS)
 
-answers: $(VENV)/.dev ## Print what rounds, enough and audit bring, with the model played from the annotations in DATA, heard by the gates in RUNS
+answers: $(VENV)/.dev ## Print what rounds and audits bring, with answers from the annotations in DATA and the gates in RUNS
 	$(BIN)/python scripts/answers_table.py $(DATA) $(RUNS) experiments/answers/table.md
 
-docs: $(VENV)/.dev ## Write docs/reference.md anew from the code
+docs: $(VENV)/.dev ## Write docs/reference.md anew from the code, and build the site in build/site
 	$(BIN)/python scripts/reference.py
+	$(BIN)/mkdocs build --quiet
 
 screenshots: $(VENV)/.dev browser ## Make the pictures of docs/ anew, in Chromium
 	$(BIN)/python scripts/screenshots.py
@@ -85,9 +88,10 @@ $(RUNS)/voices:
 hooks: $(VENV)/.dev ## Run `make check` before every commit from now on
 	$(BIN)/pre-commit install
 
-dist: $(VENV)/.dev ## Build the wheel and the source archive into dist/
+dist: $(VENV)/.dev ## Build the wheels of earmark and earmark-lab and the source archive into dist/
 	rm -rf dist
 	$(BIN)/python -m build
+	$(BIN)/python -m build --wheel --outdir dist src/earmark_lab
 
 release-check: $(VENV)/.dev ## Fail unless TAG (such as v0.1.0) is the version, and the changelog has it
 	$(BIN)/python scripts/release_check.py "$(TAG)"
@@ -115,10 +119,10 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . -e src/earmark_lab
 	touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]' -e 'src/earmark_lab[torch]'
 	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib >/dev/null || true # on all cores, where pip uses one; some packages carry files that are no Python 3
 	touch $(VENV)/.core $@

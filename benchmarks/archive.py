@@ -1,4 +1,4 @@
-"""What an archive takes: engines side by side, the driver's memory, one price, the ledger.
+"""What an archive takes: engines side by side, the driver's memory, one price, the run.
 
     python benchmarks/archive.py                    # everything, one part after the other
     python benchmarks/archive.py engines memory    # some of it
@@ -28,23 +28,24 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
+from answers import fill, time_answers
+
 from earmark.captioning.usage import Tally
-from earmark.distributed.ray_backend import RayBackend
-from earmark.distributed.worker_pool import WorkerPool
 from earmark.gate.frontline import everyday
 from earmark.gate.listener import SILENCE, Heard
 from earmark.grid import ScoredRecording, Windows
-from earmark.ledger.ledger import Ledger
-from earmark.ledger.run_reader import Run
 from earmark.media import AudioTrack, Part, Recording, Source, VideoTrack
 from earmark.pipeline import backend as backends
 from earmark.pipeline.backend import Backend, InProcessBackend
 from earmark.pipeline.caption import caption
 from earmark.pipeline.listen import listen_unless_known
-from earmark.pipeline.run_plan import BackendOptions, make_plan
+from earmark.pipeline.session import open_session
+from earmark.run.run import Run
 from earmark.selection import Budget, Coverage, allocate
+from earmark.settings import Workers
 from earmark.timeline import Track
-from ledger import fill, time_answers
+from earmark.workers.ray_backend import RayBackend
+from earmark.workers.worker_pool import WorkerPool
 from making import AudioPlan, make_audio
 
 MEGABYTE = 1 << 20
@@ -59,10 +60,10 @@ def engines(recordings: int, minutes: float, batches: int) -> None:
             first, duration=minutes * 60, audio=AudioPlan(clicks=range(1, 600, 7), noise=0.02)
         )
         sources = [Source((str(first),)) for _ in range(recordings)]
-        with closing(RayBackend(BackendOptions("ray", workers=2))) as on_ray:
+        with closing(RayBackend(Workers(engine="ray", workers=2))) as on_ray:
             tried: dict[str, Backend] = {
                 "one process": InProcessBackend(),
-                "local, 2 processes": WorkerPool(BackendOptions(workers=2)),
+                "local, 2 processes": WorkerPool(Workers(workers=2)),
                 "ray, 2 workers": on_ray,
             }
             turns: dict[str, list[Turn]] = {name: [] for name in tried}
@@ -112,8 +113,8 @@ def steady(backend: Backend, sources: Sequence[Source], *, workers: int) -> Turn
     seen: set[int] = set()
     began = ended = cpu = 0.0
     done = 0
-    plan = make_plan(frontline="flux").listening
-    work = Measured(partial(listen_unless_known, plan=plan, known={}, progress=None))
+    plan = open_session(frontline="flux").listening
+    work = Measured(partial(listen_unless_known, settings=plan, known={}, progress=None))
     for place, (_, outcome) in enumerate(backend.map(work, sources)):
         assert not isinstance(outcome, Exception), outcome
         process, seconds = outcome
@@ -156,7 +157,7 @@ class Imagined(WorkerPool):
     """Hears what is imagined, and asks nobody."""
 
     def __init__(self, windows: int, note: Callable[[str], None]) -> None:
-        super().__init__(BackendOptions(workers=2))
+        super().__init__(Workers(workers=2))
         self.windows, self.note = windows, note
 
     def map(self, _: Any, items: Sequence[Source]) -> Iterator[tuple[Source, Any]]:
@@ -181,7 +182,7 @@ def memory(recordings: int, windows: int, budget: str) -> None:
         print(f"  {when:<23}{resident() - start:6.0f} MB above the start")
 
     backends.BACKENDS["imagined"] = lambda _: Imagined(windows, note)
-    list(WorkerPool(BackendOptions(workers=2)).map(Imagine(windows), sources[:2]))
+    list(WorkerPool(Workers(workers=2)).map(Imagine(windows), sources[:2]))
     print(f"{recordings} recordings of {windows * 4 / 3600:g} h, {budget} of the windows picked")
     with tempfile.TemporaryDirectory() as scratch:
         start, began = resident(), time.perf_counter()
@@ -218,21 +219,21 @@ def price(hours: int) -> None:
 
 
 def keeping(calls: int) -> None:
-    """How fast the ledger takes answers, and how fast it opens when it is large."""
+    """How fast a run takes answers, and how fast it opens when it is large."""
     with tempfile.TemporaryDirectory() as scratch:
         rate = time_answers(Path(scratch) / "rate", 10_000)
         fill(Path(scratch) / "large", calls)
         began = time.perf_counter()
-        Ledger(Path(scratch) / "large", {"budget": 1}).close()
+        Run(Path(scratch) / "large", {"budget": 1}).close()
         Run(Path(scratch) / "large").close()
         seconds = time.perf_counter() - began
-    print(f"the ledger takes {rate:.0f} answers a second (to reach: 1,000) and opens in "
+    print(f"a run takes {rate:.0f} answers a second (to reach: 1,000) and opens in "
           f"{seconds:.3f} s with {calls:,} calls (1)")  # fmt: skip
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parts = ["engines", "memory", "price", "ledger"]
+    parts = ["engines", "memory", "price", "run"]
     parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(parts)}; all")
     parser.add_argument("--recordings", type=int, default=64)
     parser.add_argument("--minutes", type=float, default=10.0)
@@ -252,7 +253,7 @@ def main() -> None:
         "engines": lambda: engines(options.recordings, options.minutes, options.batches),
         "memory": lambda: memory(options.archive, options.windows, options.budget),
         "price": lambda: price(options.hours),
-        "ledger": lambda: keeping(1_000_000),
+        "run": lambda: keeping(1_000_000),
     }
     work[options.parts[0]]()
 

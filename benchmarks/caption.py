@@ -23,14 +23,14 @@ import av
 import numpy as np
 
 from earmark.captioning.dispatch import dispatch
-from earmark.captioning.limits import Limits
 from earmark.captioning.openai_captioner import OpenAICaptioner
-from earmark.captioning.prompt import Prompt
+from earmark.captioning.question import Prompt
 from earmark.captioning.request import Answer, Request
 from earmark.captioning.usage import Failure
 from earmark.media import Frame, FrameStats, Recording, find, open_recording
-from earmark.media.demo_scene import make_scene
+from earmark.settings import Limits
 from earmark.timeline import Span
+from earmark_lab.demo.demo_scene import make_scene
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
@@ -147,7 +147,7 @@ def request_at(instant: float) -> Request:
     """A request about the window around `instant`."""
     start = WINDOW * (instant // WINDOW)
     window = Span(start, start + WINDOW)
-    prompt = Prompt.load().render(window, times=[instant], tags=["chopping", "tap water"])
+    prompt = Prompt().render(window, times=[instant], tags=["chopping", "tap water"])
     return Request("scene", window, (instant,), prompt, MODEL, TOKENS)
 
 

@@ -63,10 +63,17 @@ def main() -> None:
         report("select", options.clips, str(folder), "--budget", "1", "--no-cache")
         if options.only is None:
             words = ("--budget", "1", "--run", str(Path(scratch, "run")))
-            words += ("--cache", str(Path(scratch, "cache")), "--model", MODEL)
+            words += ("--cache", str(Path(scratch, "cache")))
             with fault_server() as server:
                 for _ in range(2):
-                    report("caption", options.clips, str(folder), *words, "--vlm", server.url)
+                    report(
+                        "caption",
+                        options.clips,
+                        str(folder),
+                        *words,
+                        "--model",
+                        f"{server.url}#{MODEL}",
+                    )
     print("\nTo reach: select of 5,000 in 40 s on two cores of their own.")
 
 

@@ -3,7 +3,7 @@
 Run it with `python benchmarks/evaluate.py`; the target is 20 s on two cores, and a cost that grows
 in a straight line with the recordings. The recordings are made up, as long as the paper's.
 
-Measured on 2026-11-15, two shared cores, Python 3.11: see experiments/LOG.md.
+Measured on 2026-11-15, two shared cores, Python 3.11: see experiments/archive-speed.md.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import time
 
 import numpy as np
 
-from earmark.evaluation.annotations.actions import Action
-from earmark.evaluation.benchmark import COMPARED, Case, run_case
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
+from earmark_lab.annotations.actions import Action
+from earmark_lab.experiments.benchmark import COMPARED, Case, run_case
 
 BUDGETS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.335, 0.5, 0.75, 0.9)
 TARGET_SECONDS = 20.0
@@ -43,7 +43,7 @@ def seconds_for(cases: list[Case]) -> tuple[float, float]:
     rules = [rule for rule in COMPARED if rule != "random"]
     assert len(rules) == 10
     began, busy = time.perf_counter(), time.process_time()
-    rows = [row for case in cases for row in run_case(case, rules, BUDGETS).rows]
+    rows = [row for case in cases for row in run_case(case, rules, BUDGETS)]
     assert len(rows) == len(cases) * len(rules) * len(BUDGETS)
     return time.perf_counter() - began, time.process_time() - busy
 

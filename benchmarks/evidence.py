@@ -31,18 +31,16 @@ import av
 import numpy as np
 
 from earmark.errors import EarmarkError
-from earmark.evidence.object_detector import ObjectTagger
-from earmark.evidence.sound_listener import SoundListener
-from earmark.evidence.sound_track import CELL
+from earmark.evidence.picture_evidence import ObjectTagger
+from earmark.evidence.sound_track import CELL, SoundListener
 from earmark.evidence.text_reader import TextReader
 from earmark.evidence.voice_activity import VoiceActivity
 from earmark.evidence.whisper_model import WhisperModel
 from earmark.features.yamnet import YAMNet
-from earmark.gate.frontline_registry import default_frontline
+from earmark.gate.gate import default_frontline
 from earmark.media import Meter, Recording, open_recording
-from earmark.media.demo_rendering import NOISES
-from earmark.media.demo_scene import Script, write_scene
 from earmark.timeline import Span
+from earmark_lab.demo.demo_scene import NOISES, Script, write_scene
 
 RATE = 16_000
 KINDS = {
@@ -141,7 +139,16 @@ def tell_memory(folder: Path, many_hours: Sequence[float]) -> None:
     print("| busy sound, h | events | most memory, MB |\n|---|---|---|")
     for hours in many_hours:
         path = repeat(minute, folder / "long.m4a", round(6 * hours))
-        command = [sys.executable, "-c", AND_TELL, "sounds", str(path), "--no-cache", "--format"]
+        command = [
+            sys.executable,
+            "-c",
+            AND_TELL,
+            "search",
+            "--sounds",
+            str(path),
+            "--no-cache",
+            "--format",
+        ]
         done = subprocess.run([*command, "csv"], capture_output=True, text=True, check=False)
         (most,) = re.findall(r"VmHWM:\s+(\d+) kB", done.stderr) or ["nan"]
         events = len(done.stdout.splitlines()) - 1
@@ -174,7 +181,7 @@ def tell_some(folder: Path, turns: int) -> None:
     voice = 0.3 * NOISES["voice"](np.random.default_rng(0), 20 * RATE, RATE)
     some: dict[str, Callable[[], object]] = {
         "a frame decoded": lambda: recording.frames([recording.duration / 2]),
-        "objects of a frame (EfficientDet-Lite0)": lambda: tagger(frames),
+        "objects of a frame (EfficientDet-Lite0)": lambda: tagger(frames, Span(0, 4)),
         "text of a frame (PP-OCR)": lambda: reader(frames, Span(0, 4)),
         "words of 20 s of speech (Whisper-base)": lambda: whisper(voice.astype(np.float32)),
     }

@@ -22,11 +22,11 @@ import av
 import numpy as np
 from listen import decode_audio, timed
 
-from earmark.evaluation.paper.compared_systems import READY, systems
-from earmark.gate.frontline_registry import FRONTLINES, frontline_named, with_checkpoints
+from earmark.gate.frontline import FRONTLINES, frontline_named, with_checkpoints
 from earmark.gate.listener import listen
 from earmark.media import Recording, open_recording
-from earmark.models.user_folders import checkpoint_folder, model_store
+from earmark.models.model_store import checkpoint_folder, model_store
+from earmark_lab.experiments.compared_systems import READY, systems
 
 VISUAL = ("frame-difference", "flow", "flow-compensated")
 

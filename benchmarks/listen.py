@@ -23,7 +23,7 @@ from pathlib import Path
 import av
 import numpy as np
 
-from earmark.gate.frontline_registry import frontline_named
+from earmark.gate.frontline import frontline_named
 from earmark.gate.listener import listen
 from earmark.gate.survival import Survival
 from earmark.grid import Windows

@@ -14,13 +14,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from earmark.captioning.activity import same_activity
+from earmark.captioning.answer_schema import same_activity
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.selection import Budget, Coverage, allocate
 from earmark.selection.answer_evidence import ObservedActivity
-from earmark.selection.round_schedule import Rounds, Turn
-from earmark.selection.stopping import RoundOptions, revise_by_answers
+from earmark.selection.rounds import RoundOptions, Rounds, Turn, revise_by_answers
 
 SAID = ("chop onion", "wash pan", "", "stir soup", "", "cut bread")
 

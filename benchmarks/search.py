@@ -19,10 +19,9 @@ import numpy as np
 
 from earmark.captioning.request import Answer
 from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
-from earmark.ledger.ledger import Ledger
-from earmark.ledger.records import CallRow, RecordingRow
-from earmark.ledger.run_reader import Run
 from earmark.models.sentence_encoder import WIDTH, SentenceEncoder
+from earmark.run.records import CallRow, RecordingRow
+from earmark.run.run import Run
 from earmark.search.archive_search import GATHERED, Archive
 from earmark.search.meaning_index import MeaningIndex
 from earmark.selection.pick import Pick
@@ -35,9 +34,9 @@ QUERIES = ("drill", "speech", "red hand", "hammer", "cup 77", "nothing of the so
 
 def fill(folder: Path, entries: int) -> None:
     rng = random.Random(1)
-    with Ledger(folder, {"model": "m"}) as ledger:
+    with Run(folder, {"model": "m"}) as run:
         for number in range(1000):
-            ledger.add(RecordingRow(f"r{number}", f"/cams/{number}.mp4", 3600.0, 10**9))
+            run.add(RecordingRow(f"r{number}", f"/cams/{number}.mp4", 3600.0, 10**9))
             some: list[EvidenceEntry] = []
             captions: dict[Span, str] = {}
             for place in range(entries // 1000):
@@ -49,23 +48,21 @@ def fill(folder: Path, entries: int) -> None:
                     some.append(EvidenceEntry(span, "said", text, 0.9, "w"))
                 else:
                     some.append(EvidenceEntry(span, "heard", rng.choice(SOUNDS), 0.8, SOUND_TRACK))
-            ledger.keep_evidence(f"r{number}", some, kinds=["heard", "said"])
-            caption(ledger, f"r{number}", captions, tags=(rng.choice(SOUNDS), "loud"))
+            run.keep_evidence(f"r{number}", some, kinds=["heard", "said"])
+            caption(run, f"r{number}", captions, tags=(rng.choice(SOUNDS), "loud"))
 
 
-def caption(
-    ledger: Ledger, recording: str, captions: Mapping[Span, str], *, tags: Sequence[str]
-) -> None:
+def caption(run: Run, recording: str, captions: Mapping[Span, str], *, tags: Sequence[str]) -> None:
     """Picked windows with their tags and answers."""
     picks = [
         Pick(place, span.start, span.end, span.start + 2, 0.5, 0.5, 0.5, "")
         for place, span in enumerate(captions)
     ]
-    ledger.choose(recording, picks, tags=dict.fromkeys(captions, tags))
+    run.choose(recording, picks, tags=dict.fromkeys(captions, tags))
     for span, text in captions.items():
         call = CallRow(f"{recording} {span.start}", recording, span, "m")
-        ledger.unanswered([call])
-        ledger.keep(call, Answer(text, "m"))
+        run.unanswered([call])
+        run.keep(call, Answer(text, "m"))
 
 
 def random_index(run: Run, encoder: SentenceEncoder) -> MeaningIndex:

@@ -1,9 +1,9 @@
 """Caption the windows of a recording most worth a call.
 
-    python examples/caption_windows.py [--server http://127.0.0.1:8000/v1] [RECORDING ...]
+    python examples/caption_windows.py [--model http://127.0.0.1:8000/v1] [RECORDING ...]
 
-Without a server the job is done all the same and the captions are marked as not asked; the same
-run with one goes on from there. Without recordings a small scene is filmed first.
+Without a model the picks are marked as not asked; the same run with a model continues from there.
+Without recordings the example makes a short scene.
 """
 
 from __future__ import annotations
@@ -13,38 +13,33 @@ import tempfile
 from pathlib import Path
 
 import earmark
-from earmark.media.demo_scene import make_scene
+from earmark_lab.demo.demo_scene import make_scene
 
 
 def main() -> None:
-    """Caption, print what became of each pick, and do it again to show that nothing is asked."""
+    """Caption, print each pick, and caption again to show that no answer is asked for twice."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("recordings", nargs="*")
-    parser.add_argument("--server", help="address of an OpenAI-compatible server")
-    parser.add_argument("--model", help="its name there, where there are several")
-    parser.add_argument("--run", type=Path, help="the run's folder; the same one again resumes it")
+    parser.add_argument("--model", help="http://HOST/v1#NAME, gguf:FILE or hf:NAME")
+    parser.add_argument("--run", type=Path, help="folder of the run; an existing run is continued")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         scene = Path(folder) / "scene.mp4"
         recordings = options.recordings or [make_scene(scene, duration=60.0).path]
-        plan = earmark.make_plan(
-            recordings,
-            budget="20%",
-            server=options.server,
-            model=options.model,
-            max_calls=100,
+        settings = earmark.Settings.read(
+            {"budget": "20%", "model": options.model, "max_calls": 100}
         )
         run = options.run or Path(folder) / "run"
-        done = earmark.caption(plan=plan, run=run)
+        done = earmark.caption(recordings, run=run, settings=settings)
         print(done)
-        with done.open() as kept:
-            for recording in kept.recordings():
-                for row in kept.picks(recording.id):
-                    said = row.kept.answer.text if row.kept else row.failure or row.status
-                    tags = ", ".join(row.tags)
-                    print(f"  {row.span.start:7.1f}–{row.span.end:.1f} s: {said} [{tags}]")
-        again = earmark.caption(plan=plan, run=run)
-        print(f"run again, {again.tally.attempts} calls are made")
+        with done.open() as opened:
+            for recording in opened.recordings():
+                for pick in opened.picks(recording.id):
+                    caption = pick.caption or pick.failure or pick.status
+                    tags = ", ".join(pick.tags)
+                    print(f"  {pick.start:7.1f}–{pick.end:.1f} s: {caption} [{tags}]")
+        again = earmark.caption(recordings, run=run, settings=settings)
+        print(f"the second time {again.tally.attempts} calls are made")
 
 
 if __name__ == "__main__":

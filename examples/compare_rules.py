@@ -2,7 +2,7 @@
 
     python examples/compare_rules.py [--spans spans.csv --media videos/]
 
-Without spans three small scenes are filmed, whose actions are known because they were scripted.
+Without spans the example makes three short scenes, whose actions it knows.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import csv
 import tempfile
 from pathlib import Path
 
-import earmark
-from earmark.media.demo_scene import make_scene
+import earmark_lab
+from earmark_lab.demo.demo_scene import make_scene
 
 
 def film(folder: Path) -> Path:
-    """Three scenes in `folder`; the file of their actions."""
+    """Make three scenes in `folder`, and return the file with their actions."""
     spans = folder / "spans.csv"
     with spans.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
@@ -37,7 +37,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         spans = options.spans or film(Path(folder))
-        result = earmark.evaluate(
+        result = earmark_lab.evaluate(
             spans,
             media=str(options.media or folder),
             rules=["uniform", "separated", "coverage"],

@@ -2,7 +2,7 @@
 
     python examples/select_windows.py [RECORDING ...]
 
-Without recordings a small scene is filmed first. No frame is decoded and nothing is asked.
+Without recordings the example makes a short scene. It decodes no frame and calls no model.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 import earmark
-from earmark.media.demo_scene import make_scene
+from earmark_lab.demo.demo_scene import make_scene
 
 
 def main(paths: list[str]) -> None:
@@ -20,7 +20,7 @@ def main(paths: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         recordings = paths or [str(make_scene(Path(folder) / "scene.mp4", duration=60.0).path)]
 
-        forecast = earmark.plan(recordings).forecast
+        forecast = earmark.plan(recordings)
         for rung in forecast.rungs:
             reached = "?" if rung.coverage is None else f"{rung.coverage:.0%}"
             print(f"{rung.calls:5} calls: {reached} of the actions expected")

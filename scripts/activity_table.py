@@ -16,8 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from earmark.captioning.activity import same_activity
-from earmark.captioning.activity_meaning import LEAST_SIMILARITY, ActivityMeaning
+from earmark.captioning.answer_schema import LEAST_SIMILARITY, ActivityMeaning, same_activity
 from earmark.models.sentence_encoder import SentenceEncoder
 
 APART = (1, 2, 5, 20)

@@ -1,4 +1,4 @@
-"""Prints what `earmark adapt` brings a gate that knows only dense kitchens, on sparse sites.
+"""Prints what `earmark lab adapt` brings a gate that knows only dense kitchens, on sparse sites.
 
     python scripts/adapt_table.py DATA RUNS
 
@@ -22,20 +22,24 @@ import composites
 import numpy as np
 from make_default_gate import gather_all, held_out
 
-from earmark.errors import LedgerError
-from earmark.evaluation.benchmark import Case
-from earmark.evaluation.simulated_answers import AnswerSimulator
+from earmark.errors import RunError
 from earmark.gate.gate import Gate
 from earmark.grid import Grid
 from earmark.selection.audit_sample import chance_of_activity, draw_evenly
 from earmark.selection.rules.coverage import Coverage
-from earmark.training.answer_regression import Reheard
-from earmark.training.answered_windows import AnsweredRecording, AnsweredWindow, TeachingMaterial
-from earmark.training.calibration import Scores, cases, fit_rates, fit_survival, mean_coverage
-from earmark.training.dataset import Material, participant
-from earmark.training.recipe import Provenance, train
-from earmark.training.settings import Settings
-from earmark.training.site_adaptation import learn
+from earmark_lab.experiments.benchmark import Case
+from earmark_lab.experiments.simulated_answers import AnswerSimulator
+from earmark_lab.training.answer_regression import Reheard
+from earmark_lab.training.answered_windows import (
+    AnsweredRecording,
+    AnsweredWindow,
+    TeachingMaterial,
+)
+from earmark_lab.training.calibration import Scores, cases, fit_rates, fit_survival, mean_coverage
+from earmark_lab.training.dataset import Material, participant
+from earmark_lab.training.gate_training import Provenance, train_gate
+from earmark_lab.training.settings import Settings
+from earmark_lab.training.site_adaptation import learn
 
 BUDGETS = (0.01, 0.02, 0.05, 0.10, 0.25, 0.50)
 
@@ -107,7 +111,7 @@ def trained(kind: str, material: Material, runs: Path) -> Gate:
         }
         aside = [name for name in held_out(sorted(material))[0] if name in own]
         origin = Provenance(composites.DATA, composites.LICENCE)
-        train(own, Settings(), folder=path.parent, origin=origin, held_out=aside)
+        train_gate(own, Settings(), folder=path.parent, origin=origin, held_out=aside)
     return Gate.load(path)
 
 
@@ -152,7 +156,7 @@ def play_turn(
     try:
         made = learn(TeachingMaterial(tuple(one.part for one in heard)), base, heard=heard)
         adapted, learnt = made.gate, made.learnt
-    except LedgerError:
+    except RunError:
         adapted, learnt = None, ""
     site = adapted or base
     rescored = {name: site.scorer.score_whole(material[name].features) for name in turn.judged}

@@ -15,11 +15,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from earmark.evaluation.benchmark import Case, average_phases, choose, count_picks
-from earmark.evaluation.metrics.coverage_counts import window_range
-from earmark.evaluation.metrics.significance import compare_paired
-from earmark.evaluation.simulated_answers import AnswerSimulator, simulate_rounds, simulate_runs
-from earmark.evaluation.tables.table import Cells, Table
 from earmark.grid import Windows
 from earmark.selection.audit_sample import (
     chance_of_activity,
@@ -29,8 +24,17 @@ from earmark.selection.audit_sample import (
 )
 from earmark.selection.budget import Budget
 from earmark.selection.pick import Pick
-from earmark.selection.round_schedule import FIRST_SHARE, Rounds, calls_now, spread_evenly
+from earmark.selection.rounds import FIRST_SHARE, Rounds, calls_now, spread_evenly
 from earmark.selection.rules.coverage import Coverage
+from earmark_lab.experiments.benchmark import Case, average_phases, choose, count_picks
+from earmark_lab.experiments.report import Cells, Table
+from earmark_lab.experiments.simulated_answers import (
+    AnswerSimulator,
+    simulate_rounds,
+    simulate_runs,
+)
+from earmark_lab.metrics.counts import window_range
+from earmark_lab.metrics.significance import compare_paired
 
 ANSWERS = ("perfect", "noisy")
 
@@ -145,11 +149,11 @@ def bounds_table(materials: Sequence[BenchMaterial]) -> Table:
             cells = (_gain(told, once), _gain(best, once))
             rows.append((name, f"{100 * share:g} %", _mean(once), *cells))
     return Table(
-        "What bounds rounds: the second half of the calls by one who is told more",
-        ("judged half (recordings)", "calls", "one round", "actions in each stretch", "all marks"),
+        "What bounds rounds: the second half of the calls placed by an oracle",
+        ("judged half (recordings)", "calls", "one round", "counts known", "annotations known"),
         rows,
-        "Beside one round. Told how many actions lie wholly between two answers, the rest is "
-        "planned by the exact rule; told all marks, it is taken greedily.",
+        "Points over one round. Counts known: the number of actions wholly between two answers, "
+        "and the rest planned with the exact rule. Annotations known: windows taken greedily.",
     )
 
 
@@ -235,18 +239,18 @@ def enough_table(materials: Sequence[BenchMaterial], *, price: str = "auto") -> 
         )
         rows.append((f"{material.name} ({len(cases)})", *cells))
     return Table(
-        f"Enough: covered actions less {budget.price:g} a call, of the best budget in hindsight",
+        f"Stopping: covered actions less {budget.price:g} per call, of the best in hindsight",
         (
             "judged half (recordings)",
             "one round",
             *(f"rounds, {each}" for each in ANSWERS),
-            "told the number",
-            "less luck",
+            "number known",
+            "best without luck",
         ),
         rows,
-        "All recordings of a kind are one run. Told the number: one round that knows how many "
-        "actions each recording has. Less luck: where nothing is heard, the best budget by the "
-        "mean over where evenly laid windows may begin, as no planner knows which place is lucky. "
+        "All recordings of a kind are one run. Number known: one round that knows how many actions "
+        "each recording has. Best without luck: without sound, the best budget by the mean over "
+        "where evenly spaced windows may begin, as no planner knows which phase is lucky. "
         f"Noisy: the mean over {NOISES} models that err.",
     )
 
@@ -302,18 +306,18 @@ def audit_table(materials: Sequence[BenchMaterial]) -> Table:
             name = f"{material.name} ({len(material.cases)})"
             rows.append((name, words, 100 * share, 100 * held, 100 * width, 100 * foretold))
     return Table(
-        f"Audit: {DRAWN} draws, {AUDITS} times a recording, after {AUDITED:.0%} of the windows",
+        f"Audit: {DRAWN} draws, {AUDITS} times per recording, after {AUDITED:.0%} of the windows",
         (
             "judged half (recordings)",
             "answers",
             "active, %",
             "interval holds, %",
             "width",
-            "foretold",
+            "forecast width",
         ),
         rows,
-        "Active: of the windows not asked, by the answers. Widths in points; an interval is to "
-        "hold 95 % of the time.",
+        "Active: share of the windows not asked that the answers call active. Widths in points; "
+        "the interval should hold 95 % of the time.",
     )
 
 

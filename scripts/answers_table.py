@@ -30,13 +30,13 @@ from answer_bench import (
 )
 from make_default_gate import gather_all, held_out
 
-from earmark.evaluation.annotations.readers import read_annotations
-from earmark.evaluation.benchmark import Case
-from earmark.evaluation.coverage_evaluation import EvaluationPlan, open_score_source
-from earmark.evaluation.tables.table import Table
 from earmark.gate.gate import Gate
 from earmark.media.atomic_file import replacing
-from earmark.training.calibration import crossed_cases
+from earmark_lab.annotations.readers import read_annotations
+from earmark_lab.experiments.benchmark import Case
+from earmark_lab.experiments.coverage_evaluation import EvaluationPlan, open_score_source
+from earmark_lab.experiments.report import Table
+from earmark_lab.training.calibration import crossed_cases
 
 SHARES = (0.05, 0.1, 0.15, 0.25)
 DENSE = (0.05, 0.1, 0.15, 0.25, 0.335, 0.5)
@@ -74,7 +74,7 @@ def materials(data: Path) -> Iterator[tuple[str, tuple[float, ...], dict[str, An
         "spans": data / "epic" / "EPIC_100_validation.csv",
         "durations": data / "epic" / "EPIC_100_video_info.csv",
     }
-    yield "EK-100, unheard", DENSE, epic
+    yield "EK-100 without sound", DENSE, epic
     for name in ("captaincook4d", "egoexolearn", "factory10k"):
         yield name, SHARES, {"spans": data / name, "spans_format": name}
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from earmark.evaluation.annotations.actions import Annotations
-from earmark.evaluation.annotations.readers import read_annotations
-from earmark.evaluation.annotations.table_readers import read_durations
-from earmark.training.dataset import hold_out, participant
+from earmark_lab.annotations.actions import Annotations
+from earmark_lab.annotations.readers import read_annotations
+from earmark_lab.annotations.table_readers import read_durations
+from earmark_lab.training.dataset import hold_out, participant
 
 DATA = (
     "composites, not kitchen audio: recorded sounds (ESC-50, Kitchen20) placed at the times of "

@@ -20,18 +20,18 @@ import composites
 from gate_table import DENSE, SPARSE, count_row, mean_row, price_rows, rule_rows
 from make_default_gate import SHIPPED, held_out
 
-from earmark.evaluation.benchmark import Case, run_case
 from earmark.gate.energy_frontline import LevelRates, stand_out
 from earmark.grid import Grid
 from earmark.media.atomic_file import replacing
-from earmark.training.calibration import (
+from earmark_lab.experiments.benchmark import Case, run_case
+from earmark_lab.training.calibration import (
     LENGTHS,
     Scores,
     cases,
     fit_length,
     fit_survival,
 )
-from earmark.training.dataset import Material, gather
+from earmark_lab.training.dataset import Material, gather
 
 
 def main() -> None:
@@ -82,7 +82,7 @@ def fit_levels(
 
 def write_up(judged: Sequence[Case], shipped: LevelRates) -> str:
     """All tables."""
-    lines = ["# `energy` on composites", "", "Remade by `scripts/energy_table.py`.", ""]
+    lines = ["# `energy` on composites", "", "Written by `scripts/energy_table.py`.", ""]
     for regime, budgets in (("sparse", SPARSE), ("dense", DENSE)):
         those = [
             case
@@ -99,10 +99,10 @@ def write_up(judged: Sequence[Case], shipped: LevelRates) -> str:
 def coverage_rows(judged: Sequence[Case], budgets: Sequence[float]) -> Iterable[str]:
     """Mean coverage by rule, the forecast beside it, and how many actions were expected."""
     yield from rule_rows(judged, budgets)
-    told = [row for case in judged for row in run_case(case, ["coverage"], budgets).forecasts]
+    told = [row for case in judged for row in run_case(case, ["coverage"], budgets)]
     yield mean_row(
         "forecast of `coverage`",
-        [[100 * row.counts.forecast for row in told if row.budget == b] for b in budgets],
+        [[100 * row.forecast.forecast for row in told if row.budget == b] for b in budgets],
     )
     yield ""
     yield f"{count_row(judged)}."

@@ -26,28 +26,26 @@ from pathlib import Path
 
 import numpy as np
 
-from earmark.evaluation.annotations.media_match import find_media
-from earmark.evaluation.annotations.table_readers import parse_time
-from earmark.evidence.sound_listener import SoundListener
 from earmark.evidence.sound_names import sound_namer
-from earmark.evidence.sound_track import SoundTrack
+from earmark.evidence.sound_track import SoundListener, SoundTrack
 from earmark.grid import Windows
 from earmark.media import open_recording
-from earmark.models import ModelStore
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.pipeline.listen import listen
-from earmark.pipeline.run_plan import make_plan
-from earmark.search.sound_relevance import NamedSounds, sound_finders
+from earmark.pipeline.session import open_session
 from earmark.search.target_windows import (
     MissedEstimate,
+    SoundFinder,
     TargetWindows,
     estimate_missed,
     lifts,
     next_windows,
 )
 from earmark.selection import Budget, Coverage, allocate
-from earmark.selection.rules.strata import Strata
+from earmark.selection.rules.spacing import Strata
 from earmark.timeline import Span
+from earmark_lab.annotations.actions import find_media
+from earmark_lab.annotations.table_readers import parse_time
 
 QUESTIONS = {
     "tap running": "water runs from a tap",
@@ -106,7 +104,7 @@ class Heard:
     track: SoundTrack
 
 
-def targets(heard: list[Heard], finder: NamedSounds) -> list[TargetWindows]:
+def targets(heard: list[Heard], finder: SoundFinder) -> list[TargetWindows]:
     """The windows of each, by how likely the sounds are that are meant, as `find` has them."""
     found = [finder.in_track(one.track) for one in heard]
     lift = lifts(
@@ -126,7 +124,7 @@ def hear(
     names = sorted(found)[first :: max(1, len(found) // count)][:count]
     namer = sound_namer(True, cache)
     assert namer is not None and namer.listener is not None
-    listening = make_plan(cache=cache).listening
+    listening = open_session(cache=cache).listening
     listener = namer.listener
     return [
         Heard(
@@ -138,12 +136,10 @@ def hear(
     ], listener
 
 
-def finder(question: str, listener: SoundListener) -> NamedSounds:
+def finder(question: str, listener: SoundListener) -> SoundFinder:
     """What hears the sounds that are meant, by name and by meaning."""
     meaning = SentenceEncoder.if_available()
-    made = next(sound_finders(question, listener, length=4.0, meaning=meaning, store=ModelStore()))
-    assert isinstance(made, NamedSounds)
-    return made
+    return SoundFinder.of(question, listener, length=4.0, meaning=meaning)
 
 
 def questions(truths: Truths, fewest: int) -> dict[str, str]:
@@ -245,7 +241,7 @@ def draw_trials(
     ]
 
 
-def _try(label: str, calls: int, some: list[Heard], truths: Truths, meant: NamedSounds) -> Trial:
+def _try(label: str, calls: int, some: list[Heard], truths: Truths, meant: SoundFinder) -> Trial:
     truth = [truths.get((label, one.name), []) for one in some]
     many = targets(some, meant)
     find(many, truth, calls)

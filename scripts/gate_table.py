@@ -19,19 +19,9 @@ import composites
 import numpy as np
 from make_default_gate import gather_all, held_out
 
-from earmark.evaluation.annotations.actions import Action
-from earmark.evaluation.benchmark import Case, run_case
-from earmark.evaluation.metrics.coverage_counts import (
-    EpisodeCounts,
-    count_covered,
-    count_kept,
-    count_overlaps,
-    holds_instant,
-    is_covered,
-)
 from earmark.gate.episodes import OperatingPoints
 from earmark.gate.forecast_error import ForecastError
-from earmark.gate.frontline_registry import frontline_named
+from earmark.gate.frontline import frontline_named
 from earmark.gate.gate import Gate
 from earmark.gate.listener import LEVEL_HOP, listen
 from earmark.grid import Grid
@@ -40,7 +30,17 @@ from earmark.media.atomic_file import replacing
 from earmark.selection import Budget, Coverage
 from earmark.selection.budget import AUTO_PRICE
 from earmark.timeline import Span, Track
-from earmark.training.calibration import (
+from earmark_lab.annotations.actions import Action
+from earmark_lab.experiments.benchmark import Case, run_case
+from earmark_lab.metrics.counts import (
+    EpisodeCounts,
+    count_covered,
+    count_kept,
+    count_overlaps,
+    holds_instant,
+    is_covered,
+)
+from earmark_lab.training.calibration import (
     cases,
     count_rows,
     crossed_cases,
@@ -53,9 +53,9 @@ from earmark.training.calibration import (
     measure_misses,
     recall_weights,
 )
-from earmark.training.dataset import Material, TrainingRecording, group, participant
-from earmark.training.settings import Settings
-from earmark.training.synthetic_recordings import gather_lone
+from earmark_lab.training.dataset import Material, TrainingRecording, group, participant
+from earmark_lab.training.settings import Settings
+from earmark_lab.training.synthetic_recordings import gather_lone
 
 SPARSE = (0.01, 0.02, 0.05, 0.10, 0.25, 0.50)
 DENSE = (0.05, 0.10, 0.15, 0.25, 0.335, 0.50)
@@ -67,7 +67,7 @@ IDLE = 16.0
 RARE = 1800
 """Seconds of the recordings in which actions stand by themselves."""
 BOUT = 4.0
-"""Seconds around an action that a listener who knows the bouts of work counts to them."""
+"""Seconds around each action that count as its bout of work."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,8 +152,8 @@ def judge(
     crossed = {case.recording: [case] for case in crossed_cases(scores, material)}
     rows = {name: forecast_rows(case) for name, case in crossed.items()}
     counts = {name: count_rows(case) for name, case in crossed.items()}
-    stored = OperatingPoints.of(gate.points)
-    missed = measure_misses(scores, material, stored, gate.misses["thresholds"])
+    stored = gate.points
+    missed = measure_misses(scores, material, stored, gate.misses.thresholds)
     lost = dict(zip(sorted(material), missed.shares, strict=True))
     for names in group(material).values():
         others = sorted(set(material) - set(names))
@@ -199,7 +199,7 @@ def lone_rows(lone: Sequence[Case]) -> Iterable[str]:
     if not lone:
         return
     actions = sum(len(case.actions) for case in lone)
-    yield f"## actions by themselves in quiet: {len(lone)} made recordings of {RARE // 60} minutes"
+    yield f"## single actions in quiet: {len(lone)} synthetic recordings of {RARE // 60} minutes"
     yield ""
     yield from rule_rows(lone, SPARSE)
     expected = [float(case.windows.rates.sum()) for case in lone]
@@ -248,7 +248,7 @@ def write_up(
     lines = [
         "# The gate on composites",
         "",
-        "Remade by `scripts/gate_table.py`, which says how.",
+        "Written by `scripts/gate_table.py`; its docstring says how.",
         "",
     ]
     for regime, (those, budgets) in regimes.items():
@@ -282,14 +282,16 @@ def coverage_rows(
     inside: list[list[bool]] = [[] for _ in budgets]
     widths: list[list[float]] = [[] for _ in budgets]
     for each in judged:
-        result = run_case(each.case, RULES, budgets)
-        for row in result.rows:
+        rows = run_case(each.case, RULES, budgets)
+        for row in rows:
             table[row.rule][budgets.index(row.budget)].append(100 * row.counts.coverage)
             if row.rule == "coverage":
                 strict[budgets.index(row.budget)].append(100 * row.counts.strict_coverage)
         expected = float(each.case.windows.rates.sum())
-        for row in result.forecasts:
-            counts, place = row.counts, budgets.index(row.budget)
+        for row in rows:
+            if row.rule != "coverage":
+                continue
+            counts, place = row.forecast, budgets.index(row.budget)
             actual = counts.forecast - counts.bias
             span = each.error.range(
                 counts.forecast, actions=expected, duration=each.case.windows.duration
@@ -299,15 +301,15 @@ def coverage_rows(
             inside[place].append(span.low - 1e-9 <= actual <= span.high + 1e-9)
     for rule in RULES:
         yield mean_row(rule, table[rule])
-    yield mean_row("knows the bouts", bouts)
-    yield mean_row("the instant inside", strict)
+    yield mean_row("even spacing in the annotated bouts", bouts)
+    yield mean_row("instant inside the action", strict)
     yield mean_row("forecast of `coverage`", told)
     yield mean_row("within its 80 % range", inside, ".0%")
     yield mean_row("width of the range", widths, ".0f")
     yield ""
     chosen = [n for n, each in enumerate(judged) if each.case.recording in old]
     means = [np.nanmean(np.array(row)[chosen]) for row in table["coverage"]]
-    yield f"Of whom the gate before this one had not met ({len(chosen)}): " + " / ".join(
+    yield f"People of split 0 ({len(chosen)} recordings): " + " / ".join(
         f"{mean:.1f}" for mean in means
     )
     yield f"{count_row([each.case for each in judged])}; {count_ranges(judged)}."
@@ -338,7 +340,7 @@ def count_row(cases: Sequence[Case]) -> str:
     near = np.mean((ratio < 1.5) & (ratio > 1 / 1.5))
     return (
         f"Expected actions within a factor of 1.5: {near:.0%} of recordings; median "
-        f"{np.median(ratio):.2f} times what there are"
+        f"{np.median(ratio):.2f} times the true number"
     )
 
 

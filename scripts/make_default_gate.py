@@ -22,11 +22,11 @@ import torch
 import voices as spoken
 
 import earmark
-from earmark.training.dataset import Material, fold, gather
-from earmark.training.recipe import Provenance, Step, train
-from earmark.training.settings import Settings
-from earmark.training.synthetic_recordings import gather_lone
-from earmark.training.synthetic_talk import Voices
+from earmark_lab.training.dataset import Material, fold, gather
+from earmark_lab.training.gate_training import Provenance, Step, train_gate
+from earmark_lab.training.settings import Settings
+from earmark_lab.training.synthetic_recordings import gather_lone
+from earmark_lab.training.synthetic_sound import Voices
 
 SHIPPED = 0
 """The split whose gate comes with earmark."""
@@ -87,7 +87,7 @@ def held_out(names: list[str]) -> list[list[str]]:
 
 def make(sources: Sources, runs: Path, *, split: int, seeds: int) -> None:
     """Train the gate of one split and say how it did."""
-    trained = train(
+    trained = train_gate(
         sources.material,
         Settings(seeds=seeds),
         folder=runs / f"split-{split}",

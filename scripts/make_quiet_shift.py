@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import lfilter
 
-from earmark.evaluation.annotations.table_readers import parse_time
+from earmark_lab.annotations.table_readers import parse_time
 
 RATE = 16_000
 LENGTH = 8.0

@@ -51,13 +51,13 @@ EQUIVALENTS = Path(__file__).with_name("mutation_equivalents.txt")
 
 PACKAGES = {
     "media": ("media", "", ["tests/media", "--ignore-glob=*test_demo*"]),
-    "ledger": (
-        "ledger",
+    "run": (
+        "run",
         "",
         [
-            "tests/ledger",
-            "--ignore=tests/ledger/test_killed.py",
-            "--ignore=tests/ledger/test_disk_faults.py",
+            "tests/run",
+            "--ignore=tests/run/test_killed.py",
+            "--ignore=tests/run/test_disk_faults.py",
         ],
     ),
     "selection": ("selection", "", ["tests/selection"]),

@@ -24,7 +24,7 @@ from PIL import Image
 
 import earmark
 from earmark.media import open_recording
-from earmark.media.demo_scene import Script, write_scene
+from earmark_lab.demo.demo_scene import Script, write_scene
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
@@ -59,7 +59,7 @@ def record(folder: Path, made: Path) -> Path:
             end = min(start + 4.0, script.duration)
             lines += [{"recording": key, "start": float(start), "end": end, "text": text}]
     (made / "answers.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    choices = {"replay": made / "answers.jsonl", "model": "tiny-vl", "cache": made / "cache"}
+    choices: Any = {"model": f"replay:{made / 'answers.jsonl'}#tiny-vl", "cache": made / "cache"}
     earmark.caption([path], run=made / "wednesday", budget="30%", sounds=None, **choices)
     choices |= {"pictures": False}  # what is read and seen is on the page of the one
     earmark.caption([folder], run=folder / "week 19", budget="30%", sounds=None, **choices)
@@ -86,7 +86,7 @@ def correct(client: httpx.Client, place: str) -> None:
         ("Ada", "reworded", "A mallet, not a hammer."),
     ]
     for (author, verdict, text), pick in zip(said, picks, strict=False):
-        span = {name: pick["pick"][name] for name in ("start", "end")}
+        span = {name: pick[name] for name in ("start", "end")}
         wish = {**span, "verdict": verdict, "author": author, "text": text}
         client.post(f"{place}/corrections", json=wish).raise_for_status()
     missed = {"start": 41.0, "end": 47.5, "verdict": "missed", "author": "Bo", "text": "a drawer"}
@@ -115,7 +115,7 @@ def take_all(folder: Path, page: Path, out: Path, profile: Path) -> None:
         rows = client.get(f"/api/runs/{run}/recordings", params={"sort": "answered"}).json()["rows"]
         place = f"/api/runs/{run}/recordings/{rows[-1]['row']['id']}"
         picks = client.get(f"{place}/picks", params={"words": "nail"}).json()["picks"]
-        moment = picks[0]["pick"]["start"]
+        moment = picks[0]["start"]
         driver.get(f"{base}/?token={TOKEN}")
         one = f"{base}/run/{run}/{rows[-1]['row']['id']}#t={moment + 1:.1f}"
         take(driver, one, out / "recording.png", STILL, **wide)

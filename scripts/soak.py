@@ -4,7 +4,7 @@
 
 A life is two recordings captioned into a run each, the runs merged, reported and exported. Every
 step is started, killed with SIGKILL at a random moment, and started again until it ends by itself.
-After every kill and every end the ledgers must be sound: whole, answered calls with their answers,
+After every kill and every end the runs must be sound: whole, answered calls with their answers,
 no answer gone that was kept before, no call asked that was answered at an earlier kill; and what
 was exported and the report are whole or not there. The figures are printed at the end; the exit
 code is 1 if anything did not hold.
@@ -31,15 +31,15 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from earmark.captioning.limits import Limits
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.errors import CallError
-from earmark.ledger.run_merge import merge
-from earmark.ledger.run_reader import Run
 from earmark.pipeline.caption import caption
-from earmark.pipeline.run_plan import make_plan
-from earmark.reporting.export_formats import export
-from earmark.reporting.run_report import write_report
+from earmark.pipeline.session import open_session
+from earmark.report.export_formats import export
+from earmark.report.run_report import write_report
+from earmark.run.merge import merge
+from earmark.run.run import Run
+from earmark.settings import Limits
 from fault_server import FaultServer, fault_server
 from making import make_video
 
@@ -110,7 +110,7 @@ class Life:
 
     def caption(self, video: Path, run: Path) -> None:
         """Caption one recording."""
-        plan = make_plan(
+        plan = open_session(
             frontline="flux",
             captioner=OpenAICaptioner(self.server.url, "scripted"),
             limits=Limits(concurrency=3, retries=1, timeout=20.0, most_failures=None),
@@ -119,7 +119,7 @@ class Life:
             cache=None,
         )
         try:
-            caption([video], plan=plan, run=run)
+            caption([video], settings=plan, run=run)
         except CallError as error:  # all that was left failed: rows, and a sentence
             sys.stderr.write(f"\n{error}\n")
 
@@ -147,7 +147,7 @@ class Life:
         ]
 
     def check(self, faults: Counter[str]) -> None:
-        """Hold the ledgers and the files to their promises, and note what is kept by now."""
+        """Hold the runs and the files to their promises, and note what is kept by now."""
         asked = Counter(str(entry["id"]) for entry in self.server.asked())
         calls = {run: calls_of(run, faults) for run in [*self.parts, self.whole]}
         now = {one for part in self.parts for one, is_answered in calls[part] if is_answered}
@@ -171,7 +171,7 @@ class Life:
             faults[f"no {path.name}"] += not path.exists()
 
     def interrupted(self) -> int:
-        """Calls that were in flight when a process was killed, as the ledgers count them."""
+        """Calls that were in flight when a process was killed, as the runs count them."""
         return sum(
             _rows(run, "SELECT coalesce(sum(interrupted), 0) FROM calls")[0][0]
             for run in self.parts
@@ -180,10 +180,10 @@ class Life:
 
 
 def calls_of(run: Path, faults: Counter[str]) -> list[tuple[str, bool]]:
-    """The identity of every call of a ledger, and if it is answered."""
+    """The identity of every call of a run, and if it is answered."""
     if not (run / "run.db").exists() or not _rows(run, "SELECT name FROM sqlite_schema"):
         return []
-    faults["a ledger is damaged"] += _rows(run, "PRAGMA integrity_check") != [("ok",)]
+    faults["a run is damaged"] += _rows(run, "PRAGMA integrity_check") != [("ok",)]
     rows = _rows(
         run, "SELECT identity, state = 'answered', text FROM calls LEFT JOIN answers ON call = id"
     )

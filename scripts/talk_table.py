@@ -17,16 +17,15 @@ from pathlib import Path
 import numpy as np
 from voices import decode
 
-from earmark.features import encoder_named
+from earmark.gate.frontline import encoder_named
 from earmark.gate.gate import Gate, default_gate
 from earmark.grid import Grid
 from earmark.media import Sound
 from earmark.selection import Budget, Coverage
 from earmark.selection.budget import AUTO_PRICE
 from earmark.timeline import Span, Track
-from earmark.training.augmentation import level
-from earmark.training.synthetic_recordings import motor
-from earmark.training.synthetic_talk import SAMPLE_RATE
+from earmark_lab.training.synthetic_recordings import motor
+from earmark_lab.training.synthetic_sound import SAMPLE_RATE, level
 
 WINDOW = Grid().length
 ROOMS = (0.002, 0.0005)

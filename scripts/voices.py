@@ -13,7 +13,7 @@ import av
 import numpy as np
 
 from earmark.timeline import FloatArray
-from earmark.training.synthetic_talk import SAMPLE_RATE, Voices
+from earmark_lab.training.synthetic_sound import SAMPLE_RATE, Voices
 
 LICENCE = (
     "voices of Debian's asterisk-core-sounds (CC BY-SA 3.0, CC BY 3.0) and tuxpaint-stamps-default "

@@ -9,8 +9,8 @@ import numpy as np
 from earmark.captioning.request import Answer
 from earmark.gate.frontline import everyday
 from earmark.grid import Windows
-from earmark.ledger.ledger import Ledger
-from earmark.ledger.records import CallRow, RecordingRow
+from earmark.run.records import CallRow, RecordingRow
+from earmark.run.run import Run
 from earmark.selection import Budget, Coverage, allocate
 from reckoning import forecast
 
@@ -29,7 +29,7 @@ def tell_archive(folder: Path, *, recordings: int, windows: int = 40) -> Path:
     """A run with one failed call in fifty, and one missed recording in a hundred."""
     many = [windows_of(number, windows + number % 7) for number in range(recordings)]
     choices = list(allocate(Coverage(), many, Budget(share=0.2), across=True))
-    with Ledger(folder, PLAN) as ledger:
+    with Run(folder, PLAN) as ledger:
         ledger.keep_survival(everyday())
         for number, (one, choice) in enumerate(zip(many, choices, strict=True)):
             name = f"{number:064x}"

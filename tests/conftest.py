@@ -36,6 +36,27 @@ settings.register_profile(
 )
 settings.load_profile("steady")
 
+OPTIONAL = {
+    "PIL", "ai_edge_litert", "cv2", "fastapi", "gguf", "jsonschema", "matplotlib", "mcp", "moto",
+    "onnx", "onnxscript", "opentimelineio", "pandas", "prometheus_client", "pyarrow", "ray", "s3fs",
+    "schemathesis", "selenium", "skimage", "tokenizers", "torch", "transformers", "uvicorn",
+    "xllamacpp", "yaml",
+}  # fmt: skip
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
+    """Skip a file or a folder of tests that imports an optional library which is not here."""
+    report = yield
+    error = report.call.excinfo.value if report.failed else None
+    while error is not None and not isinstance(error, ModuleNotFoundError):
+        error = error.__cause__ or getattr(error, "cause", None)  # of a test; of a conftest.py
+    name = (error.name or "").partition(".")[0] if error else ""
+    if name in OPTIONAL:
+        report.outcome = "skipped"
+        report.longrepr = (str(collector.path), 0, f"Skipped: {name} is not installed")
+    return report
+
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from earmark.evaluation.annotations.actions import Action
 from earmark.timeline import CLOCK_RATE
-from earmark.training.dataset import Material, TrainingRecording
-from earmark.training.recipe import Provenance, Trained, train
-from earmark.training.settings import Settings
+from earmark_lab.annotations.actions import Action
+from earmark_lab.training.dataset import Material, TrainingRecording
+from earmark_lab.training.gate_training import Provenance, Trained, train_gate
+from earmark_lab.training.settings import Settings
 
 torch.set_num_threads(1)  # small arrays on shared cores: a second thread only waits
 
@@ -51,4 +51,4 @@ def kitchen(recordings: int = 6, *, seconds: float = 60.0, seed: int = 0) -> Mat
 
 def small_training(folder: Path, settings: Settings = SMALL) -> Trained:
     """A gate trained for a moment."""
-    return train(kitchen(), settings, folder=folder, origin=Provenance("made up", "none"))
+    return train_gate(kitchen(), settings, folder=folder, origin=Provenance("made up", "none"))

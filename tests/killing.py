@@ -11,7 +11,7 @@ from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
-from earmark.ledger.run_reader import Run
+from earmark.run.run import Run
 from fault_server import FaultServer
 
 PATIENCE = 600.0

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from earmark.ledger.ledger import Ledger
+from earmark.run.run import Run
 
 WINDOWS = 100
 """Of four seconds, in each recording."""
@@ -17,7 +17,7 @@ WINDOWS = 100
 
 def write_large_archive(folder: Path, *, recordings: int, picks: int) -> Path:
     """A run with `recordings`, each with `picks` answered picks."""
-    Ledger(folder, {"model": "m1", "budget": "20%"}).close()
+    Run(folder, {"model": "m1", "budget": "20%"}).close()
     with closing(sqlite3.connect(folder / "run.db")) as database, database:
         numbers = range(1, recordings + 1)
         database.executemany(

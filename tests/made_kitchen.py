@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from earmark.evaluation.annotations.actions import Action, Annotations
+from earmark_lab.annotations.actions import Action, Annotations
 
 
 def kitchen(count: int = 12, *, seed: int = 0) -> tuple[Annotations, Annotations]:

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 import torch
 
-from earmark.features.pretrained.checkpoint import build
-from earmark.features.pretrained.detector import TransformerSize
-from earmark.features.pretrained.vocabulary import class_names
-from earmark.models import MODELS, Model
+from earmark.features.sound_tags import class_names
+from earmark_lab.encoders.architecture import ARCHITECTURES, Architecture
+from earmark_lab.encoders.checkpoint import build
+from earmark_lab.encoders.detector import TransformerSize
 
 BLOCK = np.random.RandomState(0).standard_normal(1 << 20).astype(np.float32)
 """Drawn once; a weight takes as much as it needs from a place of its own."""
@@ -27,7 +27,7 @@ BLOCK = np.random.RandomState(0).standard_normal(1 << 20).astype(np.float32)
 SMALL = TransformerSize(width=32, heads=2, layers=3)
 
 
-def small(name: str) -> Model:
+def small(name: str) -> Architecture:
     """The published model at a size that loads in no time, its names and layout unchanged."""
     options = {
         "frame-mn06": (("width", 0.1),),
@@ -35,24 +35,20 @@ def small(name: str) -> Model:
         "panns": (("channels", 2),),
         "slowfast": (("channels", 8),),
     }.get(name, (("size", SMALL),))
-    return sized(MODELS[name], options)
+    return replace(ARCHITECTURES[name], options=options)
 
 
-def sized(known: Model, options: tuple[tuple[str, object], ...]) -> Model:
-    """`known` with another network of the same kind."""
-    return replace(known, architecture=replace(known.network, options=options))
+def make_small(monkeypatch: pytest.MonkeyPatch, name: str) -> Architecture:
+    """Let the published model `name` be small for one test."""
+    architecture = small(name)
+    monkeypatch.setitem(ARCHITECTURES, name, architecture)
+    return architecture
 
 
-def known_as(monkeypatch: pytest.MonkeyPatch, name: str, known: Model) -> Model:
-    """Let `known` be the row of the catalogue called `name`, for one test."""
-    monkeypatch.setitem(MODELS, name, known)
-    return known
-
-
-def saved(known: Model, path: Path, **changes: object) -> Path:
+def saved(architecture: Architecture, path: Path, **changes: object) -> Path:
     """A checkpoint of random weights, laid out as published, with `changes` to its entries."""
-    held = as_published(seeded_weights(build(known).state_dict()), known)
-    section = known.network.section
+    held = as_published(seeded_weights(build(architecture).state_dict()), architecture)
+    section = architecture.section
     inner = held[section] if section else held
     for name, value in changes.items():
         if value is None:
@@ -80,16 +76,19 @@ def seeded_sound(seconds: float, sample_rate: int) -> np.ndarray:
     return np.clip(sound, -1, 1).astype(np.float32)
 
 
-def as_published(weights: Mapping[str, torch.Tensor], known: Model) -> dict[str, object]:
+def as_published(
+    weights: Mapping[str, torch.Tensor], architecture: Architecture
+) -> dict[str, object]:
     """`weights` under the names and in the section in which they are published."""
     named = dict(weights)
-    for old, new in reversed(known.network.renamed[:1]):
+    for old, new in reversed(architecture.renamed[:1]):
         named = {name.replace(new, old, 1): value for name, value in named.items()}
-    network, classes = known.network, len(class_names(known.vocabulary))
-    if "weak_head." in network.unused:
-        named["weak_head.weight"] = torch.zeros(classes, network.width)
+    if "weak_head." in architecture.unused:
+        classes = len(class_names(architecture.vocabulary))
+        named["weak_head.weight"] = torch.zeros(classes, architecture.width)
         named["weak_head.bias"] = torch.zeros(classes)
-    return {network.section: named, "epoch": 7} if network.section else named
+    section = architecture.section
+    return {section: named, "epoch": 7} if section else named
 
 
 def _weight(name: str, like: torch.Tensor) -> torch.Tensor:

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Container
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
-from PIL import Image
 
 from drawing import SHORT
 from earmark.captioning.request import Answer
 from earmark.grid import Windows
-from earmark.ledger.ledger import Ledger
-from earmark.ledger.records import (
+from earmark.media.frame import Frame
+from earmark.run.records import (
     CallRow,
     PickFrames,
     RecordingRow,
 )
-from earmark.media.demo_scene import Script, make_scene
-from earmark.selection import Coverage
+from earmark.run.run import Run
 from earmark.selection.pick import Pick, explain
 from earmark.timeline import Span, Track
+from earmark_lab.demo.demo_scene import Script, make_scene
 
 HOSTILE = (
     "</script><script>window.ran = 1</script><img src=x onerror='window.ran = 2'>"
@@ -52,7 +49,7 @@ def tell_scene(
     chosen = np.argsort(-windows.scores, kind="stable")[: round(share * len(windows))]
     picks = explain(windows, chosen, "window {0}: {1:.1f} new actions expected".format)
     size, shots = scene.path.stat().st_size, album(script)
-    with Ledger(folder / "run", {"model": "tiny-vl", "budget": "35%"}) as ledger:
+    with Run(folder / "run", {"model": "tiny-vl", "budget": "35%"}) as ledger:
         facts = (duration, size, 15.0, round(duration * 15))
         ledger.add(RecordingRow("one", str(scene.path), *facts, marks=MARKS))
         ledger.hear(
@@ -68,7 +65,7 @@ def tell_scene(
     return folder / "run"
 
 
-def ask(ledger: Ledger, call: CallRow, place: int, labels: dict[Span, str]) -> None:
+def ask(ledger: Run, call: CallRow, place: int, labels: dict[Span, str]) -> None:
     """The first answer is hostile, the second call fails, the third is not asked, ..."""
     ledger.unanswered([call])
     if place == 2:
@@ -107,25 +104,7 @@ def label_of(script: Script, pick: Pick) -> str:
 
 def album(script: Script) -> list[bytes]:
     """The frames of a scene as JPEGs, one a second."""
-    return [_jpeg(frame) for frame in script.pictures(fps=1)]
-
-
-def _jpeg(frame: NDArray[np.uint8]) -> bytes:
-    target = io.BytesIO()
-    Image.fromarray(frame).save(target, "JPEG", quality=80)
-    return target.getvalue()
-
-
-def tell_free(folder: Path) -> Path:
-    """A run of a minute whose picks lie on no grid."""
-    scores = np.random.default_rng(2).random(120) ** 3
-    instants = (np.arange(120) + 0.5) / 2
-    windows = Windows(4.0, 60.0, scores, instants, scores / 9, SHORT, per_call=8)
-    with Ledger(folder / "free", {"model": "tiny-vl", "placement": "free"}) as ledger:
-        ledger.add(RecordingRow("free", str(folder / "gone.mp4"), 60.0, 4_000_000, 30.0, 1_800))
-        ledger.hear("free", windows, key="free")
-        ledger.choose("free", Coverage()(windows, budget=5), forecast=0.6)
-    return folder / "free"
+    return [Frame(0.0, frame).jpeg(80) for frame in script.pictures(fps=1)]
 
 
 def tell_shift(folder: Path, *, hours: float = 3.0, share: float = 0.2) -> Path:
@@ -140,7 +119,7 @@ def tell_shift(folder: Path, *, hours: float = 3.0, share: float = 0.2) -> Path:
     level = Track(-60 + 40 * np.repeat(scores, 4) * rng.random(4 * count), hop=1.0)
     chosen = np.sort(np.argsort(-scores)[: round(share * count)])
     shots = album(script)[::5]
-    with Ledger(folder / "shift", {"model": "tiny-vl", "budget": f"{share:.0%}"}) as ledger:
+    with Run(folder / "shift", {"model": "tiny-vl", "budget": f"{share:.0%}"}) as ledger:
         ledger.add(
             RecordingRow("shift", str(folder / "gone.mp4"), duration, 4_000_000_000, 30.0, 324_000)
         )
@@ -167,7 +146,7 @@ def tell_many(folder: Path, count: int, *, same: Container[int] = ()) -> Path:
     windows = Windows(4.0, 16.0 * count, rates, instants, rates, SHORT)
     picks = explain(windows, np.arange(0, 4 * count, 4), "window {0}".format)
     calls = [CallRow(f"call {pick.window}", "many", pick.span, "tiny-vl") for pick in picks]
-    with Ledger(folder, {"model": "tiny-vl"}) as ledger:
+    with Run(folder, {"model": "tiny-vl"}) as ledger:
         ledger.add(RecordingRow("many", "/cams/many.mp4", 16.0 * count, 10**12))
         ledger.hear("many", windows, key="many")
         tags = {pick.span: ("water", "tap") for pick in picks}

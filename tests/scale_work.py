@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from earmark.captioning.request import Answer, Request
 from earmark.errors import ModelMissing, UnreadableFile
 from earmark.media import Recording
 from earmark.media.prefetch import DecodedFrames
@@ -160,3 +161,22 @@ class DiesWhileItAnswers:
         path.write_text(str(os.getpid()))
         threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGKILL)).start()
         return bytes(1 << 24)
+
+
+@dataclass(frozen=True)
+class LosesFirstCall:
+    """Never answers the first call; notes in which process each was made."""
+
+    folder: str
+    model: str = "forgetful"
+    at_once: int | None = None
+
+    def check(self) -> None:
+        """Nothing is needed."""
+
+    def __call__(self, request: Request, *, timeout: float) -> Answer:
+        calls = len(list(Path(self.folder).glob("call-*")))
+        Path(self.folder, f"call-{calls}").write_text(str(os.getpid()))
+        while calls == 0:
+            time.sleep(60 * timeout)
+        return Answer(f"a hand at {request.times[0]:g} s", self.model)

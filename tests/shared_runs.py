@@ -6,9 +6,9 @@ from pathlib import Path
 
 from earmark.captioning.request import Answer
 from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.ledger.ledger import Ledger
-from earmark.ledger.records import CallRow, PickFrames, RecordingRow
 from earmark.media import open_recording
+from earmark.run.records import CallRow, PickFrames, RecordingRow
+from earmark.run.run import Run
 from earmark.selection.pick import Pick
 from earmark.timeline import Span
 from making import make_video
@@ -23,7 +23,7 @@ def tell_shared(folder: Path, *, sizes: tuple[tuple[int, int], ...] = ((320, 240
     media = folder / "hiddenfolder"
     media.mkdir(parents=True)
     plan = {"model": "m1", "server": "https://vlmhost.example/v1", "gate": str(media / "own.gate")}
-    with Ledger(folder / "run", plan) as ledger:
+    with Run(folder / "run", plan) as ledger:
         for name, size in zip("ab", sizes, strict=True):
             path = make_video(
                 media / f"{name}.mp4",
@@ -39,7 +39,7 @@ def tell_shared(folder: Path, *, sizes: tuple[tuple[int, int], ...] = ((320, 240
     return folder / "run"
 
 
-def _tell(ledger: Ledger, path: Path) -> None:
+def _tell(ledger: Run, path: Path) -> None:
     recording = open_recording(path)
     key = recording.key
     ledger.add(RecordingRow.of(recording))

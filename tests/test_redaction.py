@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import logging
+import re
+import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from earmark.captioning.model_choice import ModelChoice
 from earmark.errors import UnreadableFile, summarise
 from earmark.media import Source, find
-from earmark.media.shard import Shard
 from earmark.media.source import absolute_path, name_of, stored_path
-from earmark.redaction import RedactingFilter, SecretFilter, is_redacted, redact, redact_url
+from earmark.media.source_listing import Shard
+from earmark.redaction import (
+    HIDDEN,
+    RedactingFilter,
+    SecretFilter,
+    is_redacted,
+    redact,
+    redact_line,
+    redact_url,
+)
 
 SIGNED = "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKIA&X-Amz-Date=20260101T000000Z"
 HIDES = {
@@ -126,11 +137,65 @@ def test_an_address_signed_anew_stays_in_its_shard():
 
 def test_two_recordings_that_differ_in_secrets_alone_are_refused():
     paths = [f"https://host/get?session={n}" for n in (1, 2)]
-    with pytest.raises(UnreadableFile, match=r"two recordings are https://host/get\?\*\*\* once"):
+    with pytest.raises(
+        UnreadableFile, match=r"two addresses are both https://host/get\?\*\*\* once"
+    ):
         find(paths)
     assert len(find([f"https://host/get?q=word{n}" for n in (1, 2)])) == 2
 
 
-def test_a_saved_choice_of_a_model_holds_no_secret():
-    saved = ModelChoice("http://me:hunter2@host/v1?api-key=sesame").to_json()
-    assert saved["server"] == "http://host/v1?***"
+def test_the_address_of_a_model_keeps_its_name_and_no_secret():
+    told = redact("ask http://me:hunter2@host/v1?api-key=sesame#qwen/3-VL, or none")
+    assert told == "ask http://host/v1?***#qwen/3-VL, or none"
+
+
+def redact_slowly(text: str) -> str:
+    """Quadratic: tries every letter as the start of an address, and of the name of a parameter."""
+    address = re.compile(r"[a-z][a-z0-9+.-]+://[^\s\"'<>]*[^\s\"'<>)\].,;:]", re.IGNORECASE)
+    pair = re.compile(
+        r"(authorization[\"']?\s*[:=]\s*[\"']?(?:\w+\s+)?|\bbearer\s+(?=\S*\d)"
+        r"|\b[\w-]*(?:api[-_]?key|access[-_]?token|password|secret|signature)=)[^\s\"',;&]{6,}",
+        re.IGNORECASE,
+    )
+    return pair.sub(rf"\1{HIDDEN}", address.sub(lambda match: redact_url(match[0]), text))
+
+
+PIECES = [*"aZ9-_.:/@=&?;,\"' \n", "http", "://", "password", "api-key", "authorization", "bearer "]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
+def test_the_linear_patterns_redact_as_the_quadratic_ones_do(text):
+    assert redact(text) == redact_slowly(text)
+
+
+def seconds(text: str) -> float:
+    """The least processor time of three to redact `text`, in an address and outside one."""
+    times = []
+    for _ in range(3):
+        start = time.thread_time()
+        redact(text)
+        redact(f"https://{text}")
+        redact_url(f"https://host/?{text}")
+        SecretFilter("http://me:hunter2@host", "sk-1234")(text)
+        times.append(time.thread_time() - start)
+    return min(times)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["a", ".", "/", "a@", "a-", "a:", "ab://", '"ab://', "a&", "authorization: ", "bearer a", " "],
+)
+def test_redacting_takes_linear_time(unit):
+    size = 1 << 12
+    short, long = (seconds(unit * (count // len(unit))) for count in (size, 8 * size))
+    assert long < 24 * short, "8 if the time is linear, 64 if it is quadratic"
+    redact(unit * (1_000_000 // len(unit)))
+
+
+def test_a_long_message_is_cut_between_words_before_it_is_redacted():
+    secret = "https://me:hunter2@host/a"
+    for start in range(9_960, 10_001):
+        text = f"https://host/?token={'a' * (start - 21)} {secret} and {'more ' * 9}"
+        assert "hunter" not in redact_line(text)
+    assert redact_line("a b\n" * 9_000) == ("a b " * 50)
+    assert redact_line("a" * 1_000_000) == HIDDEN

@@ -6,8 +6,8 @@
     for pick in selection.recordings[0].picks:
         print(pick.start, pick.end, pick.reason)
 
-The verbs are `select`, `plan`, `sounds`, `caption`, `find`, `ask`, `train` and `evaluate`; each is
-loaded when it is first used.
+The verbs are `select`, `plan`, `sounds`, `caption`, `find` and `ask`; each is loaded when it is
+first used. `earmark_lab` has `evaluate` and `train`.
 """
 
 from importlib import import_module
@@ -17,7 +17,6 @@ from earmark.version import VERSION as __version__  # noqa: N811 - the name ever
 
 if TYPE_CHECKING:
     from earmark.errors import EarmarkError
-    from earmark.evaluation.coverage_evaluation import evaluate
     from earmark.gate.score_cache import ScoreCache
     from earmark.media import Recording, open_recording
     from earmark.pipeline.answer import ask
@@ -25,45 +24,42 @@ if TYPE_CHECKING:
     from earmark.pipeline.find import FindResult, find
     from earmark.pipeline.plan import plan
     from earmark.pipeline.preview import Preview, preview
-    from earmark.pipeline.run_plan import Plan, make_plan
     from earmark.pipeline.select import select
     from earmark.pipeline.sounds import SoundListing, sounds
-    from earmark.reporting.progress import Progress
-    from earmark.reporting.run_result import CaptionResult
+    from earmark.report.progress import Progress
+    from earmark.report.run_report import CaptionResult
     from earmark.selection import Budget, Pick
-    from earmark.selection.cost_forecast import CallCost, Forecast
+    from earmark.selection.forecast import CallCost, Forecast
     from earmark.selection.result import Selection
+    from earmark.settings import InvalidSetting, Settings
     from earmark.timeline import Span, Track
-    from earmark.training.gate_training import train
 
 _HOMES = {
     "Budget": "earmark.selection",
-    "CallCost": "earmark.selection.cost_forecast",
-    "CaptionResult": "earmark.reporting.run_result",
+    "CallCost": "earmark.selection.forecast",
+    "CaptionResult": "earmark.report.run_report",
     "EarmarkError": "earmark.errors",
     "FindResult": "earmark.pipeline.find",
-    "Forecast": "earmark.selection.cost_forecast",
+    "Forecast": "earmark.selection.forecast",
+    "InvalidSetting": "earmark.settings",
     "Pick": "earmark.selection",
-    "Plan": "earmark.pipeline.run_plan",
     "Preview": "earmark.pipeline.preview",
-    "Progress": "earmark.reporting.progress",
+    "Progress": "earmark.report.progress",
     "Recording": "earmark.media",
     "ScoreCache": "earmark.gate.score_cache",
     "Selection": "earmark.selection.result",
+    "Settings": "earmark.settings",
     "SoundListing": "earmark.pipeline.sounds",
     "Span": "earmark.timeline",
     "Track": "earmark.timeline",
     "ask": "earmark.pipeline.answer",
     "caption": "earmark.pipeline.caption",
-    "evaluate": "earmark.evaluation.coverage_evaluation",
     "find": "earmark.pipeline.find",
-    "make_plan": "earmark.pipeline.run_plan",
     "open_recording": "earmark.media",
     "plan": "earmark.pipeline.plan",
     "preview": "earmark.pipeline.preview",
     "select": "earmark.pipeline.select",
     "sounds": "earmark.pipeline.sounds",
-    "train": "earmark.training.gate_training",
 }
 """Where each public name lives."""
 
@@ -74,28 +70,26 @@ __all__ = [
     "EarmarkError",
     "FindResult",
     "Forecast",
+    "InvalidSetting",
     "Pick",
-    "Plan",
     "Preview",
     "Progress",
     "Recording",
     "ScoreCache",
     "Selection",
+    "Settings",
     "SoundListing",
     "Span",
     "Track",
     "__version__",
     "ask",
     "caption",
-    "evaluate",
     "find",
-    "make_plan",
     "open_recording",
     "plan",
     "preview",
     "select",
     "sounds",
-    "train",
 ]
 
 

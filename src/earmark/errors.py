@@ -7,7 +7,7 @@
                   ├─ ModelMismatch   (a gate or encoder got input it was not made for)
                   ├─ ModelMissing    (a checkpoint is not on this machine, or cannot be fetched)
                   ├─ AnnotationError (spans that contradict each other or the recording)
-                  ├─ LedgerError     (a run folder is in use, damaged or of another version)
+                  ├─ RunError        (a run folder is in use, damaged or of another version)
                   ├─ MissingExtra    (an optional library is not installed)
                   ├─ PluginError     (another package's entry point cannot be loaded)
                   ├─ BackendError    (no cluster, or a worker of another version)
@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import traceback
 
-from earmark.redaction import redact
+from earmark.redaction import redact_line
 
 
 class EarmarkError(Exception):
@@ -63,7 +63,7 @@ class AnnotationError(EarmarkError):
     """Annotations contradict each other or the recordings."""
 
 
-class LedgerError(EarmarkError):
+class RunError(EarmarkError):
     """A run folder is in use, damaged or of another version."""
 
 
@@ -95,9 +95,9 @@ class CallTimeout(CallError):
     ) -> None:
         super().__init__(message)
         self.retry_after = retry_after
-        """Seconds to wait that the server asked for; None if it did not say."""
+        """Seconds; None if the server did not say."""
         self.was_sent = was_sent
-        """Whether the server received the whole request without refusing it, so may charge it."""
+        """The server received the whole request without refusing it, so may charge it."""
 
 
 class CallRejected(CallError):
@@ -117,19 +117,15 @@ class UnreadableAnswer(CallError):
         super().__init__(message)
         self.prompt_tokens = prompt_tokens
         self.completion_tokens = completion_tokens
-        """Tokens of the call, charged all the same; None if the server did not say."""
+        """Charged all the same; None if the server did not say."""
 
 
 def summarise(error: BaseException) -> str:
-    """The message of any exception: one line, redacted, at most 200 characters.
-
-    The name of its type if the message is empty.
-    """
-    return redact(" ".join(str(error).split()))[:200] or type(error).__name__
+    """One line, redacted, at most 200 characters; the type's name if the message is empty."""
+    return redact_line(str(error)) or type(error).__name__
 
 
 def internal_error(item: object, error: Exception) -> InternalError:
-    """An `InternalError` for the unexpected `error` on `item`: one line, traceback as a note."""
     kind, message = type(error).__name__, summarise(error)
     message = kind if message == kind else f"{kind}: {message}"
     bug = InternalError(

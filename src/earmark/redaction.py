@@ -2,8 +2,7 @@
 
 https://me:key@host/a.mp4?id=3&X-Amz-Signature=5f  ──▶  https://host/a.mp4?id=3&***
 
-A mark, `***`, stays in place of what is removed, so that a reader knows that the address is
-incomplete. Redacting twice changes nothing.
+Redacting twice changes nothing.
 """
 
 from __future__ import annotations
@@ -17,47 +16,54 @@ from typing import Any
 from urllib.parse import unquote
 
 HIDDEN = "***"
-"""Stands in place of a secret."""
 
+# Every pattern takes linear time on any text: none repeats without a bound at each position.
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
-_ADDRESS = re.compile(_SCHEME.pattern + r"[^\s\"'<>]*[^\s\"'<>)\].,;:]", re.IGNORECASE)
+_ADDRESS = re.compile(
+    r"[a-z][a-z0-9+.-]{1,31}://[^\s\"'<>]*[^\s\"'<>)\].,;:]",
+    re.IGNORECASE,
+)
+"""In a longer run of such letters, the last 32 are taken as the scheme."""
+
+_LONGEST = 10_000
+"""Characters; the words beyond are not looked at."""
 
 _NAMES = (
     "api-version camera chapter clip file filename format id name part path v version versionid "
     "video"
 )
 _HARMLESS = frozenset(_NAMES.split())
-"""Names of parameters that identify a file."""
 
 _SECRET = re.compile(
     r"access|auth|cred|expires|jwt|key|pass|pin$|policy|pwd|secret|session|sig|token"
     r"|^(x-.*|pw|sv|se|sr|sp|st|spr|sip|ss|srt|sk[a-z]+)$",
     re.IGNORECASE,
 )
-"""Names of parameters that hold keys, or parts of a signature (AWS, Google, Azure, CloudFront)."""
+"""Keys, or parts of a signature (AWS, Google, Azure, CloudFront)."""
 
 _PLAIN = re.compile(r"[\d.,:T_-]*|~[0-9a-f]{8}")
-"""Values that may be shown: numbers, dates, and the hash that replaces a hidden value."""
+"""Numbers, dates, and the hash that replaces a hidden value."""
+
+_MODEL_NAME = re.compile(r"[\w.:/-]{1,80}")
 
 _FILE = re.compile(r"[\w/%+ -]+\.[a-z]\w{1,3}", re.IGNORECASE)
-"""A file name: some servers pass it in a parameter named `key`."""
+"""Some servers pass a file name in a parameter named `key`."""
 
 _PAIR = re.compile(
     r"(authorization[\"']?\s*[:=]\s*[\"']?(?:\w+\s+)?|\bbearer\s+(?=\S*\d)"
-    r"|\b[\w-]*(?:api[-_]?key|access[-_]?token|password|secret|signature)=)[^\s\"',;&]{6,}",
+    r"|(?:api[-_]?key|access[-_]?token|password|secret|signature)=)[^\s\"',;&]{6,}",
     re.IGNORECASE,
 )
-"""A header or parameter with a secret, in a message outside any address."""
 
 _SHORT = 6
-"""Secrets with fewer characters are removed only as whole words: others may contain them."""
+"""Shorter secrets are removed only as whole words: others may contain them."""
 
 
 def redact_url(url: str) -> str:
-    """The address without user info, keys and signatures; a text that is no address is unchanged.
+    """The address without user info, keys and signatures; other text is unchanged.
 
-    The result does not depend on the signature. The value of an unknown parameter is replaced by a
-    short hash, so that the addresses of two recordings stay different.
+    The value of an unknown parameter is replaced by a short hash, so that the addresses of two
+    recordings stay different.
 
     >>> redact_url("ftp://me:key@host/a.mp4"), redact_url("https://host/a?id=3&token=5")
     ('ftp://host/a.mp4?***', 'https://host/a?id=3&***')
@@ -73,7 +79,6 @@ def redact_url(url: str) -> str:
 
 
 def is_redacted(url: str) -> bool:
-    """Whether a part of the address was removed, so that it cannot be opened."""
     return bool(_SCHEME.match(url)) and url.endswith(HIDDEN)
 
 
@@ -83,11 +88,30 @@ def redact(text: str) -> str:
     >>> redact("no answer from https://me:key@host/v1; Authorization: Bearer sk-12345")
     'no answer from https://host/v1?***; Authorization: Bearer ***'
     """
-    return _PAIR.sub(rf"\1{HIDDEN}", _ADDRESS.sub(lambda found: redact_url(found[0]), text))
+    return _PAIR.sub(rf"\1{HIDDEN}", _ADDRESS.sub(lambda found: redact_model(found[0]), text))
+
+
+def redact_model(address: str) -> str:
+    """The address without its secrets; with the name of a model after the `#`.
+
+    >>> redact_model("http://me:key@host/v1#qwen/3-VL"), redact_model("http://host/a#token=5")
+    ('http://host/v1?***#qwen/3-VL', 'http://host/a')
+    """
+    server, _, name = address.partition("#")
+    is_named = _MODEL_NAME.fullmatch(name) and server.partition("?")[0].endswith("/v1")
+    return f"{redact_url(server)}#{name}" if is_named else redact_url(address)
+
+
+def redact_line(text: str, *, most: int = 200) -> str:
+    """A long text is cut between words first: half an address might show a secret."""
+    words = " ".join(text[:_LONGEST].split())
+    if len(text) > _LONGEST:
+        words = words.rpartition(" ")[0] or HIDDEN
+    return redact(words)[:most]
 
 
 def map_texts(value: Any, clean: Callable[[str], str] = redact) -> Any:
-    """The JSON value with `clean` applied to every string in it, names of fields included."""
+    """Every string in a JSON value, names of fields included."""
     if isinstance(value, Mapping):
         return {clean(name): map_texts(one, clean) for name, one in value.items()}
     if isinstance(value, list | tuple):
@@ -99,7 +123,6 @@ class SecretFilter:
     """Removes from a server's replies the secrets that were sent to it."""
 
     def __init__(self, url: str, *keys: str) -> None:
-        """Remove the secrets in `url`, and `keys`; empty keys are ignored."""
         forms = {
             form for secret in (*keys, *_secrets_in(url)) for form in (secret, unquote(secret))
         }
@@ -110,15 +133,12 @@ class SecretFilter:
         self._pattern = re.compile("|".join(patterns)) if patterns else None
 
     def __call__(self, text: str) -> str:
-        """`text` with each secret replaced by `HIDDEN`."""
         return self._pattern.sub(HIDDEN, text) if self._pattern else text
 
 
 class RedactingFilter(logging.Filter):
-    """Redacts the log messages of a library."""
-
     def filter(self, record: logging.LogRecord) -> bool:
-        """Redact the message; no record is dropped."""
+        """No record is dropped."""
         record.msg, record.args = redact(record.getMessage()), ()
         return True
 
@@ -140,7 +160,6 @@ def _split(url: str, scheme: re.Match[str]) -> tuple[str, str, str]:
 
 
 def _redact_parameter(piece: str) -> str:
-    """The parameter as it may be shown; empty if it must be removed."""
     name, is_pair, value = piece.partition("=")
     known = name.lower() if is_pair else ""
     if known in _HARMLESS or (known == "key" and _FILE.fullmatch(value)):

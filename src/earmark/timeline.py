@@ -1,8 +1,6 @@
 """Spans of time in seconds, and arrays of values sampled at a fixed step.
 
-A `Span` is half-open, `[start, end)`. In a `Track`, row `n` covers
-`[start + n * hop, start + (n + 1) * hop)`. No other code in earmark derives times from counts of
-samples, frames or rows.
+No other code in earmark derives times from counts of samples, frames or rows.
 """
 
 from __future__ import annotations
@@ -18,10 +16,9 @@ FloatArray = NDArray[np.floating]
 IndexArray = NDArray[np.intp]
 
 CLOCK_RATE = 25
-"""Steps per second of every feature and score track; the paper's gate rate."""
+"""The paper's gate rate."""
 
 HOP = 1.0 / CLOCK_RATE
-"""Seconds between two steps of the feature clock."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -43,31 +40,22 @@ class Span:
 
     @property
     def duration(self) -> float:
-        """Seconds from start to end; 0 for an empty span."""
         return self.end - self.start
 
     @property
     def middle(self) -> float:
-        """The time half way between start and end, in seconds."""
         return (self.start + self.end) / 2
 
     def overlaps(self, other: Span) -> bool:
-        """Whether the two spans share some time; touching at an end is not overlapping."""
+        """Touching at an end is not overlapping."""
         return max(self.start, other.start) < min(self.end, other.end)
 
 
 def format_clock(seconds: float, *, tenths: bool = True, hours: bool = False) -> str:
-    """A time as `h:mm:ss.t`, rounded to the nearest tenth of a second.
-
-    Without tenths, the digit is cut off after rounding to tenths.
+    """Rounded to the nearest tenth of a second; without tenths, the digit is cut off after that.
 
     >>> format_clock(3725.46), format_clock(59.96), format_clock(59.96, tenths=False)
     ('1:02:05.5', '1:00.0', '1:00')
-
-    Args:
-        seconds: 0 or more.
-        tenths: Whether to show tenths of a second.
-        hours: Whether to show the hours even if they are 0.
     """
     whole, tenth = divmod(round(seconds * 10), 10)
     minutes, second = divmod(whole, 60)
@@ -77,7 +65,7 @@ def format_clock(seconds: float, *, tenths: bool = True, hours: bool = False) ->
 
 
 def merge(spans: Iterable[Span], *, gap: float = 0.0) -> list[Span]:
-    """The union of `spans`, sorted by start; spans at most `gap` seconds apart become one."""
+    """Sorted by start; spans at most `gap` seconds apart become one."""
     merged: list[Span] = []
     for span in sorted(spans):
         if merged and span.start - merged[-1].end <= gap:
@@ -89,7 +77,7 @@ def merge(spans: Iterable[Span], *, gap: float = 0.0) -> list[Span]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Track:
-    """Values at a fixed time step.
+    """Row `n` covers `[start + n * hop, start + (n + 1) * hop)`.
 
     >>> track = Track(np.array([0.1, 0.9, 0.2]), hop=0.04)
     >>> round(track.time_of(1), 2), len(track)
@@ -99,9 +87,7 @@ class Track:
     values: FloatArray
     """Shape `(steps,)` or `(steps, channels)`."""
     hop: float = HOP
-    """Seconds between two rows."""
     start: float = 0.0
-    """Start of the first row, in seconds."""
 
     def __post_init__(self) -> None:
         if not self.hop > 0:
@@ -114,22 +100,17 @@ class Track:
 
     @property
     def duration(self) -> float:
-        """Seconds from the start of the first row to the end of the last; 0 without rows."""
         return len(self) * self.hop
 
     @property
     def span(self) -> Span:
-        """The time that the rows cover."""
         return Span(self.start, self.start + self.duration)
 
     def time_of(self, step: int) -> float:
-        """The start of row `step`, in seconds."""
         return self.start + step * self.hop
 
     def thinned(self, *, hop: float = 1.0) -> Track:
-        """The track at a step of about `hop` seconds: each new row is the maximum of its rows.
-
-        Returns the track itself if it is empty, or if not even two of its rows fit into `hop`.
+        """Each new row is the maximum of its rows.
 
         ▁▂▇▁ ▁▁▁▁ ▂▂▁▂ ▃    four steps per second
         ▇    ▁    ▂    ▃    one step per second
@@ -141,5 +122,5 @@ class Track:
         return Track(values, hop=self.hop * steps, start=self.start)
 
     def sketched(self) -> Track:
-        """The track thinned for drawing: to one row per second, or to about 2000 rows if short."""
+        """For drawing: to one row per second, or to about 2000 rows if short."""
         return self.thinned(hop=min(1.0, max(self.duration / 2000, self.hop)))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from earmark.captioning.activity import same_activity
-from earmark.captioning.activity_meaning import compare_activities
+from earmark.captioning.answer_schema import compare_activities, same_activity
 from earmark.models import ModelStore
 from earmark.models.sentence_encoder import SentenceEncoder
 

@@ -15,7 +15,6 @@ from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.captioning.replay import Replay
 from earmark.captioning.transformers_captioner import TransformersCaptioner
 from earmark.errors import CallTimeout, UnreadableAnswer
-from earmark.evidence.object_detector import ObjectTagger
 from stills import ask_about
 
 SCHEMA = {
@@ -32,19 +31,19 @@ def tags():
 
 
 @pytest.fixture(scope="session")
-def openai(vlm_url):
+def http(vlm_url):
     return OpenAICaptioner(vlm_url, "tiny")
 
 
 @pytest.fixture(scope="session")
-def local(gguf_pair):
+def gguf(gguf_pair):
     captioner = LocalCaptioner(*gguf_pair, threads=1)
     yield captioner
     captioner.close()
 
 
 @pytest.fixture(scope="session")
-def transformers(checkpoint):
+def hf(checkpoint):
     return TransformersCaptioner(checkpoint, device="cpu")
 
 
@@ -72,7 +71,7 @@ def captioner(request):
     return request.getfixturevalue(request.param)
 
 
-@pytest.fixture(params=named(["openai", "local", "transformers"]))
+@pytest.fixture(params=named(["http", "gguf", "hf"]))
 def model(request):
     """Those that look at pictures."""
     return request.getfixturevalue(request.param)
@@ -121,11 +120,6 @@ def test_it_travels_to_a_worker_and_answers_the_same_there(captioner):
     assert ask(there).text == ask(captioner).text
     if isinstance(there, LocalCaptioner):
         there.close()
-
-
-def test_a_tagger_of_things_travels_too():
-    tagger = pickle.loads(pickle.dumps(TagsCaptioner(look=ObjectTagger(least=0.7, most=3)))).look
-    assert (tagger.least, tagger.most, tagger.weights) == (0.7, 3, None)
 
 
 def test_json_is_data_or_an_error_and_never_silence(captioner):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import random
@@ -21,11 +20,13 @@ import pytest
 from earmark.captioning import chat_protocol
 from earmark.captioning.captioner import TagsCaptioner
 from earmark.captioning.dispatch import QUEUED_AHEAD, dispatch
-from earmark.captioning.limits import CURRENCY, Limits
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.captioning.request import Answer, Request
-from earmark.captioning.usage import Failure, Tally, UsageCounter
+from earmark.captioning.usage import Failure, Tally, UsageCounter, backoff, cost_of
 from earmark.errors import CallRejected, CallTimeout, EarmarkError, UnreadableAnswer, UnreadableFile
+from earmark.redaction import map_texts
+from earmark.settings import Limits
+from earmark.text_format import CURRENCY
 from fault_server import fault_server
 from stills import ask_about
 
@@ -183,12 +184,12 @@ def test_a_wait_that_is_too_long_is_a_failure():
 
 def test_waits_double_up_to_the_longest():
     limits = Limits(longest_wait=4.0)
-    waits = [limits.backoff(n, retry_after=None, rng=random.Random(1)) for n in range(1, 8)]
+    waits = [backoff(limits, n, retry_after=None, rng=random.Random(1)) for n in range(1, 8)]
     tops = [0.5, 1.0, 2.0, 4.0, 4.0, 4.0, 4.0]
     assert all(top / 2 <= wait <= top for wait, top in zip(waits, tops, strict=True))
-    assert limits.backoff(1, retry_after=3.0, rng=random.Random(1)) == 3.0
+    assert backoff(limits, 1, retry_after=3.0, rng=random.Random(1)) == 3.0
     rng = random.Random(2)
-    many = [limits.backoff(1, retry_after=0.1, rng=rng) for _ in range(500)]
+    many = [backoff(limits, 1, retry_after=0.1, rng=rng) for _ in range(500)]
     assert 0.25 <= min(many) < 0.26 and 0.49 < max(many) <= 0.5, "shortened by up to half"
 
 
@@ -309,11 +310,6 @@ def test_a_captioner_that_answers_at_once_is_called_in_turn_in_the_calling_threa
     assert (tally.calls, tally.failed, tally.tokens) == (6, 4, 8)
 
 
-def test_only_tags_alone_are_answered_at_once():
-    assert TagsCaptioner().at_once == 0
-    assert TagsCaptioner(look=lambda _: ()).at_once is None
-
-
 def test_a_cap_on_calls_stops_and_says_so():
     outcome, tally, count = run(count=10, limits=Limits(concurrency=4, max_calls=3))
     assert len(outcome.answers) == tally.calls == count == 3
@@ -366,7 +362,7 @@ def test_a_cap_on_tokens_is_never_passed(concurrency):
 @pytest.mark.parametrize("cap", ["max_calls", "max_tokens", "max_spend"])
 @pytest.mark.parametrize("value", [-1, float("nan")])
 def test_a_cap_that_caps_nothing_is_refused(cap, value):
-    with pytest.raises(ValueError, match="a cap on calls, tokens or money is 0 or more"):
+    with pytest.raises(ValueError, match=rf"{cap}\n.*(greater than or equal to 0|finite)"):
         Limits(**{cap: value}, input_price=1.0)
 
 
@@ -427,8 +423,8 @@ def test_usage_that_cannot_be_is_counted_at_its_reserve(said):
 def test_an_answer_costs_what_the_server_says_or_the_most_it_can():
     (request,), limits = requests(1), Limits(input_price=1e4, output_price=1e5)
     told = Answer("Stirs.", "m", prompt_tokens=100, completion_tokens=10)
-    assert limits.cost(request, told) == pytest.approx(2.0)
-    assert limits.cost(request, Answer("Stirs.", "m")) == limits.price(*request.most_tokens)
+    assert cost_of(limits, request, told) == pytest.approx(2.0)
+    assert cost_of(limits, request, Answer("Stirs.", "m")) == limits.price(*request.most_tokens)
 
 
 def test_only_what_the_limits_have_room_for_has_begun():
@@ -566,7 +562,8 @@ def test_a_cap_may_be_spent_to_the_last():
         return Answer("A hand stirs.", "scripted", prompt_tokens=134, completion_tokens=10)
 
     priced = Limits(concurrency=1, input_price=1e6, output_price=1e6)
-    for capped in (replace(priced, max_spend=288.0), replace(priced, max_tokens=288)):
+    for cap in ({"max_spend": 288.0}, {"max_tokens": 288}):
+        capped = priced.model_copy(update=cap)
         tally = Outcome().of(requests(3), Scripted(does), capped)
         assert (tally.answered, tally.tokens, tally.spend) == (2, 288, 288.0)
         assert "is reached" in tally.stopped
@@ -575,13 +572,13 @@ def test_a_cap_may_be_spent_to_the_last():
 def test_out_of_memory_in_the_parser_costs_one_answer_and_is_paid_for(monkeypatch):
     replies = []
 
-    def read(text):
-        replies.append(text)
+    def read(value, clean):
+        replies.append(value)
         if len(replies) == 2:
             raise MemoryError
-        return json.loads(text)
+        return map_texts(value, clean)
 
-    monkeypatch.setattr(chat_protocol, "_loads", read)
+    monkeypatch.setattr(chat_protocol, "map_texts", read)
     outcome, tally, count = run(count=3)
     assert sorted(outcome.answers) == [0.0, 8.0] and count == 3
     assert "more than there is memory for" in outcome.failures[4.0]
@@ -696,7 +693,7 @@ def test_control_c_waits_for_what_is_in_flight(interruptible):
 IN_A_HURRY = """
 import os, signal, sys, threading, time
 from earmark.captioning.dispatch import dispatch
-from earmark.captioning.limits import CURRENCY, Limits
+from earmark.settings import Limits
 from earmark.captioning.openai_captioner import OpenAICaptioner
 sys.path.insert(0, sys.argv[1])
 from test_dispatch import Outcome, requests
@@ -789,7 +786,5 @@ def test_each_kind_of_error_is_treated_as_its_name_says():
 def test_limits_that_make_no_sense_are_refused(wrong):
     assert Limits(max_spend=1.0, input_price=0.1).output_price == 0
     assert Limits(concurrency=1, retries=0, timeout=0.1).retries == 0
-    with pytest.raises(
-        ValueError, match=r"concurrency is 1 or more|cannot be negative|needs prices"
-    ):
+    with pytest.raises(ValueError, match=rf"{next(iter(wrong))}\n|needs prices"):
         Limits(**wrong)

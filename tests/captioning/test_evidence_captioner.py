@@ -5,10 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from earmark.captioning.captioner import TagsCaptioner
+from earmark.captioning.captioner import EvidenceCaptioner, TagsCaptioner
 from earmark.captioning.chat_protocol import chat_body
 from earmark.captioning.request import Request
-from earmark.captioning.wrapped_captioner import EvidenceCaptioner
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.picture_evidence import PictureEvidence, picture_evidence
 from earmark.media import Frame

@@ -69,12 +69,14 @@ model, encoder = map(Path, sys.argv[1:])
 
 
 def test_a_folder_without_a_checkpoint_is_named(tmp_path):
+    pytest.importorskip("transformers")
     with pytest.raises(CallRejected, match=r"no checkpoint in .*: it has no config\.json"):
         TransformersCaptioner(tmp_path).check()
 
 
 @pytest.mark.slow
 def test_a_broken_checkpoint_is_one_line(tmp_path):
+    pytest.importorskip("transformers")
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(CallRejected, match="transformers cannot load") as caught:
         TransformersCaptioner(tmp_path)(ask_about(), timeout=5.0)

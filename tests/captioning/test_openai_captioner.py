@@ -11,8 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from earmark.captioning.chat_protocol import chat_body
-from earmark.captioning.openai_captioner import OpenAICaptioner
-from earmark.captioning.openai_endpoint import NO_SCHEMAS, Endpoint, retry_after
+from earmark.captioning.openai_captioner import NO_SCHEMAS, Endpoint, OpenAICaptioner, retry_after
 from earmark.errors import CallRejected, CallTimeout, UnreadableAnswer
 from earmark.timeline import Span
 from fault_server import completion, fault_server
@@ -38,9 +37,9 @@ def ask(url, *, model="scripted", timeout=60.0, form="auto", **options):
         ("drop", CallTimeout, "cannot be reached"),
         ("malformed", UnreadableAnswer, "other than JSON"),
         ("html", UnreadableAnswer, "other than JSON: '<html>busy"),
-        ("misshapen", UnreadableAnswer, "cannot read its model's answer.*--answer-tokens"),
+        ("misshapen", UnreadableAnswer, "cannot read its model's answer.*`answer_tokens`"),
         ("empty", UnreadableAnswer, "the model answered nothing"),
-        ("warm", CallRejected, r"'temperature' does not support 0.*--temperature server"),
+        ("warm", CallRejected, r"'temperature' does not support 0.*`temperature` = server"),
         ("400", CallRejected, r"rejects the request \(400\): scripted"),
         ("401", CallRejected, r"wants a key \(401\).*OPENAI_API_KEY"),
         ("422", CallRejected, r"rejects the request \(422\)"),
@@ -399,9 +398,8 @@ def test_a_key_that_the_server_repeats_is_cut_out():
         '{"prompt_tokens": -5, "completion_tokens": 1}',
         '{"prompt_tokens": true, "completion_tokens": 1}',
         '{"prompt_tokens": {"text": [7]}, "completion_tokens": 1}',
-        f'{{"prompt_tokens": {"[" * 5000}{"]" * 5000}, "completion_tokens": 1}}',
     ],
-    ids=["string", "list", "nan", "float", "10^30", "long", "negative", "bool", "object", "deep"],
+    ids=["string", "list", "nan", "float", "10^30", "long", "negative", "bool", "object"],
 )
 def test_odd_usage_costs_no_caption(usage):
     with fault_server(f"usage:{usage}") as server:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
-from earmark.captioning.prompt import Prompt
-from earmark.captioning.question import Question
+from earmark.captioning.question import Prompt, Question
 from earmark.captioning.request import Request
-from earmark.evidence.window_sounds import WindowSounds
+from earmark.evidence.sound_names import WindowSounds
 from earmark.selection import Pick
 from earmark.timeline import Span
 
@@ -52,23 +50,3 @@ def test_names_are_said_and_all_words_are_kept_for_searching():
 def test_a_question_comes_back_from_json_as_it_was(schema):
     question = Question(Prompt("What?", schema), 3, 64, 17, None)
     assert Question.from_json(json.loads(json.dumps(question.to_json()))) == question
-
-
-def test_a_question_that_cannot_be_asked_is_refused():
-    with pytest.raises(ValueError, match="5 visual tokens cannot hold 8 frames"):
-        Question(frames=8, tokens=5)
-    with pytest.raises(ValueError, match="are 1 or more"):
-        Question(answer_tokens=0)
-
-
-@pytest.mark.parametrize(("written", "meant"), [("0.5", 0.5), ("server", None), (None, None)])
-def test_a_temperature_may_be_written(written, meant):
-    assert Question(temperature=written).temperature == meant
-    with pytest.raises(ValueError, match="--temperature warm is neither a number nor `server`"):
-        Question(temperature="warm")
-
-
-@pytest.mark.parametrize("odd", [-1.0, math.nan, "nan", "-0.1", math.inf])
-def test_a_temperature_that_no_server_takes_is_refused(odd):
-    with pytest.raises(ValueError, match="a number is 0 or more"):
-        Question(temperature=odd)

@@ -61,6 +61,7 @@ def test_a_schema_is_kept_to(replay):
         ('{"identity": "x", "text": 5}', "line 1 lacks"),
         ('{"identity": "x", "text": "a", "prompt_tokens": "7"}', "line 1 lacks"),
         ("{", "line 1 is not JSON"),
+        ("[" * 100_000, "line 1 is not JSON"),
         ("[]", "line 1 is JSON but not an object"),
     ],
 )
@@ -69,6 +70,12 @@ def test_a_bad_file_is_named_with_its_line(tmp_path, text, complaint):
     path.write_text(text)
     with pytest.raises(EarmarkError, match=rf"answers.jsonl {complaint}"):
         Replay.load(path)
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path):
+    path = tmp_path / "answers.jsonl"
+    path.write_text('{"identity": "x", "text": "a"}\n', encoding="utf-8-sig")
+    assert Replay.load(path).by_identity["x"].text == "a"
 
 
 def test_evidence_is_of_this_machine_and_not_replayed(replay):

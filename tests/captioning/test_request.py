@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.evidence.evidence_line import MAX_QUOTED
+from earmark.evidence.evidence_entry import MAX_QUOTED, EvidenceEntry
 from earmark.timeline import Span
 from stills import ask_about, image_tokens, still
 

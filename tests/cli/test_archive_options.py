@@ -9,16 +9,15 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from earmark.captioning.limits import CURRENCY
 from earmark.captioning.llama_cpp import LocalCaptioner
 from earmark.captioning.usage import Tally
 from earmark.cli.app import app
-from earmark.cli.caption import tell_totals
-from earmark.errors import BackendError, LedgerError
-from earmark.ledger.records import Totals
-from earmark.ledger.run_reader import Run
-from earmark.pipeline.run_plan import make_plan
-from earmark.reporting.run_result import CaptionResult
+from earmark.errors import BackendError, RunError
+from earmark.pipeline.session import open_session
+from earmark.report.run_report import CaptionResult
+from earmark.run.records import Totals
+from earmark.run.run import Run
+from earmark.text_format import CURRENCY
 from fault_server import fault_server
 from making import make_archive, make_video
 from servers import free_port
@@ -51,7 +50,7 @@ def caption(archive: Path, run: Path, *words: object) -> Said:
 def picks(folder: Path) -> dict[str, list[int]]:
     with Run(folder) as run:
         return {
-            recording.path: [row.pick.window for row in run.picks(recording.id)]
+            recording.path: [row.window for row in run.picks(recording.id)]
             for recording in run.recordings()
         }
 
@@ -76,7 +75,7 @@ def test_lines_of_json_stand_alone_on_a_terminal_too(archive, tmp_path, monkeypa
 @pytest.mark.slow
 def test_shards_merged_are_the_whole_and_a_price_over_all_asks_only_what_is_new(archive, tmp_path):
     with fault_server() as server:
-        vlm = ("--vlm", server.url, "--model", "scripted")
+        vlm = ("--model", f"{server.url}#scripted")
         whole = caption(archive, tmp_path / "whole", "--budget", "2", *vlm)
         assert whole.code == 0, whole.err
         assert server.count() == 6
@@ -85,7 +84,7 @@ def test_shards_merged_are_the_whole_and_a_price_over_all_asks_only_what_is_new(
             said = caption(archive, part, "--budget", "2", "--shard", f"{number}/2", *vlm)
             assert said.code == 0, said.err
         assert server.count() == 12
-        merged = Said("merge", *parts, "--into", tmp_path / "all", "--json")
+        merged = Said("run", "merge", *parts, "--into", tmp_path / "all", "--format", "json")
         assert json.loads(merged.out)["answers"] == 6
         assert picks(tmp_path / "all") == picks(tmp_path / "whole")
         again = caption(archive, tmp_path / "all", "--budget", "2", *vlm)
@@ -99,7 +98,7 @@ def test_shards_merged_are_the_whole_and_a_price_over_all_asks_only_what_is_new(
 def test_a_spend_over_all_is_said_with_its_currency_where_the_model_has_a_price(archive, tmp_path):
     prices = ("--input-price", "10", "--output-price", "20")
     with fault_server() as server:
-        words = ("--budget", "3", "--across", "--vlm", server.url, "--model", "scripted")
+        words = ("--budget", "3", "--across", "--model", f"{server.url}#scripted")
         for run, given, shown in (("priced", prices, 1), ("free", (), 0)):
             forecast = caption(archive, tmp_path / run, *words, *given, "--dry-run")
             asked = caption(archive, tmp_path / run, *words, *given)
@@ -120,10 +119,10 @@ def test_a_dry_run_says_what_cannot_be_done_as_the_run_does(archive, tmp_path):
 
 
 @pytest.mark.parametrize(("decoded", "told"), [(80, 0), (81, 1)])
-def test_more_frames_than_there_are_were_decoded_more_than_once(capsys, decoded, told):
+def test_more_frames_than_there_are_were_decoded_more_than_once(decoded, told):
     totals = Totals(recordings=1, frames_decoded=decoded, frame_count=80, size_bytes=9)
-    tell_totals(CaptionResult(Path("run"), Path("page"), totals, Tally(), 0, 0))
-    assert capsys.readouterr().out.count("frames decoded (some of 80 more than once)") == told
+    lines = "".join(CaptionResult(Path("run"), Path("page"), totals, Tally(), 0, 0).lines())
+    assert lines.count("frames decoded (some of 80 more than once)") == told
 
 
 def test_what_a_manifest_says_is_kept_and_what_plays_no_part_is_said(archive, tmp_path):
@@ -137,7 +136,7 @@ def test_what_a_manifest_says_is_kept_and_what_plays_no_part_is_said(archive, tm
         assert [missed.name for missed in run.failed_recordings()] == ["cam 9"]
     across = caption(manifest, tmp_path / "across", "--budget", "3", "--across")
     assert "weights" not in across.err
-    exported = Said("export", tmp_path / "run", "--format", "csv")
+    exported = Said("export", tmp_path / "run", "--to", "csv")
     assert [line.split(",")[1] for line in exported.out.splitlines()[1:]] == [
         "cam 0",
         "cam 1",
@@ -154,7 +153,7 @@ def test_only_what_failed_is_taken_up_again(archive, tmp_path):
     run = tmp_path / "run"
     first = caption(folder, run, "--budget", "1")
     assert first.code == 1
-    assert "1.mp4 is not a media file" in first.err
+    assert "1.mp4 is text, not a media file" in first.err
     (folder / "1.mp4").write_bytes((archive / "1.mp4").read_bytes())
     again = caption(folder, run, "--budget", "1", "--retry-failed", "--log", "json")
     assert again.code == 0, again.err
@@ -165,7 +164,7 @@ def test_only_what_failed_is_taken_up_again(archive, tmp_path):
     assert nothing.code == 0
     assert f"nothing failed in {run}" in nothing.err
     other = caption(folder, run, "--budget", "2", "--retry-failed")
-    assert isinstance(other.error, LedgerError)
+    assert isinstance(other.error, RunError)
     assert "budget is '1' there and '2' here" in str(other.error)
     assert len(picks(run)) == 3
 
@@ -178,21 +177,17 @@ def test_bad_words_are_one_line(archive, tmp_path):
     shard = caption(archive, run, "--shard", "9/2")
     assert "a shard is written 1/2 to 2/2" in str(shard.error)
     address = Said("select", archive, "--address", "auto")
-    assert "--address auto needs --engine ray" in str(address.error)
-    post = caption(archive, run, "--batch", tmp_path / "requests.jsonl")
-    assert "needs --engine batch" in str(post.error)
-    nobody = caption(archive, run, "--engine", "batch", "--batch", tmp_path / "requests.jsonl")
-    assert "--engine batch needs to know whom to ask" in str(nobody.error)
+    assert "address: auto needs engine = ray" in str(address.error)
     idle = Said("select", archive, "--workers", "0")
-    assert idle.code == 2 and "--workers" in idle.err
+    assert "workers: should be greater than or equal to 1" in str(idle.error)
     none = caption(archive, tmp_path / "none", "--retry-failed")
-    assert isinstance(none.error, LedgerError)
+    assert isinstance(none.error, RunError)
 
 
 def test_workers_are_given_paths_that_mean_the_same_everywhere(archive, monkeypatch):
     monkeypatch.chdir(archive)
-    here = make_plan(["0.mp4", "s3://bucket/a.mp4"]).sources()
-    there = make_plan(["0.mp4", "s3://bucket/a.mp4"], engine="ray").sources()
+    here = open_session(["0.mp4", "s3://bucket/a.mp4"]).sources()
+    there = open_session(["0.mp4", "s3://bucket/a.mp4"], engine="ray").sources()
     assert [source.uris for source in here] == [("0.mp4",), ("s3://bucket/a.mp4",)]
     assert [source.uris for source in there] == [(str(archive / "0.mp4"),), ("s3://bucket/a.mp4",)]
     model = LocalCaptioner(Path("a.gguf"), Path("b.gguf"))
@@ -218,35 +213,33 @@ def test_select_on_two_processes_says_what_one_says(archive):
 
 def test_a_batch_says_where_it_is_and_what_to_do_next(archive, tmp_path):
     path = tmp_path / "requests.jsonl"
-    words = ("--budget", "1", "--engine", "batch", "--batch", path, "--model", "scripted")
-    with fault_server() as server:
-        first = caption(archive, tmp_path / "run", *words, "--vlm", server.url)
-    assert first.code == 0, first.err
-    assert str(path) in first.out.splitlines()
-    assert "expected coverage once all 3 are answered" in first.out
-    assert "run the same command" not in first.out
-    assert (
-        f"3 requests; when their results are back: earmark import {tmp_path / 'run'}" in first.err
-    )
+    run = tmp_path / "run"
+    assert caption(archive, run, "--budget", "1").code == 0
+    unnamed = Said("export", run, "--to", "batch", "--out", path)
+    assert "name the model" in str(unnamed.error)
+    export = Said("export", run, "--to", "batch", "--model", "mail", "--out", path)
+    assert export.code == 0, export.err
+    assert export.out.splitlines() == [str(path)]
+    assert f"3 requests; import their results with: earmark run import {run}" in export.err
 
 
 def test_a_batch_of_a_run_with_every_answer_is_not_written(archive, tmp_path):
     with fault_server() as server:
-        asked = ("--budget", "1", "--vlm", server.url, "--model", "scripted")
+        asked = ("--budget", "1", "--model", f"{server.url}#scripted")
         assert caption(archive, tmp_path / "run", *asked).code == 0
     path = tmp_path / "requests.jsonl"
-    words = ("--format", "batch", "--model", "scripted", "--out", path)
+    words = ("--to", "batch", "--model", "scripted", "--out", path)
     said = Said("export", tmp_path / "run", *words)
     assert (said.code, said.out, path.exists()) == (0, "", False)
-    assert "nothing is left to ask, so" in said.err
-    assert "earmark import" not in said.err
+    assert "every pick has an answer" in said.err
+    assert "run import" not in said.err
 
 
 def test_a_recording_without_a_pick_is_not_passed_over_in_silence(tmp_path):
     make_video(tmp_path / "mute.mp4", duration=20.0, has_audio=False)
     said = Said("caption", tmp_path / "mute.mp4", "--budget", "auto", "--run", tmp_path / "run")
     assert said.code == 0
-    assert "mute.mp4: nothing was heard in it" in " ".join(said.err.split())
+    assert "mute.mp4: nothing in its sound" in " ".join(said.err.split())
 
 
 def test_rounds_without_a_model_say_that_there_are_none(tmp_path):
@@ -259,12 +252,13 @@ def test_rounds_without_a_model_say_that_there_are_none(tmp_path):
 def test_rounds_say_what_rests_on_the_sound_and_where_there_is_none(tmp_path):
     for name, clicks in (("a", [3.0, 9.0, 15.5]), ("mute", [])):
         make_video(tmp_path / f"{name}.mp4", duration=20.0, clicks=clicks)
-    words = ("--budget", "2", "--rounds", "auto", "--model", "scripted")
+    words = ("--budget", "2", "--rounds", "auto")
     told = {}
     with fault_server() as server:
         for some in (("a",), ("mute",), ("a", "mute")):
             paths, run = [tmp_path / f"{name}.mp4" for name in some], "-".join(some)
-            said = Said("caption", *paths, "--run", tmp_path / run, *words, "--vlm", server.url)
+            model = ("--model", f"{server.url}#scripted")
+            said = Said("caption", *paths, "--run", tmp_path / run, *words, *model)
             told[run] = " ".join(said.out.split())
     assert "expected coverage by the sound alone" in told["a"]
     assert "probably missed: about" in told["a"] and "is not known" not in told["a"]
@@ -287,7 +281,7 @@ def test_what_is_odd_about_a_recording_is_said_though_it_has_picks(tmp_path, sha
 def test_why_a_server_that_fails_stops_the_run_is_said_once(tmp_path):
     video = make_video(tmp_path / "a.mp4", duration=600.0, clicks=[3.0, 70.0], fps=1)
     with fault_server(then="400") as server:
-        words = ("--vlm", server.url, "--model", "scripted", "--run", tmp_path / "run")
+        words = ("--model", f"{server.url}#scripted", "--run", tmp_path / "run")
         said = Said("caption", video, "--budget", 150, *words)
     assert said.code == 1
     told = " ".join(said.err.split())

@@ -17,7 +17,7 @@ def test_an_audit_is_foretold_asked_and_told(tmp_path):
     video, run = tmp_path / "shift.mp4", tmp_path / "run"
     make_video(video, duration=40.0, clicks=[9.0, 25.0], fps=5, group=20)
     with fault_server(then=f"ok:{IDLE}") as server:
-        model = ["--vlm", server.url, "--model", "scripted"]
+        model = ["--model", f"{server.url}#scripted"]
         words = ["caption", str(video), "--frontline", "flux", "--budget", "4", "--run", str(run)]
         assert (
             CliRunner()
@@ -25,19 +25,22 @@ def test_an_audit_is_foretold_asked_and_told(tmp_path):
             .exit_code
             == 0
         )
-        foretold = CliRunner().invoke(app, ["audit", str(run), "--dry-run"])
+        foretold = CliRunner().invoke(app, ["run", "audit", str(run), "--dry-run"])
         for wrong in ("150", "100", "0", "nan"):
             refused = CliRunner().invoke(
-                app, ["audit", str(run), "--dry-run", "--confidence", wrong]
+                app, ["run", "audit", str(run), "--dry-run", "--confidence", wrong]
             )
-            assert "a confidence between 0 and 1" in str(refused.exception)
-        told = CliRunner().invoke(app, ["audit", str(run), "--calls", "3", *model])
-        plain = CliRunner().invoke(app, ["audit", str(run), "--calls", "3", *model, "--json"])
+            assert refused.exit_code != 0
+            assert "confidence" in refused.output + str(refused.exception)
+        told = CliRunner().invoke(app, ["run", "audit", str(run), "--calls", "3", *model])
+        plain = CliRunner().invoke(
+            app, ["run", "audit", str(run), "--calls", "3", *model, "--format", "json"]
+        )
         assert server.count() == 4 + 3
     assert "points" in foretold.output
     rows = [line.split()[0] for line in foretold.output.splitlines() if "±" in line]
     assert rows == ["6"]  # no more calls than there are windows that nobody looked at
-    assert "if as much is active as the sound lets expect" in foretold.output
+    assert "as much activity as the sound suggests" in foretold.output
     assert "0 of 3 windows drawn active: of the 6 that no answered pick touches" in told.output
     assert "activities not seen: about 0" in told.output
     found = json.loads(plain.stdout)
@@ -45,6 +48,6 @@ def test_an_audit_is_foretold_asked_and_told(tmp_path):
 
 
 def test_without_a_model_there_is_nobody_to_ask(tmp_path):
-    result = CliRunner().invoke(app, ["audit", str(tmp_path)])
+    result = CliRunner().invoke(app, ["run", "audit", str(tmp_path)])
     assert result.exit_code != 0
     assert "asks a model" in str(result.exception) + result.output

@@ -1,4 +1,4 @@
-"""`earmark episodes` as a person runs it."""
+"""`earmark select --episodes` as a person runs it."""
 
 from __future__ import annotations
 
@@ -11,26 +11,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from earmark.cli import sounds
-from earmark.cli.episodes import episodes, show, show_table
-from earmark.evidence.sound_track import SoundEvent
+from earmark.cli import options
+from earmark.cli.app import app
+from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
 from earmark.gate.episodes import bill
 from earmark.gate.gate import default_gate
 from earmark.gate.score_cache import ScoreCache
 from earmark.grid import Grid
 from earmark.media import find
 from earmark.pipeline.listen import listen
-from earmark.pipeline.run_plan import make_plan
+from earmark.pipeline.session import open_session
 from earmark.pipeline.sounds import RecordingSounds, SoundListing
-from earmark.selection.episode_cost import RecordingEpisodes
+from earmark.selection.result import EpisodeListing, RecordingEpisodes
 from earmark.timeline import Span, Track
 from making import make_audio, make_video
-
-app = typer.Typer()
-app.command()(episodes)
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(*words: object) -> tuple[int, str, str]:
-    outcome = CliRunner().invoke(app, [str(word) for word in words])
+    outcome = CliRunner().invoke(app, ["select", "--episodes", *map(str, words)])
     if outcome.exception and not isinstance(outcome.exception, SystemExit):
         raise outcome.exception
     return outcome.exit_code, outcome.stdout, outcome.stderr
@@ -76,7 +72,7 @@ def test_a_lower_recall_keeps_no_more(folder: Path) -> None:
 def test_what_was_heard_to_select_is_not_heard_again(folder: Path, tmp_path: Path) -> None:
     cache, gate = ScoreCache(tmp_path), default_gate().frontline()
     (source,) = find([folder / "a.wav"])
-    heard = listen(source, make_plan(cache=cache).listening).heard
+    heard = listen(source, open_session(cache=tmp_path).listening).heard
     cache.keep(replace(heard, scores=Track(np.ones_like(heard.scores.values))), gate)
     _, said, _ = run(folder / "a.wav", "--cache", tmp_path, "--format", "json")
     assert json.loads(said)[0]["episodes"] == [{"start": 0.0, "end": 30.0}]
@@ -98,12 +94,11 @@ def test_a_recall_below_the_lowest_point_is_said_to_be(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("end", "is_told"), [(16.0, False), (24.0, True)])
-def test_when_episodes_save_less_than_half_a_way_out_is_named(
-    capsys: pytest.CaptureFixture[str], end: float, is_told: bool
-) -> None:
+def test_when_episodes_save_less_than_half_a_way_out_is_named(end: float, is_told: bool) -> None:
     spans = (Span(0.0, end),)
-    show_table(RecordingEpisodes("a.wav", 40.0, spans, bill(spans, length=4.0, windows=10), 4.0))
-    assert ("earmark select" in capsys.readouterr().out) == is_told
+    account = bill(spans, length=4.0, windows=10)
+    *_, last = RecordingEpisodes("a.wav", 40.0, spans, account, 4.0).lines()
+    assert ("earmark select" in str(last)) == is_told
 
 
 def test_windows_are_counted_as_the_grid_counts_them(tmp_path: Path) -> None:
@@ -129,12 +124,12 @@ def test_the_table_and_the_csv(folder: Path) -> None:
 
 
 def test_a_promise_is_explained(folder: Path) -> None:
-    code, _, told = run(folder / "a.wav", "--guarantee", "80%", "--confidence", "90%")
+    code, _, told = run(folder / "a.wav", "--guarantee", "80%")
     assert code == 0
     assert "promise: 80% recall on average" in told
-    count = len(default_gate().misses["shares"])
+    count = len(default_gate().misses.shares)
     with pytest.raises(ValueError, match=f"{count} development recordings cannot promise 99%"):
-        run(folder / "a.wav", "--guarantee", "99%", "--confidence", "99%")
+        run(folder / "a.wav", "--guarantee", "99%")
     with pytest.raises(ValueError, match="no operating point reaches 100%"):
         run(folder / "a.wav", "--recall", "99.9%")
 
@@ -160,7 +155,9 @@ def test_no_name_of_a_file_moves_the_cursor_of_a_terminal(monkeypatch: pytest.Mo
     monkeypatch.setattr(sys, "stdout", terminal := Terminal())
     span = Span(1.0, 2.0)
     account = bill([span], length=4.0, windows=2)
-    show([RecordingEpisodes("\x1b[2J.mp4", 8.0, (span,), account, 4.0)], "csv")
-    event = SoundEvent(span, "Hammer", 0.9)
-    sounds.show(SoundListing("", {}, (RecordingSounds("\x1b[2J.mp4", 8.0, (event,)),), ()), "csv")
+    episodes = RecordingEpisodes("\x1b[2J.mp4", 8.0, (span,), account, 4.0)
+    options.show(EpisodeListing((episodes,)), "csv")
+    event = EvidenceEntry(span, "heard", "Hammer", 0.9, SOUND_TRACK)
+    recording = RecordingSounds("\x1b[2J.mp4", 8.0, (event,))
+    options.show(SoundListing("", {}, (recording,)), "csv")
     assert terminal.getvalue().count("\\x1b[2J.mp4,1.00,2.00") == 2

@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 from earmark.cli.app import app
 from earmark.gate.gate import Gate, default_gate
 from earmark.models import MODELS, PRETRAINED
-from published_weights import known_as, saved, seeded_sound, small
+from earmark_lab.encoders.architecture import ARCHITECTURES
+from published_weights import make_small, saved, seeded_sound
 from tone_model import tones, write_model, write_queries
 
 
@@ -69,8 +70,7 @@ def starts(*words: object) -> list[float]:
 @pytest.mark.parametrize("name", PRETRAINED)
 def test_every_published_model_runs_with_a_checkpoint(name, recording, tmp_path, monkeypatch):
     """At a size that takes no time: names and layout as published, weights that mean nothing."""
-    known = known_as(monkeypatch, name, small(name))
-    file = saved(known, tmp_path / known.file)
+    file = saved(make_small(monkeypatch, name), tmp_path / MODELS[name].file)
     by_path = selected(recording, "--frontline", f"{name}:weights={file}", "--budget", "2")
     assert len(by_path["picks"]) == 2 and by_path["frontline"].startswith(name)
     assert all(0 < pick["score"] <= 1 for pick in by_path["picks"])
@@ -81,9 +81,9 @@ def test_every_published_model_runs_with_a_checkpoint(name, recording, tmp_path,
 
 def test_one_at_its_full_size_in_a_process_of_its_own(recording, tmp_path):
     """From `earmark models add` to the windows, as a person would type it."""
-    file = saved(MODELS["frame-mn06"], tmp_path / "download.pt")
+    file = saved(ARCHITECTURES["frame-mn06"], tmp_path / "download.pt")
     assert earmark("models", "add", "frame-mn06", file).exit_code == 0
-    rows = json.loads(earmark("frontlines", "--format", "json").stdout)
+    rows = json.loads(earmark("lab", "systems", "--format", "json").stdout)
     assert next(row["state"] for row in rows if row["name"] == "frame-mn06") == "ready"
     words = ["select", str(recording), "-f", "frame-mn06", "-b", "50%", "--format", "json"]
     done = subprocess.run(
@@ -99,18 +99,18 @@ def test_one_at_its_full_size_in_a_process_of_its_own(recording, tmp_path):
 
 def test_another_checkpoint_under_the_same_name_is_heard_anew(recording, tmp_path, monkeypatch):
     """What was heard is kept under what is in the weights, not under what they are called."""
-    known = known_as(monkeypatch, "atst-frame", small("atst-frame"))
-    file = saved(known, tmp_path / known.file)
+    network = make_small(monkeypatch, "atst-frame")
+    file = saved(network, tmp_path / MODELS["atst-frame"].file)
     words = (recording, "-f", f"atst-frame:weights={file}", "-b", "100%")
     before = [pick["score"] for pick in selected(*words)["picks"]]
     assert [pick["score"] for pick in selected(*words)["picks"]] == before
-    saved(known, file, **{"strong_head.bias": torch.full((447,), 3.0)})
+    saved(network, file, **{"strong_head.bias": torch.full((447,), 3.0)})
     assert [pick["score"] for pick in selected(*words)["picks"]] != before
 
 
 def test_a_detector_may_be_thresholded(recording, tmp_path, monkeypatch):
-    known = known_as(monkeypatch, "atst-frame", small("atst-frame"))
-    file = saved(known, tmp_path / known.file)
+    network = make_small(monkeypatch, "atst-frame")
+    file = saved(network, tmp_path / MODELS["atst-frame"].file)
     frontline = f"atst-frame:weights={file}"
     free = [p["score"] for p in selected(recording, "-f", frontline, "-b", "100%")["picks"]]
     middle = sorted(free)[2]
@@ -133,7 +133,7 @@ class TestDasm:
 
     def test_from_the_store_its_name_is_enough(self, tone_recording, tmp_path):
         def state() -> tuple[str, str | None]:
-            rows = json.loads(earmark("frontlines", "--format", "json").stdout)
+            rows = json.loads(earmark("lab", "systems", "--format", "json").stdout)
             return next((row["state"], row["cure"]) for row in rows if row["name"] == "dasm")
 
         assert state() == ("needs a checkpoint", "earmark models add dasm FILE")
@@ -160,13 +160,13 @@ class TestDasm:
         write_queries(folder / "dasm.txt", "a low hum")
         monkeypatch.setenv("EARMARK_CHECKPOINTS", str(folder))
         assert starts(tone_recording, "-f", "dasm", "-b", "1") == [8.0]
-        rows = json.loads(earmark("frontlines", "--format", "json").stdout)
+        rows = json.loads(earmark("lab", "systems", "--format", "json").stdout)
         assert next(row["state"] for row in rows if row["name"] == "dasm") == "ready"
 
     def test_without_its_files_it_says_what_to_do(self, tone_recording):
         said = earmark("select", tone_recording, "-f", "dasm")
         assert said.exit_code == 1
-        assert "bring it with `earmark models add dasm FILE`" in said.output
+        assert "add it with `earmark models add dasm FILE`" in said.output
 
 
 @pytest.mark.parametrize("name", ["dasm", "frame-mn06"])
@@ -179,16 +179,15 @@ def test_a_gate_is_trained_on_it_and_selects(name, tmp_path, monkeypatch):
         write_model(store / "dasm.onnx")
         write_queries(store / "dasm.txt", "a low hum", "a high whistle")
     else:
-        known = known_as(monkeypatch, name, small(name))
-        saved(known, store / known.file)
+        saved(make_small(monkeypatch, name), store / MODELS[name].file)
     marks = ["recording,start,end,label"]
     for person in range(4):
         write_sound(media / f"P0{person}_1.wav", tones(22.0, low=4.0 + person, high=13.0))
         marks += [f"P0{person}_1,{start},{start + 1},tone" for start in (4.0 + person, 13.0)]
     (tmp_path / "marks.csv").write_text("\n".join(marks) + "\n")
-    words = ("--encoder", name, "--steps", 4, "--folds", 2, "--width", 8, "--threads", 1)
+    words = ("--encoder", name, "--set", "steps=4", "--set", "folds=2", "--set", "width=8")
     said = earmark(
-        "train", tmp_path / "marks.csv", "--media", media, "--out", tmp_path / "mine", *words
+        "lab", "train", tmp_path / "marks.csv", "--media", media, "--out", tmp_path / "mine", *words
     )
     assert said.exit_code == 0, said.output + repr(said.exception)
     gate = tmp_path / "mine" / "gate.gate"

@@ -8,25 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from earmark.cli import runs as commands
-from earmark.cli import search as search_command
-from earmark.errors import LedgerError
-from earmark.ledger.ledger import Ledger
-from earmark.ledger.records import PickFrames
-from ledger_runs import PLAN, cell, fill, open_run, row
-
-app = typer.Typer()
-for command in (
-    commands.export,
-    search_command.search,
-    commands.runs,
-    commands.report,
-    commands.merge,
-):
-    app.command()(command)
+from earmark.cli.app import app
+from earmark.errors import RunError
+from earmark.run.records import PickFrames
+from earmark.run.run import Run
+from small_runs import PLAN, cell, fill, open_run, row
 
 
 @pytest.fixture
@@ -48,11 +36,11 @@ def earmark(*words: str | Path) -> str:
 def test_export_prints_or_writes(folder: Path, tmp_path: Path):
     first, second = (json.loads(line) for line in earmark("export", folder).splitlines())
     assert (first["caption"], second["caption"]) == ("a red hammer", None)
-    table = list(csv.DictReader(io.StringIO(earmark("export", folder, "--format", "csv"))))
+    table = list(csv.DictReader(io.StringIO(earmark("export", folder, "--to", "csv"))))
     assert table[0]["caption"] == "a red hammer"
-    assert earmark("export", folder, "--format", "vtt").startswith("WEBVTT")
+    assert earmark("export", folder, "--to", "vtt").startswith("WEBVTT")
     target = tmp_path / "out.parquet"
-    assert earmark("export", folder, "--format", "parquet", "--out", target).strip() == str(target)
+    assert earmark("export", folder, "--to", "parquet", "--out", target).strip() == str(target)
     assert target.read_bytes()[:4] == b"PAR1"
 
 
@@ -63,10 +51,10 @@ def test_export_warns_of_what_is_left_out(folder: Path):
 
 @pytest.mark.parametrize(("kind", "said"), [("parquet", "is not text"), ("srt", "2 recordings")])
 def test_export_that_needs_a_place_says_so(folder: Path, kind: str, said: str):
-    with Ledger(folder, PLAN) as ledger:
+    with Run(folder, PLAN) as ledger:
         ledger.add(row("c"))
     with pytest.raises(ValueError, match=said):
-        earmark("export", folder, "--format", kind)
+        earmark("export", folder, "--to", kind)
 
 
 def test_search_shows_times_captions_and_pictures(folder: Path, tmp_path: Path):
@@ -76,7 +64,7 @@ def test_search_shows_times_captions_and_pictures(folder: Path, tmp_path: Path):
     (picture,) = (tmp_path / "found").iterdir()
     assert picture.read_bytes() == b"\xff\xd8jpeg"
     assert str(picture) in shown
-    (hit,) = json.loads(earmark("search", folder, "red", "--json"))
+    (hit,) = json.loads(earmark("search", folder, "red", "--format", "json"))
     assert (hit["start"], base64.b64decode(hit["thumbnail"])) == (4.0, b"\xff\xd8jpeg")
     assert "heard: water" in earmark("search", folder, "water")
     assert earmark("search", folder, "zebra") == ""
@@ -102,16 +90,16 @@ def test_a_found_recording_is_named_in_one_line(tmp_path: Path):
 def test_runs_lists_what_there_is(folder: Path, tmp_path: Path):
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "run.db").write_bytes(b"nonsense" * 200)
-    result = CliRunner().invoke(app, ["runs", str(tmp_path)])
+    result = CliRunner().invoke(app, ["run", "list", str(tmp_path)])
     assert result.exit_code == 0
     assert "1 of 2" in result.stdout
     assert "damaged" in result.stderr
-    (only,) = json.loads(earmark("runs", tmp_path, "--json"))
+    (only,) = json.loads(earmark("run", "list", tmp_path, "--format", "json"))
     assert (only["run"], only["answered"]) == (str(folder), 1)
 
 
 def test_report_says_where_the_page_is(folder: Path):
-    assert earmark("report", folder).strip() == str(folder / "report.html")
+    assert earmark("show", "--page", folder).strip() == str(folder / "report.html")
     assert (folder / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
@@ -121,21 +109,21 @@ def test_a_report_does_not_replace_a_recording(tmp_path: Path, monkeypatch: pyte
         pass
     Path("a.mp4").write_bytes(b"film")
     with pytest.raises(ValueError, match=r"^a\.mp4 is a recording of this run"):
-        earmark("report", "run", "--out", "a.mp4")
+        earmark("show", "--page", "run", "--out", "a.mp4")
     assert Path("a.mp4").read_bytes() == b"film"
 
 
 def test_merge_counts_in_words(folder: Path, tmp_path: Path):
-    told = earmark("merge", folder, "--into", tmp_path / "m")
+    told = earmark("run", "merge", folder, "--into", tmp_path / "m")
     assert told.replace("\n", " ").startswith("1 recording and 1 answer of 1 run are in ")
 
 
 def test_a_folder_that_is_not_there_is_an_error_and_an_empty_one_is_not(tmp_path: Path):
-    with pytest.raises(LedgerError, match="is no folder"):
-        earmark("runs", tmp_path / "missing")
-    assert CliRunner().invoke(app, ["runs", str(tmp_path)]).exit_code == 0
+    with pytest.raises(RunError, match="is not a folder"):
+        earmark("run", "list", tmp_path / "missing")
+    assert CliRunner().invoke(app, ["run", "list", str(tmp_path)]).exit_code == 0
 
 
 def test_a_folder_that_is_no_run_is_named(tmp_path: Path):
-    with pytest.raises(LedgerError, match="no run in"):
-        earmark("report", tmp_path)
+    with pytest.raises(RunError, match="no run in"):
+        earmark("show", "--page", tmp_path)

@@ -13,8 +13,8 @@ from zipfile import ZipFile
 
 import pytest
 
-from earmark.ledger.run_reader import Run
-from earmark.reporting.export_formats import EXPORTERS
+from earmark.report.export_formats import EXPORTERS
+from earmark.run.run import Run
 from fault_server import completion, fault_server
 from making import make_video
 from servers import range_server
@@ -108,8 +108,6 @@ def test_no_secret_is_kept_printed_or_logged(served, tmp_path):
             "2",
             "--workers",
             "1",
-            "--model",
-            "scripted",
             "--log",
             "json",
             "--no-sounds",
@@ -119,34 +117,34 @@ def test_no_secret_is_kept_printed_or_logged(served, tmp_path):
         ]
         here = ["--workers", "1"]
         main = ["--verbose", "caption", *paths, *ask, "--frontline", "energy", "--run", "run"]
-        main += ["--vlm", f"{model.url}?api-key=vlmkey5"]
+        main += ["--model", f"{model.url}?api-key=vlmkey5#scripted"]
         said = [
             earmark(tmp_path, *main),
             earmark_in_turn(
                 tmp_path,
                 [*main, "--dry-run"],
-                ["caption", paths[0], *ask, "--vlm", vlm],  # the run has no name
-                ["caption", paths[0], "--vlm", vlm.replace("http", "htp")],
+                ["caption", paths[0], *ask, "--model", f"{vlm}#scripted"],  # the run has no name
+                ["caption", paths[0], "--model", vlm.replace("http", "htp")],
                 *(["select", *paths, *here, "--format", f] for f in ("table", "json", "edl")),
-                ["probe", *paths],
-                ["probe", *paths, "--format", "json"],
+                ["doctor", *paths],
+                ["doctor", *paths, "--format", "json"],
                 ["plan", *paths, *here],
-                ["doctor", "--vlm", vlm],
-                ["doctor", "--vlm", vlm, "--format", "json"],
-                *(["export", "run", "--format", f, "--out", f"x.{f}"] for f in FORMATS),
-                ["export", "run", "--format", "csv"],
-                ["report", "run"],
-                ["summary", "run"],
-                ["bundle", "run", "--out", "share.zip"],
-                ["episodes", *paths, *here],
-                ["find", f"what is in {paths[0]}?", paths[1], *ask[4:6], "--vlm", vlm],
+                ["doctor", "--model", vlm],
+                ["doctor", "--model", vlm, "--format", "json"],
+                *(["export", "run", "--to", f, "--out", f"x.{f}"] for f in FORMATS),
+                ["export", "run", "--to", "csv"],
+                ["show", "run", "--page"],
+                ["show", "run"],
+                ["export", "run", "--to", "bundle", "--out", "share.zip"],
+                ["select", "--episodes", *paths, *here],
+                ["find", f"what is in {paths[0]}?", paths[1], "--model", f"{vlm}#scripted"],
             ),
             earmark(tmp_path, "search", "run", "Bearer"),
         ]
         with Run(tmp_path / "run") as run:
             totals, recordings = run.totals(), run.recordings()
         batch = earmark(
-            tmp_path, "export", "run", "--format", "batch", "--model", "m", "--out", "b.jsonl"
+            tmp_path, "export", "run", "--to", "batch", "--model", "m", "--out", "b.jsonl"
         )
     streams = [stream for done in (*said, batch) for stream in (done.stdout, done.stderr)]
     assert leaks(tmp_path, *streams) == []
@@ -155,12 +153,12 @@ def test_no_secret_is_kept_printed_or_logged(served, tmp_path):
     assert recordings[0].path == media.url("a.mp4?id=1&***")
     assert (tmp_path / "x.csv").read_text().count("?") >= totals.picks
     assert batch.returncode == 1
-    assert b"cannot be opened again: what is secret in its address was not kept" in batch.stderr
+    assert b"cannot be reopened: the secret part of its address was not stored" in batch.stderr
 
 
 def test_a_run_is_resumed_with_an_address_signed_anew(served, tmp_path):
     with range_server(served) as media, fault_server() as model:
-        words = ["--run", "run", "--budget", "2", "--frontline", "energy", "--vlm", model.url]
+        words = ["--run", "run", "--budget", "2", "--frontline", "energy", "--model", model.url]
         words += ["--log", "json", "--no-sounds", "--no-pictures"]
         for signature in ("amzsign2", "tokenval3"):
             url = media.url(f"a.mp4?X-Amz-Signature={signature}")

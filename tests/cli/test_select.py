@@ -1,4 +1,4 @@
-"""`select`, `plan`, `probe` and `schema` as a person runs them."""
+"""`select`, `plan` and `doctor FILE` as a person runs them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ import jsonschema
 import pytest
 from typer.testing import CliRunner
 
-from earmark.captioning.limits import CURRENCY
 from earmark.cli.app import app
+from earmark.text_format import CURRENCY
 from making import AudioPlan, make_audio, make_video
 from servers import range_server
 
 CLICKS = [9.0, 25.0, 41.3]
+LISTENING = (("select",), ("plan",), ("doctor",), ("select", "--episodes"))
 
 
 class Said:
@@ -55,23 +56,11 @@ def folder(tmp_path_factory) -> Path:
 def test_json_keeps_the_published_shape(folder):
     said = Said("select", folder, "--budget", "25%", "--format", "json", "--explain")
     assert said.code == 0
-    jsonschema.validate(said.json, Said("schema").json)
+    jsonschema.validate(said.json, Said("select", "--schema").json)
     access = {Path(one["path"]).name: one["access"] for one in said.json["recordings"]}
     assert access == {"a.mp4": "index", "b.mkv": "demux", "c.wav": "demux"}
     assert [one["budget"] for one in said.json["recordings"]] == [4, 2, 1]
     assert all(one["left_out"] for one in said.json["recordings"])
-
-
-def test_windows_on_no_grid_keep_the_published_shape(folder):
-    words = ("--placement", "free", "--budget", "2", "--explain", "--action-length", "3")
-    said = Said("select", folder / "a.mp4", *words, "--format", "json")
-    jsonschema.validate(said.json, Said("schema").json)
-    assert (said.json["plan"]["placement"], said.json["plan"]["action_length"]) == ("free", "3.0")
-    (chosen,) = said.json["recordings"]
-    assert [pick["window"] for pick in chosen["picks"]] == [None, None]
-    assert all(pick["start"] % 0.5 == 0 for pick in chosen["picks"])
-    refused = Said("select", folder / "a.mp4", "--placement", "free", "--rule", "rank")
-    assert "needs the rule coverage" in str(refused.error)
 
 
 def test_what_was_left_out_is_told_in_order_of_time(folder):
@@ -89,8 +78,8 @@ def test_clips_too_short_for_their_share_are_told_of_in_one_line(tmp_path):
     assert said.code == 0
     assert "0 calls of 3 in 3 recordings" in said.out
     (line,) = said.err.splitlines()
-    assert "3 recordings" in line and "25% of the windows comes to no call" in line
-    assert "--across" in line
+    assert "3 recordings" in line and "25% of the windows is less than one call" in line
+    assert "spend one budget across all recordings" in line
     assert Said("select", tmp_path, "--budget", "25%", "--format", "csv").err == said.err
     assert "1 call of 3" in Said("select", tmp_path, "--budget", "25%", "--across").out
 
@@ -99,8 +88,8 @@ def test_the_copies_of_a_camera_are_left_out_and_said_once(tmp_path):
     made = make_video(tmp_path / "a.mp4", duration=8.0, clicks=[1.0]).read_bytes()
     for name in ("GX010001.MP4", "GL010001.LRV", "GX010001.THM"):
         (tmp_path / name).write_bytes(made)
-    for command in ("select", "plan", "probe", "episodes"):
-        said = Said(command, *sorted(tmp_path.glob("G*")))
+    for command in LISTENING:
+        said = Said(*command, *sorted(tmp_path.glob("G*")))
         assert (said.code, said.err.count("2 files left out")) == (0, 1), command
         assert "GL010001" not in said.out
 
@@ -109,8 +98,8 @@ def test_two_files_of_one_name_are_told_apart(tmp_path):
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "bad.mp4").write_bytes(b"")
-    for command in ("select", "plan", "probe", "episodes"):
-        said = Said(command, tmp_path)
+    for command in LISTENING:
+        said = Said(*command, tmp_path)
         assert said.code == 1
         for folder in ("a", "b"):
             assert f"{tmp_path / folder / 'bad.mp4'} is empty" in said.err, command
@@ -274,7 +263,7 @@ class TestPlan:
         assert across not in Said("plan", folder / "a.mp4").out
         make_audio(tmp_path / "silent.wav", duration=8.0, audio=AudioPlan())
         said = Said("plan", folder, tmp_path / "silent.wav").err
-        assert "silent.wav: nothing tells its windows apart, so no coverage of it is" in said
+        assert "silent.wav: all its windows score the same, so the forecast counts windows" in said
 
     def test_no_rung_is_of_no_call(self, tmp_path):
         make_audio(tmp_path / "a.wav", duration=8.0, clicks=[1.0])
@@ -284,21 +273,21 @@ class TestPlan:
 
 class TestProbe:
     def test_what_a_file_is(self, folder):
-        (one,) = Said("probe", folder / "a.mp4", "--format", "json").json["recordings"]
+        (one,) = Said("doctor", folder / "a.mp4", "--format", "json").json["recordings"]
         assert one["access"] == "index"
         assert one["duration"] == pytest.approx(60.0, abs=0.1)
         assert one["audio_pass_bytes"] < one["size_bytes"]
-        said = Said("probe", folder / "a.mp4").out
+        said = Said("doctor", folder / "a.mp4").out
         assert "h264" in said
         assert "by index" in said
 
     def test_what_would_go_wrong(self, folder):
-        said = Said("probe", folder / "b.mkv")
+        said = Said("doctor", folder / "b.mkv")
         assert said.code == 0
-        assert "no index to find the sound by" in said.err
+        assert "no index of the sound" in said.err
 
     def test_what_cannot_be_opened_is_a_line(self, tmp_path):
-        said = Said("probe", tmp_path / "missing.mp4")
+        said = Said("doctor", tmp_path / "missing.mp4")
         assert said.code == 1
         assert "missing.mp4" in said.err
 
@@ -333,7 +322,7 @@ def test_probe_tells_no_size_of_pictures_that_is_not_known(tmp_path: Path) -> No
         for _ in range(20):
             made.mux(stream.encode(av.VideoFrame(64, 48, "yuv420p")))
         made.mux(stream.encode(None))
-    said = CliRunner().invoke(app, ["probe", str(tmp_path / "a.mp4")])
+    said = CliRunner().invoke(app, ["doctor", str(tmp_path / "a.mp4")])
     assert "video: mpeg4, 10.00 frames a second" in said.stdout
 
 
@@ -341,4 +330,4 @@ def test_a_cache_that_cannot_even_be_looked_into_is_no_bug(folder):
     """As in a folder of somebody else's; a name too long is refused in the same way."""
     said = Said("select", folder / "c.wav", "--cache", "x" * 300)
     assert said.code == 1 and "a bug in earmark" not in said.err
-    assert "what was heard cannot be kept in" in said.err and "--no-cache" in said.err
+    assert "scores cannot be cached in" in said.err and "set `cache` to another folder" in said.err

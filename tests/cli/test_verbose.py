@@ -32,7 +32,7 @@ def site(tmp_path_factory) -> Path:
     about = folder / "faulty-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: faulty\nVersion: 1.0\n")
-    points = "[earmark.encoders]\nfaulty = faulty_encoder:Faulty\n"
+    points = "[earmark.frontlines]\nfaulty = faulty_encoder:Faulty\n"
     (about / "entry_points.txt").write_text(points)
     return folder
 

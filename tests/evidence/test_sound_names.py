@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from earmark.errors import ModelMissing
 from earmark.evidence.sound_names import SoundNamer, sound_namer
-from earmark.features.pretrained.vocabulary import class_names
 from earmark.media import open_recording
-from earmark.models import MODELS, ModelStore
 from earmark.timeline import Span
 from making import make_audio
-from published_weights import known_as, saved, small
 from scale_work import Listens
 
 SPANS = [Span(0.0, 1.0), Span(1.0, 2.0)]
@@ -50,21 +46,3 @@ def test_nothing_names_sounds_unless_it_is_wanted_or_all_it_takes_is_here(
     assert sound_namer(None, tmp_path) is None
     with pytest.raises(ModelMissing, match="earmark models get yamnet"):
         sound_namer(True, tmp_path)
-
-
-def test_an_audioset_network_at_hand_names_sounds_the_paper_s_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In the words of its own head; the weights are random and so are the words."""
-    pytest.importorskip("torch")
-    store = ModelStore.at(tmp_path)
-    for name in ("frame-mn06", "beats"):
-        known = replace(known_as(monkeypatch, name, small(name)), size_bytes=None)
-        saved(known_as(monkeypatch, name, known), store.path(name))
-    namer = sound_namer(None, None, store=store)
-    assert namer is not None and namer.model == "beats"
-    recording = open_recording(make_audio(tmp_path / "a.flac", duration=2.0, clicks=[1.0]))
-    named = namer(recording, SPANS)
-    assert set(named) == set(SPANS)
-    known_words = set(class_names(MODELS["beats"].vocabulary))
-    assert all(len(words) <= 3 and set(words) <= known_words for words in named.values())

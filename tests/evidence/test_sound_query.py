@@ -7,7 +7,7 @@ import pytest
 from earmark.evidence.sound_query import describe_matches, match_sounds
 from earmark.evidence.word_stems import stems
 from earmark.models import ModelStore
-from earmark.models.litert import class_names
+from earmark.models.sessions import class_names
 from quiet_shift import require_minilm, require_yamnet
 
 NAMES = ("Drill", "Power tool", "Tools", "Water tap, faucet", "Speech", "Hammer", "Dog", "Bark")

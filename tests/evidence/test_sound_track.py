@@ -7,12 +7,12 @@ import weakref
 import numpy as np
 import pytest
 
-from earmark.evidence.sound_ontology import broader, family_of, narrower, subclasses
+from earmark.evidence.sound_query import broader, family_of, narrower, subclasses
 from earmark.evidence.sound_track import CELL, MIN_PROBABILITY, SoundTrack, SoundTracker
 from earmark.features.yamnet import YAMNet
 from earmark.media import Meter, Sound, open_recording
 from earmark.models import ModelStore
-from earmark.models.litert import class_names
+from earmark.models.sessions import class_names
 from earmark.timeline import Span
 from making import make_audio
 from quiet_shift import require_yamnet, script
@@ -45,7 +45,7 @@ def drawn(made: SoundTrack, name: str) -> str:
     """The events of one class, drawn."""
     cells = ["."] * round(made.duration / made.hop)
     for event in made.events():
-        if event.name == name:
+        if event.text == name:
             for cell in range(round(event.span.start), round(event.span.end)):
                 cells[cell] = "="
     return "".join(cells)
@@ -73,7 +73,7 @@ def test_a_broad_sound_within_its_kind_is_told_as_that_kind():
 
 def test_rooms_and_silence_are_no_sounds():
     made = track(Silence="DDDD", Speech="D...")
-    assert [event.name for event in made.events()] == ["Speech"]
+    assert [event.text for event in made.events()] == ["Speech"]
     assert made.names_in(Span(0.0, 4.0)) == ("Speech",)
 
 
@@ -143,7 +143,7 @@ def test_what_is_overheard_is_passed_on_and_named_however_it_is_cut(tmp_path):
         found.append(tracker.track())
     events = [one.events() for one in found]
     assert events[0] == events[1] == events[2]
-    (drilling,) = (event for event in events[0] if event.name == "Drill")
+    (drilling,) = (event for event in events[0] if event.text == "Drill")
     assert drilling.span.start == pytest.approx(4.0, abs=1.0)
     assert drilling.span.end == pytest.approx(12.0, abs=1.0)
 

@@ -11,8 +11,13 @@ import numpy as np
 import pytest
 
 from earmark.errors import ModelMissing
-from earmark.evidence.speech_listener import MAX_PIECE, RecordingSpeech, SpeechListener
-from earmark.evidence.speech_text import Transcript, Word
+from earmark.evidence.speech_listener import (
+    MAX_PIECE,
+    RecordingSpeech,
+    SpeechListener,
+    Transcript,
+    Word,
+)
 from earmark.evidence.voice_activity import CHUNK, HOP, VoiceActivity
 from earmark.evidence.whisper_model import WhisperModel, monotonic_path, repeated_tail
 from earmark.media import Source, open_recording

@@ -10,21 +10,21 @@ import numpy as np
 import pytest
 
 from earmark.errors import ModelMismatch
-from earmark.features import ENCODERS, encoder_named
 from earmark.features.encoder_spec import (
     make_encoder,
     portable_options,
     split_name,
     with_machine_options,
 )
+from earmark.gate.frontline import FRONTLINES, GATE, encoder_named
 from earmark.media import Sound
 from tone_model import write_model, write_queries
 
 
-@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize("name", [name for name in FRONTLINES if name != GATE])
 def test_a_name_alone_is_the_encoder_as_it_is(name):
-    assert encoder_named(name) == ENCODERS[name]()
-    detector = make_encoder(ENCODERS[name], name, as_detector=True)
+    assert encoder_named(name) == FRONTLINES[name]()
+    detector = make_encoder(FRONTLINES[name], name, as_detector=True)
     assert getattr(detector, "reads", "activity") == "activity"
     assert detector.channels == 1 or name in ("log-mel", "floor-mel")
 
@@ -46,19 +46,20 @@ def test_options_have_the_type_of_their_field(text, option, value):
 
 
 def test_a_detector_takes_options_too():
-    made = make_encoder(ENCODERS["panns"], "panns:threshold=0.25", as_detector=True)
+    made = make_encoder(FRONTLINES["panns"], "panns:threshold=0.25", as_detector=True)
     assert (made.reads, made.threshold) == ("activity", 0.25)
 
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("loud", "no encoder 'loud'; the encoders are energy, flux"),
+        ("loud", "no frontline 'loud'; the frontlines are gate, energy, flux"),
+        ("gate", "gate is a whole frontline; name an encoder"),
         ("flux:size=3", "flux has no option 'size'"),
         ("yamnet:cell=often", "yamnet: cell is a number, not 'often'"),
         ("yamnet:cell=", "yamnet: cell is a number, not ''"),
         ("yamnet:cell=99", "a patch is shared by 1 to 24 steps, not 99"),
-        ("beats:hop", "no encoder 'beats:hop'"),
+        ("beats:hop", "no frontline 'beats:hop'"),
         ("flux:bands=0", "flux: bands is above 0, not 0"),
         ("flow:width_pixels=0", "flow: width_pixels is above 0, not 0"),
         ("log-mel:memory=0", "log-mel: memory is above 0, not 0.0"),
@@ -97,7 +98,7 @@ def test_what_a_gate_remembers_leaves_out_where_things_are(tmp_path):
     kept = json.loads(json.dumps(portable_options(made)))
     assert kept == {"reads": "logits", "threshold": 0.0, "expects": made.fingerprint()}
     again = with_machine_options(
-        ENCODERS["dasm"](**kept), {"weights": str(model), "queries": str(queries)}
+        FRONTLINES["dasm"](**kept), {"weights": str(model), "queries": str(queries)}
     )
     sound = [Sound(np.zeros(32_000, np.float32), 0.0, 32_000)]
     assert sum(len(track) for track in again.encode(sound)) == 25

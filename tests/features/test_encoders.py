@@ -9,8 +9,7 @@ import pytest
 
 from earmark.features.encoder import SAMPLE_RATE, STEP
 from earmark.features.energy import Energy, EnergyVariance
-from earmark.features.floor_mel import FloorMel, NoiseFloor
-from earmark.features.log_mel import Flux, LogMel
+from earmark.features.log_mel import FloorMel, Flux, LogMel, NoiseFloor
 from earmark.features.spectrum import (
     MAX_COLUMNS,
     SILENCE_DB,

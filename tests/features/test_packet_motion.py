@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from earmark.features.packet_motion import Packets
-from earmark.media.video_packets import VideoPackets
+from earmark.features.motion import Packets
+from earmark.media.video_scan import VideoPackets
 
 
 def packets(sizes: np.ndarray, *, fps: float = 25.0, key_every: int = 50) -> VideoPackets:

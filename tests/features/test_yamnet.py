@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from earmark.errors import MissingExtra, ModelMismatch, ModelMissing
-from earmark.features import ENCODERS
 from earmark.features.encoder import SAMPLE_RATE, STEP, SoundEncoder
 from earmark.features.yamnet import CLASSES, PATCH, YAMNet, _cells
+from earmark.gate.frontline import FRONTLINES
 from earmark.media import find, open_recording
 from earmark.models import ModelStore
 from earmark.timeline import Span
@@ -191,7 +191,7 @@ def test_another_file_is_refused(weights, tmp_path):
 
 
 def test_a_missing_extra_names_its_cure(weights, monkeypatch):
-    monkeypatch.setattr("earmark.models.litert._idle", {})  # of other tests
+    monkeypatch.setattr("earmark.models.sessions._idle", {})  # of other tests
     monkeypatch.setitem(sys.modules, "ai_edge_litert.interpreter", None)
     with pytest.raises(MissingExtra, match=r"pip install 'earmark\[yamnet\]'"):
         features(YAMNet(weights=weights), noise(1))
@@ -207,7 +207,7 @@ def test_options_are_checked_where_they_are_made(options):
 
 
 def test_it_is_registered_and_its_options_are_plain_values():
-    made = ENCODERS["yamnet"]()
+    made = FRONTLINES["yamnet"]()
     assert made.channels == CLASSES and repr(made) == repr(YAMNet())
 
 

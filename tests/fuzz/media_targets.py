@@ -15,7 +15,7 @@ import numpy as np
 from earmark.errors import MediaError
 from earmark.media import open_recording
 from earmark.media.mp4_boxes import describe, read_boxes, read_traks
-from earmark.media.packet_index import read_packets, why_unsupported
+from earmark.media.mp4_index import read_packets, why_unsupported
 
 CORPUS = Path(__file__).parent / "corpus"
 

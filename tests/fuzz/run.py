@@ -14,7 +14,7 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(
-    include=["earmark.media", "earmark.captioning", "earmark.evaluation.annotations"]
+    include=["earmark.media", "earmark.captioning", "earmark_lab.annotations"]
 ):
     import media_targets
     import text_targets

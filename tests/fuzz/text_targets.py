@@ -14,9 +14,9 @@ from pathlib import Path
 from earmark.captioning.chat_protocol import MOST_CHARACTERS, read_json, read_reply
 from earmark.captioning.request import Request
 from earmark.errors import AnnotationError, UnreadableAnswer
-from earmark.evaluation.annotations.readers import read_annotations
-from earmark.evaluation.annotations.table_readers import COLUMNS
 from earmark.timeline import Span
+from earmark_lab.annotations.readers import read_annotations
+from earmark_lab.annotations.table_readers import COLUMNS
 
 CORPUS = Path(__file__).parent / "text_corpus"
 

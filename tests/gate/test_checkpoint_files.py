@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from earmark.gate.frontline_registry import frontline_named, with_checkpoints
+from earmark.gate.frontline import frontline_named, with_checkpoints
 from earmark.gate.gate import default_gate
 from earmark.gate.score_cache import cache_at
-from earmark.models.user_folders import cache_folder, model_store
+from earmark.models.model_store import cache_folder, model_store
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from earmark.features.floor_mel import FloorMel
+from earmark.features.log_mel import FloorMel
 from earmark.features.spectrum import decibels
 from earmark.gate.gate import default_gate
 from earmark.gate.listener import LEVEL_HOP
@@ -13,7 +13,7 @@ from earmark.grid import Grid, Windows
 from earmark.media import Sound
 from earmark.selection import Budget, Coverage
 from earmark.selection.budget import AUTO_PRICE
-from earmark.selection.rules.rank import Rank
+from earmark.selection.rules.ranking import Rank
 from earmark.timeline import Track
 from made_speech import needs_espeak, say
 
@@ -56,8 +56,8 @@ def test_what_it_says_of_itself() -> None:
     assert "composites" in gate.card.data
     assert "research use only" in gate.card.licence
     assert len(gate.card.commit) == 40
-    assert [recall for recall, _ in gate.points["on"]] == [0.99, 0.97, 0.95, 0.93, 0.90, 0.87]
-    thresholds = [threshold for _, threshold in gate.points["on"]]
+    assert [recall for recall, _ in gate.points.on] == [0.99, 0.97, 0.95, 0.93, 0.90, 0.87]
+    thresholds = [threshold for _, threshold in gate.points.on]
     assert thresholds == sorted(thresholds)
     for row in gate.card.honesty:
         assert abs(row.forecast - row.actual) < 0.06

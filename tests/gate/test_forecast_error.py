@@ -111,8 +111,8 @@ def test_a_forecast_is_told_with_its_range_and_confidence() -> None:
 
 def test_what_is_not_known_is_said() -> None:
     unlike = ForecastRange(0.0, 0.5, 1.0, 0.8, is_unlike=True)
-    assert as_range(0.5, unlike) == "50.0 % (0–100 %: too few recordings like this have been met)"
-    assert as_range(0.5, None) == "50.0 % (how sure that is was not measured)"
+    assert as_range(0.5, unlike) == "50.0 % (0–100 %: too few recordings like this were measured)"
+    assert as_range(0.5, None) == "50.0 % (its uncertainty was not measured)"
     assert as_range(1.0, ForecastRange(1.0, 1.0, 1.0, 0.8)) == "100.0 %"
     little = ForecastRange(0.0016, 0.003, 0.0042, 0.8)
     assert as_range(0.003, little) == "0.3 % (0.2–0.4 % in 80 % of recordings)"
@@ -148,7 +148,7 @@ def test_a_number_that_nobody_measured_has_no_range_and_an_unlike_one_says_so() 
     unlike = error.count(0.5, 1000.0)
     assert (unlike.is_unlike, unlike.low, unlike.high) == (True, 0.0, 1000.0)
     assert (
-        as_count(0.5, unlike) == "0.5 actions expected (too few recordings like this have been met)"
+        as_count(0.5, unlike) == "0.5 actions expected (too few recordings like this were measured)"
     )
     assert as_count(None, None) == ""
 

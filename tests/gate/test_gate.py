@@ -17,11 +17,13 @@ from earmark.features.log_mel import LogMel
 from earmark.gate.episodes import OperatingPoints
 from earmark.gate.gate import Gate
 from earmark.timeline import Track
-from gate_making import small_training
 
 
 @pytest.fixture(scope="module")
 def gate_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("torch", reason="gates are trained by PyTorch")
+    from gate_making import small_training
+
     folder = tmp_path_factory.mktemp("run")
     small_training(folder)
     return folder / "gate.gate"
@@ -48,7 +50,7 @@ def test_a_gate_is_the_same_after_saving(gate_file: Path, tmp_path: Path) -> Non
     assert (tmp_path / "again.gate").read_bytes() == gate_file.read_bytes()
     assert (again.card, again.rates, again.points) == (gate.card, gate.rates, gate.points)
     assert again.survival == gate.survival
-    np.testing.assert_array_equal(again.misses["shares"], gate.misses["shares"])
+    np.testing.assert_array_equal(again.misses.shares, gate.misses.shares)
 
 
 @pytest.mark.parametrize("steps", [1, 2, 40, 751, 9400])
@@ -89,10 +91,10 @@ def test_the_frontline_listens_with_the_cards_encoder(gate_file: Path) -> None:
     assert gate.scorer.digest in repr(gate.scorer)
     assert len(repr(gate.scorer)) < 300
     other = replace(gate, card=replace(gate.card, encoder="telepathy", encoder_options={}))
-    with pytest.raises(ModelMismatch, match="wants the encoder telepathy"):
+    with pytest.raises(ModelMismatch, match="needs the encoder telepathy"):
         other.frontline()
     wide = replace(gate, card=replace(gate.card, encoder_options={"bands": 40}))
-    with pytest.raises(ModelMismatch, match="wants 64 channels at 25 Hz and log-mel gives 40"):
+    with pytest.raises(ModelMismatch, match="needs 64 channels at 25 Hz and log-mel gives 40"):
         wide.frontline()
 
 
@@ -100,11 +102,11 @@ def test_a_file_that_is_no_gate(tmp_path: Path) -> None:
     with pytest.raises(ModelMismatch, match="cannot read the gate"):
         Gate.load(tmp_path / "none.gate")
     (tmp_path / "text.gate").write_text("hello")
-    with pytest.raises(ModelMismatch, match=r"text.gate is no gate file, or a damaged one"):
+    with pytest.raises(ModelMismatch, match=r"text.gate is not a gate file, or is damaged"):
         Gate.load(tmp_path / "text.gate")
     with zipfile.ZipFile(tmp_path / "empty.gate", "w"):
         pass
-    with pytest.raises(ModelMismatch, match=r"empty.gate is no gate file"):
+    with pytest.raises(ModelMismatch, match=r"empty.gate is not a gate file"):
         Gate.load(tmp_path / "empty.gate")
 
 
@@ -141,9 +143,9 @@ def test_a_gate_of_another_layout_or_with_other_weights(gate_file: Path, tmp_pat
     with pytest.raises(ModelMismatch, match="layout 99, this version reads"):
         Gate.load(rewritten(gate_file, tmp_path / "new.gate", layout=99))
     other = hashlib.sha256(b"other").hexdigest()
-    with pytest.raises(ModelMismatch, match="weights are not the ones it names"):
+    with pytest.raises(ModelMismatch, match="weights do not match its checksum"):
         Gate.load(rewritten(gate_file, tmp_path / "swapped.gate", weights=other))
-    with pytest.raises(ModelMismatch, match="says nothing of"):
+    with pytest.raises(ModelMismatch, match="card lacks"):
         Gate.load(rewritten(gate_file, tmp_path / "bare.gate", card={"encoder": "log-mel"}))
 
 
@@ -164,7 +166,7 @@ def test_operating_points_that_are_none_are_noticed_on_loading(
     gate_file: Path, tmp_path: Path, points: object
 ) -> None:
     path = rewritten(gate_file, tmp_path / "odd.gate", points=points)
-    with pytest.raises(ModelMismatch, match=r"^odd.gate is no gate file, or a damaged one \(.*$"):
+    with pytest.raises(ModelMismatch, match=r"^odd.gate is not a gate file, or is damaged \(.*$"):
         Gate.load(path)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from earmark.gate.recall_promise import Misses, fewest, p_value, promise
+from earmark.gate.episodes import Misses, fewest, p_value, promise
 
 THRESHOLDS = np.linspace(0, 1, 41)
 
@@ -75,9 +75,9 @@ def test_a_p_value_is_one_where_the_risk_is_reached_and_falls_below() -> None:
 
 
 def test_misses_are_checked_where_they_are_made() -> None:
-    with pytest.raises(ValueError, match="one column a threshold"):
+    with pytest.raises(ValueError, match="one column per threshold"):
         Misses(np.array([0.1, 0.2]), np.zeros((3, 1)))
-    with pytest.raises(ValueError, match="thresholds increase"):
+    with pytest.raises(ValueError, match="thresholds must increase"):
         Misses(np.array([0.2, 0.1]), np.zeros((3, 2)))
     with pytest.raises(ValueError, match="between 0 and 1"):
         Misses(np.array([0.1, 0.2]), np.full((3, 2), 1.5))

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from earmark.gate.frontline_registry import frontline_named
+from earmark.gate.frontline import frontline_named
 from earmark.gate.score_cache import ScoreCache, listen_cached
 from earmark.media import Source
 from making import make_video
@@ -30,3 +30,15 @@ def test_a_damaged_entry_counts_as_missing(tmp_path: Path, place: int) -> None:
     again = listen_cached(source, frontline, cache)
     assert np.array_equal(again.scores.values, heard.scores.values)
     assert cache.find(source, frontline, audio_track=0) is not None
+
+
+def test_a_cached_result_is_the_fresh_one_exactly(tmp_path: Path) -> None:
+    """Else the loudest instant of a window would depend on when the recording was heard."""
+    source, frontline = Source((str(make_video(tmp_path / "a.mp4")),)), frontline_named("flux")
+    cache = ScoreCache(tmp_path / "cache")
+    fresh = listen_cached(source, frontline, cache)
+    cached = listen_cached(source, frontline, cache)
+    assert cached.from_cache and not fresh.from_cache
+    assert fresh.level is not None and cached.level is not None
+    assert np.array_equal(cached.level.values, fresh.level.values)
+    assert np.array_equal(cached.scores.values, fresh.scores.values)

@@ -9,8 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from earmark.media.atomic_file import STALE, remove_stale, replacing
-from earmark.media.content_file import content_file, files_of_recording
+from earmark.media.atomic_file import (
+    STALE,
+    content_file,
+    files_of_recording,
+    remove_stale,
+    replacing,
+)
 
 
 def test_a_file_appears_when_it_is_whole(tmp_path: Path):
@@ -72,16 +77,3 @@ def test_all_of_one_recording_are_found_by_its_key(tmp_path: Path):
         path.touch()
     assert sorted(files_of_recording(tmp_path, "a")) == sorted(paths[:2])
     assert content_file(tmp_path, "a", "a x", ".npz") == paths[0]
-
-
-def test_a_file_named_as_before_is_renamed_and_counts_as_anybody_s_until_then(tmp_path: Path):
-    new = content_file(tmp_path, "a", "a x", ".npz")
-    maker = new.stem.partition("-")[2]
-    before = tmp_path / maker[:2] / f"{maker}.npz"
-    before.parent.mkdir()
-    before.write_text("kept")
-    (before.parent / "notes.txt").touch()
-    assert list(files_of_recording(tmp_path, "b")) == [before], "nobody can say of which it is"
-    assert content_file(tmp_path, "a", "a x", ".npz") == new
-    assert new.read_text() == "kept" and not before.exists()
-    assert list(files_of_recording(tmp_path, "a")) == [new]

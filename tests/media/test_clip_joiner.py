@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from pathlib import Path
 
 import av
@@ -11,7 +10,6 @@ import pytest
 
 from earmark.errors import MediaError
 from earmark.media import open_recording
-from earmark.media.chapter_writer import copy_with_chapters
 from earmark.media.clip_joiner import (
     CaptionedClip,
     ClipCue,
@@ -159,49 +157,14 @@ def test_what_cannot_be_joined_says_so_and_leaves_nothing(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.mp4", "b.mp4"]
 
 
-@pytest.mark.parametrize(("kind", "name"), [("mp4", "c.mp4"), ("matroska", "c.mkv")])
-def test_a_copy_has_the_chapters_given_and_every_packet(tmp_path, kind, name):
-    path = make_video(tmp_path / "a.mp4", duration=2.0, clicks=[0.5])
-    copy_with_chapters(str(path), [(0, 500, "One"), (500, 2000, "Two")], tmp_path / name, kind)
-    with av.open(str(tmp_path / name)) as made:
-        found = [
-            (one["start"] * one["time_base"], one["metadata"]["title"]) for one in made.chapters()
-        ]
-    assert found == [(0, "One"), (Fraction(1, 2), "Two")]
-    copied = open_recording(tmp_path / name)
-    assert [read_number(one.rgb) for one in copied.frames([0.0, 1.95])] == [0, 19]
-    assert click_times(whole_sound(copied), 16_000) == pytest.approx([0.5], abs=0.03)
-
-
-@pytest.mark.parametrize(("kind", "name"), [("mp4", "c.mp4"), ("matroska", "c.mkv")])
-def test_a_copy_keeps_frame_rate_languages_and_av1(tmp_path, kind, name):
-    sounds = [AudioPlan([0.5]), AudioPlan([1.0], language="deu")]
-    path = make_video(tmp_path / "a.mp4", duration=2.0, audio=sounds)
-    copy_with_chapters(str(path), [], tmp_path / name, kind)
-    copied = open_recording(tmp_path / name)
+@pytest.mark.parametrize("codec", ["libx264", "libsvtav1"])
+def test_a_clip_keeps_frame_rate_language_and_codec(tmp_path, codec):
+    sounds = [AudioPlan([0.5], language="deu")]
+    made = clip(tmp_path / "a.mp4", codec=codec, audio=sounds)
+    copied = open_recording(made.path)
     assert copied.video.mean_fps == pytest.approx(10.0, abs=0.1)
-    assert [track.language for track in copied.audio_tracks] == [None, "deu"]
-    path = make_video(tmp_path / "a.mp4", duration=2.0, codec="libsvtav1")
-    copy_with_chapters(str(path), [], tmp_path / name, kind)
-    assert len(open_recording(tmp_path / name).frames([0.0, 1.5])) == 2
-
-
-@pytest.mark.parametrize(("kind", "name"), [("mp4", "c.mp4"), ("matroska", "c.mkv")])
-@pytest.mark.parametrize("file", ["a.mkv", "a.ts", "a.mp4"])
-def test_a_copy_is_on_the_clock_of_its_chapters_with_every_picture(tmp_path, file, kind, name):
-    offset = 0.0 if file == "a.mp4" else 1000.0
-    path = make_video(tmp_path / file, duration=2.0, clicks=[0.5], b_frames=2, offset=offset)
-    copy_with_chapters(str(path), [(0, 2000, "All")], tmp_path / name, kind)
-    copied = open_recording(tmp_path / name)
-    assert (copied.parts[0].zero, copied.duration) == pytest.approx((0.0, 2.0), abs=0.03)
-    shown = copied.frames([0.0, 0.25, 1.95])
-    assert [read_number(one.rgb) for one in shown] == [0, 2, 19]
-    assert click_times(whole_sound(copied), 16_000) == pytest.approx([0.5], abs=0.03)
-
-
-def test_what_cannot_be_copied_says_so(tmp_path):
-    with pytest.raises(MediaError, match=r"a\.mp4 cannot be copied with chapters"):
-        copy_with_chapters(str(tmp_path / "a.mp4"), [], tmp_path / "c.mp4", "mp4")
+    assert [track.language for track in copied.audio_tracks] == ["deu"]
+    assert len(copied.frames([0.0, 1.5])) == 2
 
 
 def test_chapters_and_subtitles_are_told_to_the_millisecond(tmp_path):

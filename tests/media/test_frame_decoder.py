@@ -68,7 +68,7 @@ def test_no_more_is_decoded_than_it_takes(media, times, decoded):
     recording = open_recording(media("minute.mp4", duration=60.0, size=(160, 40)))
     stats = FrameStats()
     assert numbers(recording.frames(times, stats=stats)) == [int(time * 10) for time in times]
-    assert (stats.decoded, stats.returned) == (decoded, len(times))
+    assert stats.decoded == decoded
 
 
 @pytest.mark.parametrize("name", ["six.mp4", "six.mkv", "six.ts"])

@@ -65,11 +65,11 @@ def test_of_chapters_they_are_on_the_clock_of_the_recording(tmp_path):
     assert first == 1.0 and second == pytest.approx(recording.parts[1].start + 2.0)
 
 
-def test_probe_tells_them(tmp_path):
+def test_doctor_lists_them(tmp_path):
     path = film_highlights(tmp_path / "a.mp4", hmmt([1500, 8040]))
-    said = CliRunner().invoke(app, ["probe", str(path)])
+    said = CliRunner().invoke(app, ["doctor", str(path)])
     assert "2 highlights marked: 0:01.5, 0:08.0" in said.output
-    plain = CliRunner().invoke(app, ["probe", str(path), "--format", "json"])
+    plain = CliRunner().invoke(app, ["doctor", str(path), "--format", "json"])
     assert json.loads(plain.stdout)["recordings"][0]["marks"] == [1.5, 8.04]
 
 

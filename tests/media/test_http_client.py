@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from earmark.media.http_client import BodyTooLarge, HttpClient, _wait
-from earmark.media.remote_file import _size_of
+from earmark.media.remote_storage import _size_of
 from servers import free_port, range_server
 
 

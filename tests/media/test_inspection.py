@@ -8,7 +8,7 @@ import pytest
 
 from earmark.media import Meter, Source, open_recording
 from earmark.media.inspection import _timestamp_warnings, inspect
-from earmark.media.packet_index import PacketIndex
+from earmark.media.mp4_index import PacketIndex
 from making import AudioPlan
 
 CLICKS = (0.5, 1.25, 3.0)
@@ -56,7 +56,7 @@ def box_bytes(path, kind):
 def test_several_holes_are_counted_and_a_clock_that_begins_late_is_not_late(media):
     holes = AudioPlan(CLICKS, hole=(1.0, 1.5))
     (line,) = warnings(media("hole.mp4", audio=holes))
-    assert "1 hole in the sound, 0.5 s in all" in line
+    assert "1 gap in the sound, 0.5 s in all" in line
     assert warnings(media("moved.ts", offset=3.0, audio=AudioPlan(CLICKS, noise=0.1)))[1:] == ()
 
 
@@ -66,7 +66,7 @@ def test_without_an_index_all_is_read(media):
     assert inspection.audio_pass_bytes == recording.size_bytes
     assert (inspection.audio_packet_bytes, inspection.index_bytes) == (None, 0)
     (line,) = inspection.warnings
-    assert "no index to find the sound by, so all of the file is read" in line
+    assert "no index of the sound, so the whole file is read" in line
     assert "remux it to MP4" in line
 
 
@@ -85,7 +85,7 @@ def test_sound_that_starts_after_the_demuxer_looked_is_late(media, suffix):
     ("name", "options", "words"),
     [
         ("a.mkv", {}, "its header says 12.0 s"),
-        ("a.mp4", {"layout": "fragmented"}, "packets of its index lie past the end of the file"),
+        ("a.mp4", {"layout": "fragmented"}, "packets in its index are past the end of the file"),
     ],
 )
 def test_a_file_cut_off_is_said_to_be(media, tmp_path, name, options, words):
@@ -95,7 +95,7 @@ def test_a_file_cut_off_is_said_to_be(media, tmp_path, name, options, words):
     recording = open_recording(tmp_path / name)
     assert 3.0 < recording.duration < 9.0
     (line,) = [line for line in inspect(recording).warnings if "cut off" in line]
-    assert words in line and f"taken to last {recording.duration:.1f} s" in line
+    assert words in line and f"treated as {recording.duration:.1f} s long" in line
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_file_cut_off_is_said_to_be(media, tmp_path, name, options, words):
     [
         (AudioPlan(CLICKS, start=1.0), "sound starts 1.0 s late"),
         (AudioPlan(CLICKS, end=2.0), "sound ends 2.0 s before the pictures"),
-        (AudioPlan(CLICKS, hole=(1.0, 2.0)), "1 hole in the sound, 1.0 s in all"),
+        (AudioPlan(CLICKS, hole=(1.0, 2.0)), "1 gap in the sound, 1.0 s in all"),
     ],
     ids=["late", "early", "hole"],
 )
@@ -121,7 +121,7 @@ def test_no_audio(media):
 def test_a_chapter_that_is_not_there(media):
     uris = tuple(str(media(name)) for name in ("GX010042.mp4", "GX030042.mp4"))
     (line,) = inspect(open_recording(Source(uris))).warnings
-    assert line.startswith("chapter 2 not among its files")
+    assert line.startswith("chapter 2 missing")
 
 
 def test_a_header_that_counts_from_before_the_first_packet_promises_no_more(media):
@@ -154,9 +154,12 @@ def index_of(*stamps: int) -> PacketIndex:
         ([0], []),
         ([0, 2, 4, 6], []),
         ([0, 2, 2, 4, 6], []),  # two at one time are no step back
-        ([0, 2, 4, 3, 5, 7], ["audio timestamps step back 1 times; what overlaps is heard once"]),
-        ([0, 2, 4, 9, 11], ["1 hole in the sound, 0.0 s in all, heard as silence"]),
-        ([0, 2, 4, 106, 108, 310, 312], ["2 holes in the sound, 3.0 s in all, heard as silence"]),
+        (
+            [0, 2, 4, 3, 5, 7],
+            ["audio timestamps step back 1 times; overlapping sound is read once"],
+        ),
+        ([0, 2, 4, 9, 11], ["1 gap in the sound, 0.0 s in all, treated as silence"]),
+        ([0, 2, 4, 106, 108, 310, 312], ["2 gaps in the sound, 3.0 s in all, treated as silence"]),
     ],
 )
 def test_holes_and_steps_back_are_told_apart(stamps, words):

@@ -106,14 +106,14 @@ def test_a_source_is_itself(tmp_path):
     [
         ("path,wieght\na.mp4,2\n", r"cams.csv has unknown columns: 'wieght'; a manifest has path"),
         ("id\n1\n", r"has no column named path"),
-        ("path,id\na.mp4,1\nb.mp4,1\n", r"row 2: the id 1 is that of row 1 too"),
-        ("path,id\na.mp4,1\na.mp4,2\n", r"row 2: the path .*a.mp4 is that of row 1 too"),
+        ("path,id\na.mp4,1\nb.mp4,1\n", r"row 2: row 1 has the same id, 1"),
+        ("path,id\na.mp4,1\na.mp4,2\n", r"row 2: row 1 has the same path, .*a.mp4"),
         ("path,weight\na.mp4,heavy\n", r"row 1: the weight 'heavy' is not a number"),
-        ("path,weight\na.mp4,-1\n", r"row 1: a weight is above 0, not -1"),
+        ("path,weight\na.mp4,-1\n", r"row 1: a weight must be above 0, not -1"),
         ("path,priority\na.mp4,inf\n", r"row 1: the priority 'inf' is not a number"),
         ("path\na.mp4,b.mp4\n", r"line 2: more values than columns"),
         ("path,id\n,1\n", r"row 1: no path"),
-        ("path\n", r"names no recording"),
+        ("path\n", r"lists no recording; write one per row"),
         ("", r"no column named path"),
         (f"path\n{'a' * 200_000}\n", r"line 2: field larger than field limit"),
     ],
@@ -160,7 +160,7 @@ def test_two_manifests_may_not_share_a_file(tmp_path):
     first = manifest(tmp_path, "path,id\na.mp4,1\n", "a.csv")
     second = manifest(tmp_path, "path,weight\n./a.mp4,2\n", "b.csv")
     assert len(find([first, first])) == 1
-    with pytest.raises(UnreadableFile, match=r"two recordings hold .*a\.mp4"):
+    with pytest.raises(UnreadableFile, match=r"two recordings contain .*a\.mp4"):
         find([first, second])
 
 
@@ -177,15 +177,21 @@ def test_recordings_come_in_the_order_given_and_each_once(tmp_path, monkeypatch)
 
 def test_lists_that_cannot_be_read(tmp_path):
     for name, data, complaint in (
-        ("a.txt", b"\n# nothing\n", "names no recording"),
+        ("a.txt", b"\n# nothing\n", "lists no recording"),
         ("b.csv", b"path\n\xff.mp4\n", "not text in UTF-8"),
-        ("c.parquet", b"no", "not a Parquet file"),
     ):
         (tmp_path / name).write_bytes(data)
         with pytest.raises(UnreadableFile, match=complaint):
             find([tmp_path / name])
     with pytest.raises(UnreadableFile, match=r"none.csv does not exist"):
         find([tmp_path / "none.csv"])
+
+
+def test_a_table_that_is_not_parquet(tmp_path):
+    pytest.importorskip("pyarrow")
+    (tmp_path / "c.parquet").write_bytes(b"no")
+    with pytest.raises(UnreadableFile, match="not a Parquet file"):
+        find([tmp_path / "c.parquet"])
 
 
 def test_what_is_named_like_a_list_and_is_a_recording(tmp_path):
@@ -196,7 +202,9 @@ def test_what_is_named_like_a_list_and_is_a_recording(tmp_path):
 
 def test_a_text_that_is_neither_list_nor_recording_is_one_clear_line(tmp_path):
     notes = manifest(tmp_path, "Dear diary. Nothing\nhappened today.\n" * 50, "notes.txt")
-    with pytest.raises(UnreadableFile, match=r"notes.txt names no recording; as a list it has"):
+    with pytest.raises(
+        UnreadableFile, match=r"notes.txt lists no recording; write one path or address per line"
+    ):
         find([notes])
     (tmp_path / "camera one").touch()
     listed = manifest(tmp_path, "camera one\ncamera two\n", "cams.txt")

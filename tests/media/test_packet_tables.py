@@ -11,7 +11,7 @@ import pytest
 from earmark.errors import UnreadableFile
 from earmark.media import Meter
 from earmark.media.mp4_boxes import Edit, Trak
-from earmark.media.packet_index import (
+from earmark.media.mp4_index import (
     MOST_PACKET_BYTES,
     MOST_PACKETS,
     PacketIndex,
@@ -186,7 +186,7 @@ def test_a_chunk_of_raw_sound_is_one_packet(tmp_path):
 
 
 def test_a_long_chunk_of_raw_sound_is_cut_into_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr("earmark.media.packet_index._PIECE_BYTES", 20)
+    monkeypatch.setattr("earmark.media.mp4_index._PIECE_BYTES", 20)
     index = raw(tmp_path, held=25, places=(100, 500)).index()
     assert index.positions.tolist() == [100, 120, 140, 500, 520, 540]
     assert index.sizes.tolist() == [20, 20, 10, 20, 20, 10]
@@ -198,8 +198,8 @@ def test_a_long_chunk_of_raw_sound_is_cut_into_pieces(tmp_path, monkeypatch):
     [
         (("stts", "stsc", "stsz"), ""),
         (("stts", "stsc", "stsz", "stco"), ""),
-        (("stts", "stsc", "stco"), "rare kind"),
-        (("stsc", "stsz", "stco"), "rare kind"),
+        (("stts", "stsc", "stco"), "unsupported kind"),
+        (("stsc", "stsz", "stco"), "unsupported kind"),
     ],
 )
 def test_what_tables_a_track_must_have(tmp_path, kept, obstacle):

@@ -136,11 +136,11 @@ class TestBadFiles:
     @pytest.mark.parametrize("content", [b"hello", b"%PDF-1.4 " * 500])
     def test_text(self, tmp_path, content):
         (tmp_path / "x.mp4").write_bytes(content)
-        self.refuse(tmp_path / "x.mp4", r"x.mp4 is not a media file but text")
+        self.refuse(tmp_path / "x.mp4", r"x.mp4 is text, not a media file")
 
     def test_not_to_be_read(self, tmp_path):
         os.mkfifo(tmp_path / "pipe.mp4")
-        self.refuse(tmp_path / "pipe.mp4", r"pipe.mp4 is not a file")
+        self.refuse(tmp_path / "pipe.mp4", r"pipe.mp4 is not a regular file")
 
     def test_a_stream_without_a_container(self, tmp_path):
         path = make_video(tmp_path / "a.mp4", has_audio=False)
@@ -278,8 +278,8 @@ def test_of_chapters_the_first_gives_the_container_and_any_the_access(media):
     both = open_recording(Source((mp4, mkv)))
     assert both.container.startswith("mov,mp4") and both.access == "demux"
     assert both.size_bytes == sum(Path(uri).stat().st_size for uri in (mp4, mkv))
-    assert "no index of every packet" in both.access_reason
-    assert "no index of every packet" not in open_recording(Source((mp4, mp4))).access_reason
+    assert "no index of its packets" in both.access_reason
+    assert "no index of its packets" not in open_recording(Source((mp4, mp4))).access_reason
     turned = open_recording(Source((mkv, mp4)))
     assert (turned.container.startswith("matroska"), turned.access) == (True, "demux")
     assert turned.access_reason == both.access_reason, "why it is not by the index"
@@ -291,7 +291,7 @@ def test_tracks_are_counted_from_0_and_no_further_than_there_are(media):
     assert open_recording(path, audio_track=1).audio_track == 1
     with pytest.raises(ValueError, match="no track -1"):
         open_recording(path, audio_track=-1)
-    with pytest.raises(NoAudioStream, match=r"no audio track 2; choose one of 0 to 1"):
+    with pytest.raises(NoAudioStream, match=r"no audio track 2; choose an `audio_track` of 0 to 1"):
         open_recording(path, audio_track=2)
     with pytest.raises(NoAudioStream, match=r"no audio track 1; it has none"):
         open_recording(media("mute.mp4", has_audio=False), audio_track=1)

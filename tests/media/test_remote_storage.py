@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from earmark.errors import RemoteError, UnreadableFile
-from earmark.media import Meter, Source, find, open_recording, remote_file
+from earmark.media import Meter, Source, find, open_recording, remote_storage
 from earmark.media import remote_storage as remote_module
 from earmark.media.inspection import inspect
 from making import AudioPlan, click_times, make_video, read_number, whole_sound
@@ -112,14 +112,14 @@ def test_a_server_that_keeps_breaking_is_reported(folder, quick, name, monkeypat
 @pytest.mark.parametrize(
     ("fault", "complaint"),
     [
-        ("endless", "sends more than it was asked for"),
+        ("endless", "sent more than requested"),
         ("drip", r"no whole answer within 0 s"),
-        ("shifted", "answers with other bytes than were asked for"),
+        ("shifted", "sent other bytes than requested"),
     ],
 )
 def test_an_answer_that_is_not_what_was_asked_for(folder, quick, fault, complaint, monkeypatch):
     if fault == "drip":
-        monkeypatch.setattr(remote_file, "_DEADLINE", 0.2)
+        monkeypatch.setattr(remote_storage, "_DEADLINE", 0.2)
     report = pytest.raises(RemoteError, match=rf"the server failed 4 times \(.*{complaint}")
     with range_server(folder, fault=fault) as server, report:
         open_recording(server.url("last.mp4"))
@@ -138,7 +138,7 @@ def test_what_is_not_there_or_not_media(folder, quick):
             open_recording(server.url("no.mp4"))
         with pytest.raises(UnreadableFile, match=r"empty.mp4 is empty"):
             open_recording(server.url("empty.mp4"))
-        with pytest.raises(UnreadableFile, match=r"text.mp4 is not a media file"):
+        with pytest.raises(UnreadableFile, match=r"text.mp4 is text, not a media file"):
             open_recording(server.url("text.mp4"))
     report = pytest.raises(RemoteError, match=r"failed 4 times \(503")
     with range_server(folder, fault="error") as server, report:
@@ -181,7 +181,7 @@ def test_a_file_that_changes_is_not_mixed(folder, tmp_path, fault):
 
 
 def test_an_unknown_kind_of_address():
-    with pytest.raises(UnreadableFile, match=r"no way to read gopher://"):
+    with pytest.raises(UnreadableFile, match=r"cannot read gopher://"):
         open_recording("gopher://host/a.mp4")
 
 

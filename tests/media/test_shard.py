@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from earmark.media import Source
-from earmark.media.shard import Shard
+from earmark.media.source_listing import Shard
 
 
 def test_shards_are_disjoint_and_whole():

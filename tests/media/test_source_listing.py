@@ -130,7 +130,7 @@ def test_a_name_that_looks_like_a_glob_is_a_name_where_there_is_one(tmp_path):
 def test_addresses_that_differ_in_secrets_alone_cannot_be_told_apart_later():
     one, other = (f"https://host/a.mp4?token={secret}" for secret in ("abc123", "def456"))
     assert len(find([one, one])) == 1
-    with pytest.raises(UnreadableFile, match=r"two recordings are https://host/a\.mp4"):
+    with pytest.raises(UnreadableFile, match=r"two addresses are both https://host/a\.mp4"):
         find([one, other])
 
 

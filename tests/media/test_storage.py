@@ -16,8 +16,7 @@ from earmark.errors import UnreadableFile
 from earmark.media import storage as module
 from earmark.media.audio_decoder import _read_pieces
 from earmark.media.container import _ByteFile
-from earmark.media.remote_file import FileInfo
-from earmark.media.remote_storage import RemoteStorage
+from earmark.media.remote_storage import FileInfo, RemoteStorage
 from earmark.media.source import absolute_path, place_of, stored_path
 from earmark.media.storage import LocalStorage, Meter
 
@@ -107,7 +106,7 @@ def test_what_is_no_file_is_said_and_let_go(tmp_path: Path):
     for name, words in (
         ("none.mp4", "does not exist"),
         (".", "is a directory"),
-        ("pipe.mp4", "is not a file to read at any place"),
+        ("pipe.mp4", "is not a regular file"),
     ):
         with pytest.raises(UnreadableFile, match=words):
             LocalStorage(str(tmp_path / name), Meter())

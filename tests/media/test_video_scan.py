@@ -17,7 +17,7 @@ from earmark.media.prefetch import (
     HeldRecordingDecoder,
     prefetch,
 )
-from earmark.media.recording_part import AudioTrack
+from earmark.media.recording import AudioTrack
 from earmark.media.video_scan import scan_video
 from making import make_video, read_number
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from earmark.features import ENCODERS
 from earmark.features.encoder_spec import encoder_files
-from earmark.features.pretrained.vocabulary import VOCABULARIES
+from earmark.features.sound_tags import VOCABULARIES
+from earmark.gate.frontline import FRONTLINES
 from earmark.models import EXTRAS, MODELS, PRETRAINED
+from earmark_lab.encoders.architecture import architecture_of
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -21,23 +22,23 @@ def test_a_row_is_in_order(name):
     assert all(Path(file).name == file for file in row.files)
     assert row.origins or row.licence == "your own"
     assert not row.extra or row.extra in EXTRAS
-    assert not row.vocabulary or row.vocabulary in VOCABULARIES
-
-
-@pytest.mark.parametrize("name", [name for name in MODELS if MODELS[name].loader])
-def test_what_loads_it_exists(name):
-    if MODELS[name].extra:
-        pytest.importorskip(EXTRAS[MODELS[name].extra])
-    module, _, attribute = MODELS[name].loader.partition(":")
-    assert callable(getattr(import_module(module), attribute))
 
 
 def test_every_encoder_with_weights_finds_them_in_the_catalogue():
-    assert {*PRETRAINED, "yamnet", "dasm"} == {name for name in ENCODERS if encoder_files(name)}
-    for name in ENCODERS:
+    assert {*PRETRAINED, "yamnet", "dasm"} == {name for name in FRONTLINES if encoder_files(name)}
+    for name in FRONTLINES:
         assert all(file in MODELS for file in encoder_files(name).values())
 
 
 def test_a_model_without_an_architecture_says_which_have_one():
     with pytest.raises(ValueError, match="no published model 'yamnet'; there are beats, "):
-        _ = MODELS["yamnet"].network
+        architecture_of("yamnet")
+
+
+@pytest.mark.parametrize("name", PRETRAINED)
+def test_a_checkpoint_has_a_network(name):
+    pytest.importorskip("torch")
+    _, architecture = architecture_of(name)
+    module, _, network = architecture.network.partition(":")
+    assert callable(getattr(import_module(f"earmark_lab.encoders.{module}"), network))
+    assert architecture.vocabulary in VOCABULARIES

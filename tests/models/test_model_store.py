@@ -142,10 +142,10 @@ def test_an_archive_without_its_end_is_not_kept(store, tmp_path):
 
 
 def test_a_missing_one_says_how_to_get_it(store):
-    with pytest.raises(ModelMissing, match="bring it with `earmark models add known FILE`") as said:
+    with pytest.raises(ModelMissing, match="add it with `earmark models add known FILE`") as said:
         store.find("known")
     assert "models get" not in str(said.value), "nobody gives it out"
-    with pytest.raises(ModelMissing, match="`earmark models get yamnet`, or bring it with"):
+    with pytest.raises(ModelMissing, match="`earmark models get yamnet`, or add it with"):
         store.find("yamnet")
     store.folder.mkdir()
     store.path("known").write_bytes(b"half")

@@ -7,13 +7,12 @@ from importlib.util import find_spec
 import pytest
 
 import earmark
-from earmark.captioning.speech_plan import SpeechPlan
 from earmark.errors import ModelMissing
 from earmark.evidence.picture_evidence import available_kinds
 from earmark.models import ModelStore
 from earmark.models.catalogue import MINILM, PPOCR, SETS, WHISPER
 from earmark.models.sentence_encoder import SentenceEncoder
-from earmark.pipeline.run_plan import make_plan
+from earmark.pipeline.session import open_session
 from making import make_video
 
 PARTS = {
@@ -28,14 +27,14 @@ LIBRARIES = ("ai_edge_litert", "cv2", "tokenizers")
 
 def works(store: ModelStore) -> dict[str, str]:
     """The parts that work with the models in `store`; of others, the one line that is said."""
-    plan = make_plan([], store=store, sounds=None).with_evidence()
+    plan = open_session([], models=store.folder, sounds=None).with_evidence()
     looked = [kind for kind in available_kinds(store) if kind != "heard"]
     assert len(plan.look.readers if plan.look else ()) == len(looked)
     told = dict.fromkeys(looked, "")
     told |= {"heard": ""} if plan.namer else {}
     told |= {"meant": ""} if SentenceEncoder.if_available(store) else {}
     try:
-        SpeechPlan(speech=True).open_listener(store)
+        open_session(speech=True, models=store.folder).open_speech_listener()
     except ModelMissing as error:
         return told | {"said": str(error)}
     return told | {"said": ""}
@@ -60,13 +59,20 @@ def test_without_one_model_the_others_work(absent, tmp_path):
 
 def test_without_any_a_run_goes_through_and_each_wish_is_one_line(tmp_path):
     path, store = make_video(tmp_path / "a.mp4", duration=8.0, clicks=[3.0]), ModelStore(tmp_path)
-    done = earmark.caption([path], run=tmp_path / "run", budget="1", frontline="flux", store=store)
+    done = earmark.caption(
+        [path], run=tmp_path / "run", budget="1", frontline="flux", models=store.folder
+    )
     assert done.totals.picks == 1
     for wish in ({"sounds": True}, {"pictures": True}, {"speech": True}):
         with pytest.raises(ModelMissing, match="earmark models get") as said:
             earmark.caption(
-                [path], run=tmp_path / "run", budget="1", frontline="flux", store=store, **wish
+                [path],
+                run=tmp_path / "run",
+                budget="1",
+                frontline="flux",
+                models=store.folder,
+                **wish,
             )
         assert "\n" not in str(said.value)
     with pytest.raises(ModelMissing, match="earmark models get yamnet"):
-        earmark.sounds([path], store=store)
+        earmark.sounds([path], models=store.folder)

@@ -8,15 +8,13 @@ from dataclasses import dataclass, field, replace
 from earmark.captioning.request import Answer, Request
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.sound_names import SoundNamer
-from earmark.features.pretrained.vocabulary import class_names
-from earmark.features.sound_tags import MAX_TAGS
-from earmark.ledger.ledger import Ledger
-from earmark.ledger.run_reader import Run
+from earmark.features.sound_tags import MAX_TAGS, class_names
 from earmark.media import Recording
 from earmark.pipeline.ask_window import ask_window, quote_window
 from earmark.pipeline.audit import audit
 from earmark.pipeline.caption import caption
-from earmark.pipeline.run_plan import make_plan
+from earmark.pipeline.session import open_session
+from earmark.run.run import Run
 from earmark.timeline import Span
 from making import AudioPlan, make_video
 
@@ -60,17 +58,17 @@ def test_a_window_asked_by_hand_is_not_paid_for_again_by_the_run(tmp_path):
     """Speech is quoted in the prompt, and so is part of what identifies a call."""
     path = make_video(tmp_path / "one.mp4", duration=24.0, clicks=[2.0, 10.0])
     captioner, run = Noting(), tmp_path / "run"
-    plan = replace(make_plan([path], budget="1", pictures=False), captioner=captioner)
-    caption(plan=plan, run=run)
+    plan = open_session([path], budget="1", pictures=False, captioner=captioner)
+    caption(settings=plan, run=run)
     with Run(run) as kept:
         (recording,), described = kept.recordings(), kept.plan()
     said = [EvidenceEntry(Span(0.0, 24.0), "said", "bring it", 0.9, "whisper")]
-    with Ledger(run, described) as ledger:
+    with Run(run, described) as ledger:
         ledger.keep_evidence(recording.id, said, kinds=["said"], origin="whisper")
     ask_window(run, recording.id, 14.0, plan, captioner, reason="by hand")
     (asked,) = captioner.asked[1:]
     assert "bring it" in asked.prompt
-    caption(plan=make_plan((), plan, budget="100%"), run=run)
+    caption(settings=open_session((), plan, budget="100%"), run=run)
     assert [one.span for one in captioner.asked].count(asked.span) == 1
 
 
@@ -78,13 +76,13 @@ def test_sounds_are_named_on_the_track_that_was_listened_to(tmp_path):
     tracks = (AudioPlan(), AudioPlan((2.0, 10.0)))
     path = make_video(tmp_path / "two.mp4", duration=24.0, audio=tracks)
     captioner = Noting()
-    plan = make_plan([path], frontline="energy", budget="1", pictures=False)
-    plan = replace(plan, namer=SoundNamer(TrackTagger()), captioner=captioner)
-    caption(plan=plan, run=tmp_path / "run")
+    choices = {"frontline": "energy", "budget": "1", "pictures": False, "captioner": captioner}
+    plan = replace(open_session([path], **choices), namer=SoundNamer(TrackTagger()))
+    caption(settings=plan, run=tmp_path / "run")
     with Run(tmp_path / "run") as run:
         (recording,) = run.recordings()
     ask_window(tmp_path / "run", recording.id, 14.0, plan, captioner, reason="by hand")
-    audit(tmp_path / "run", calls=2, plan=plan)
+    audit(tmp_path / "run", calls=2, settings=plan)
     assert len(captioner.asked) == 4
     assert {request.tags[0] for request in captioner.asked} == {"track 1"}
 
@@ -92,9 +90,9 @@ def test_sounds_are_named_on_the_track_that_was_listened_to(tmp_path):
 def test_no_call_is_longer_than_its_quote(tmp_path):
     path = make_video(tmp_path / "one.mp4", duration=24.0, clicks=[2.0, 10.0])
     captioner, run = Noting(), tmp_path / "run"
-    plan = make_plan([path], frontline="energy", budget="1", pictures=False)
-    plan = replace(plan, namer=SoundNamer(LongTagger()), captioner=captioner)
-    caption(plan=plan, run=run)
+    choices = {"frontline": "energy", "budget": "1", "pictures": False, "captioner": captioner}
+    plan = replace(open_session([path], **choices), namer=SoundNamer(LongTagger()))
+    caption(settings=plan, run=run)
     with Run(run) as kept:
         (recording,) = kept.recordings()
         quote = quote_window(kept, recording.id, 14.0, plan, captioner.model)

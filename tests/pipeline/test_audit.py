@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from earmark.captioning.limits import Limits
 from earmark.captioning.openai_captioner import OpenAICaptioner
-from earmark.errors import LedgerError
-from earmark.ledger.run_merge import merge
-from earmark.ledger.run_reader import Run
+from earmark.errors import RunError
 from earmark.pipeline.audit import NOTE, AuditDraws, audit, forecast_widths
 from earmark.pipeline.caption import caption
-from earmark.pipeline.run_plan import Plan, make_plan
+from earmark.pipeline.session import Session, open_session
+from earmark.run.merge import merge
+from earmark.run.run import Run
+from earmark.settings import Limits
 from earmark.timeline import Span
 from fault_server import fault_server
 from making import make_video
@@ -32,18 +32,18 @@ def video(tmp_path_factory) -> Path:
     return path
 
 
-def plan(url: str, **choices) -> Plan:
+def plan(url: str, **choices) -> Session:
     choices |= {"limits": Limits(concurrency=1), "frontline": "flux", "pictures": False}
-    return make_plan(captioner=OpenAICaptioner(url, "scripted"), window=2.0, **choices)
+    return open_session(captioner=OpenAICaptioner(url, "scripted"), window=2.0, **choices)
 
 
 def test_windows_that_no_pick_touches_are_asked_once(video, tmp_path):
     with fault_server(then=says("chop onion")) as server:
-        caption([video], plan=plan(server.url, budget="10"), run=tmp_path)
+        caption([video], settings=plan(server.url, budget="10"), run=tmp_path)
         script_before = server.count()
-        done = audit(tmp_path, calls=8, plan=plan(server.url))
+        done = audit(tmp_path, calls=8, settings=plan(server.url))
         assert server.count() == script_before + 8
-        again = audit(tmp_path, calls=8, plan=plan(server.url))
+        again = audit(tmp_path, calls=8, settings=plan(server.url))
         assert server.count() == script_before + 8
     assert (done.windows, done.drawn, done.answered, done.active) == (20, 8, 8, 8)
     assert [path.name for path in tmp_path.glob("run.db*")] == ["run.db"], "no journal is left"
@@ -61,17 +61,17 @@ def test_windows_that_no_pick_touches_are_asked_once(video, tmp_path):
 
 def test_a_draw_that_failed_is_asked_again_and_the_others_are_not(video, tmp_path):
     with fault_server(*[says("")] * 4, "400", then=says("")) as server:
-        caption([video], plan=plan(server.url, budget="4"), run=tmp_path)
-        first = audit(tmp_path, calls=6, plan=plan(server.url))
+        caption([video], settings=plan(server.url, budget="4"), run=tmp_path)
+        first = audit(tmp_path, calls=6, settings=plan(server.url))
         assert (first.drawn, first.answered) == (6, 5)
-        second = audit(tmp_path, calls=6, plan=plan(server.url))
+        second = audit(tmp_path, calls=6, settings=plan(server.url))
         assert server.count() == 4 + 6 + 1
     assert (second.answered, second.active, second.share.low) == (6, 0, 0.0)
 
 
 def test_how_wide_it_will_be_is_said_beforehand(video, tmp_path):
     with fault_server() as server:
-        caption([video], plan=plan(server.url, budget="4"), run=tmp_path)
+        caption([video], settings=plan(server.url, budget="4"), run=tmp_path)
         asked = server.count()
         widths = forecast_widths(tmp_path, [5, 10, 20, 40])
         assert server.count() == asked
@@ -87,20 +87,20 @@ def test_the_draws_of_shards_are_those_of_the_merged_run(video, tmp_path):
     shards = [tmp_path / "1", tmp_path / "2"]
     with fault_server(then=says("chop onion")) as server:
         for path, own in zip(shards, (video, longer), strict=True):
-            caption([own], plan=plan(server.url, budget="10"), run=path)
+            caption([own], settings=plan(server.url, budget="10"), run=path)
     for path, words in zip(shards, ("sweep", ""), strict=True):
         with fault_server(then=says(words)) as server:
-            audit(path, calls=8, plan=plan(server.url))
+            audit(path, calls=8, settings=plan(server.url))
     merge(shards, tmp_path / "all")
     merge(shards, tmp_path / "all")
     with fault_server(then=says("never asked")) as server:
-        whole = audit(tmp_path / "all", calls=16, plan=plan(server.url))
+        whole = audit(tmp_path / "all", calls=16, settings=plan(server.url))
         assert server.count() == 0
     sizes = [audited(path) for path in shards]
     assert (whole.windows, whole.drawn, whole.answered, whole.active) == (sum(sizes), 16, 16, 8)
     assert whole.share.share == pytest.approx(sizes[0] / sum(sizes))
     with fault_server(then=says("")) as server:
-        assert audit(tmp_path / "all", calls=4, plan=plan(server.url)).drawn == 4
+        assert audit(tmp_path / "all", calls=4, settings=plan(server.url)).drawn == 4
         assert server.count() <= 4
 
 
@@ -115,16 +115,16 @@ def test_a_shard_without_an_audit_has_all_drawn_anew(video, tmp_path):
     make_video(other, duration=40.0, clicks=[9.0], fps=5, group=20)
     with fault_server(then=says("")) as server:
         for name, own in (("1", video), ("2", other)):
-            caption([own], plan=plan(server.url, budget="4"), run=tmp_path / name)
-        audit(tmp_path / "1", calls=6, plan=plan(server.url))
+            caption([own], settings=plan(server.url, budget="4"), run=tmp_path / name)
+        audit(tmp_path / "1", calls=6, settings=plan(server.url))
         merge([tmp_path / "1", tmp_path / "2"], tmp_path / "all")
-        done = audit(tmp_path / "all", calls=6, plan=plan(server.url))
+        done = audit(tmp_path / "all", calls=6, settings=plan(server.url))
     assert (done.windows, done.drawn) == (audited(tmp_path / "all"), 6)
     assert done.windows > audited(tmp_path / "1")
 
 
 def test_a_run_that_saw_all_has_nothing_to_audit(video, tmp_path):
     with fault_server() as server:
-        caption([video], plan=plan(server.url, rule="full"), run=tmp_path)
-        with pytest.raises(LedgerError, match="every window"):
-            audit(tmp_path, plan=plan(server.url))
+        caption([video], settings=plan(server.url, rule="full"), run=tmp_path)
+        with pytest.raises(RunError, match="every window"):
+            audit(tmp_path, settings=plan(server.url))

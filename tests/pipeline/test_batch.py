@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from earmark.captioning.captioner import TagsCaptioner
 from earmark.captioning.openai_captioner import OpenAICaptioner
-from earmark.errors import LedgerError, MediaError
+from earmark.errors import MediaError, RunError
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.picture_evidence import PictureEvidence
-from earmark.ledger.run_reader import Run
 from earmark.pipeline.batch import export_batch, import_batch
 from earmark.pipeline.caption import caption
 from earmark.pipeline.preview import preview
+from earmark.pipeline.session import open_session
+from earmark.run.run import Run
+from earmark.settings import Settings
 from fault_server import fault_server
 from making import make_video
 from servers import range_server
@@ -73,30 +76,20 @@ class Hammering:
 def test_the_question_is_the_one_a_server_would_be_asked(tmp_path):
     """Sounds are told in it, and what the batch has answered is not asked of a server again."""
     video = make_video(tmp_path / "shift.mp4", duration=48.0, clicks=[9.0, 25.0])
-    choices = {"budget": "4", "frontline": "flux", "namer": Hammering()}
-    looks = TagsCaptioner(look=lambda _: ("cup",))
-    folder = caption([video], run=tmp_path / "run", captioner=looks, **choices).folder
+    session = replace(open_session(budget="4", frontline="flux"), namer=Hammering())
+    tags = TagsCaptioner()
+    folder = caption([video], run=tmp_path / "run", settings=session, captioner=tags).folder
     written = export_batch(folder, tmp_path / "requests.jsonl", model="mail")
     lines = written.paths[0].read_text(encoding="utf-8").splitlines()
-    assert all("hammer, wood, metal" in line and "cup" not in line for line in lines)
+    assert all("hammer, wood, metal" in line for line in lines)
     results = tmp_path / "results.jsonl"
     results.write_text("".join(reply(line, "seen") for line in lines))
     import_batch(folder, [results], model="mail")
     mail = OpenAICaptioner("http://127.0.0.1:1", "mail")
-    assert preview([video], run=folder, captioner=mail, **choices).calls == 0
+    assert preview([video], run=folder, settings=session, captioner=mail).calls == 0
 
 
-def test_a_batch_is_written_where_no_server_is_reached(tmp_path):
-    video = make_video(tmp_path / "shift.mp4", duration=48.0, clicks=[9.0, 25.0])
-    ask = {"server": "http://127.0.0.1:1/v1", "model": "mail", "engine": "batch"}
-    choices = {"budget": "2", "frontline": "flux", "sounds": False, "pictures": False}
-    path = tmp_path / "requests.jsonl"
-    caption([video], run=tmp_path / "run", batch=path, **ask, **choices)
-    assert len(path.read_text(encoding="utf-8").splitlines()) == 2
-
-
-@pytest.mark.parametrize("way", ["export", "engine"])
-def test_what_is_seen_in_the_frames_is_in_the_prompt_and_in_the_run(way, tmp_path, monkeypatch):
+def test_what_is_seen_in_the_frames_is_in_the_prompt_and_in_the_run(tmp_path, monkeypatch):
     def wanted_look(wanted=None, store=None):
         return None if wanted is False else PictureEvidence((Sees(),))
 
@@ -104,19 +97,11 @@ def test_what_is_seen_in_the_frames_is_in_the_prompt_and_in_the_run(way, tmp_pat
         monkeypatch.setattr(f"earmark.{module}.picture_evidence", wanted_look)
     video = make_video(tmp_path / "shift.mp4", duration=48.0, clicks=[9.0, 25.0])
     choices = {"budget": "2", "frontline": "flux", "sounds": False}
-    if way == "export":
-        caption([video], run=tmp_path / "run", captioner=TagsCaptioner(), pictures=False, **choices)
-        (path,) = export_batch(tmp_path / "run", tmp_path / "r.jsonl", model="mail").paths
-        assert "red cup" not in path.read_text(encoding="utf-8")
-        folder = caption(
-            [video], run=tmp_path / "other", captioner=TagsCaptioner(), **choices
-        ).folder
-        (path,) = export_batch(folder, tmp_path / "r.jsonl", model="mail").paths
-    else:
-        path, folder = tmp_path / "r.jsonl", tmp_path / "run"
-        with fault_server() as server:
-            ask = {"server": server.url, "model": "scripted", "engine": "batch", "batch": path}
-            caption([video], run=folder, **ask, **choices)
+    caption([video], run=tmp_path / "run", captioner=TagsCaptioner(), pictures=False, **choices)
+    (path,) = export_batch(tmp_path / "run", tmp_path / "r.jsonl", model="mail").paths
+    assert "red cup" not in path.read_text(encoding="utf-8")
+    folder = caption([video], run=tmp_path / "other", captioner=TagsCaptioner(), **choices).folder
+    (path,) = export_batch(folder, tmp_path / "r.jsonl", model="mail").paths
     lines = path.read_text(encoding="utf-8").splitlines()
     assert len(lines) == 2 and all('seen: \\"red cup\\"' in line for line in lines)
     with Run(folder) as run:
@@ -176,7 +161,7 @@ def test_chapters_on_a_server_are_found_again(tmp_path):
         written = export_batch(folder, tmp_path / "requests.jsonl", model="mail")
     with Run(folder) as run:
         (recording,) = run.recordings()
-        assert max(row.pick.end for row in run.picks(recording.id)) > 20.0
+        assert max(row.end for row in run.picks(recording.id)) > 20.0
     assert [path for path, _ in recording.chapters] == paths
     assert (written.requests, written.left_out) == (8, [])
 
@@ -186,7 +171,7 @@ def test_a_recording_whose_address_was_redacted_is_not_opened_again(tmp_path):
     with range_server(tmp_path) as server:
         url = server.url("shift.mp4?token=hunter2")
         caption([url], run=tmp_path / "run", budget="1", frontline="flux")
-        with pytest.raises(MediaError, match="what is secret in its address was not kept"):
+        with pytest.raises(MediaError, match="the secret part of its address was not stored"):
             export_batch(tmp_path / "run", tmp_path / "requests.jsonl", model="mail")
 
 
@@ -197,17 +182,18 @@ def test_caps_hold_for_what_is_written_too(tmp_path):
     with fault_server() as server:
         ask = {
             "frontline": "flux",
-            "server": server.url,
-            "model": "scripted",
+            "model": f"{server.url}#scripted",
             "run": tmp_path / "run",
             "concurrency": 1,
             "sounds": False,
         }
         caption([video], budget="4", max_calls=1, **ask)
-        written = caption([video], budget="4", max_calls=3, engine="batch", batch=post, **ask)
+        written = export_batch(
+            tmp_path / "run", post, model="scripted", settings=Settings.read({"max_calls": 3})
+        )
         lines = post.read_text(encoding="utf-8").splitlines(keepends=True)
-        assert len(lines) == 2
-        assert written.tally.stopped == "the cap on calls, 3, is reached"
+        assert written.requests == len(lines) == 2
+        assert written.left_out == ["stopped: the cap on calls, 3, is reached"]
         results = tmp_path / "results.jsonl"
         results.write_text("".join(reply(line, "seen") for line in lines))
         assert import_batch(tmp_path / "run", [results], model="scripted").answered == 2
@@ -234,7 +220,7 @@ def captioned(run, tmp_path) -> Path:
 def test_captions_stay_where_they_are_while_another_model_is_thought_of(captioned, tmp_path):
     assert export_batch(captioned, tmp_path / "other.jsonl", model="other").requests == 4
     assert answered(captioned) == (4, 4)
-    with pytest.raises(LedgerError, match=r"none of the 4 results answers a call of .* to mial"):
+    with pytest.raises(RunError, match=r"none of the 4 results answers a call of .* to mial"):
         import_batch(captioned, [tmp_path / "results.jsonl"], model="mial")
     assert answered(captioned) == (4, 4)
 
@@ -245,7 +231,7 @@ def test_tags_take_no_captions_place(captioned, tmp_path):
     assert (done.tally.calls, done.totals.answered, done.totals.picks) == (0, 4, 4)
     with Run(captioned) as reader:
         (recording,) = reader.recordings()
-        shown = {row.kept.answer.text for row in reader.picks(recording.id) if row.kept}
+        shown = {row.answer.text for row in reader.picks(recording.id) if row.answer}
     assert shown == {f"seen {n}" for n in range(4)}
 
 

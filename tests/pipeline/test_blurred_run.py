@@ -16,13 +16,12 @@ import earmark
 from annotation_server import MODEL, annotation_server
 from earmark.cli.app import app
 from earmark.evidence.face_blur import FaceBlur
-from earmark.ledger.blurred_ledger import blur_run
-from earmark.ledger.run_merge import merge
-from earmark.ledger.run_reader import Run
-from earmark.ledger.run_summaries import read_summaries
 from earmark.media import Frame
 from earmark.pipeline.ask_window import ask_window
-from earmark.pipeline.run_plan import make_plan
+from earmark.pipeline.session import open_session
+from earmark.run.merge import merge
+from earmark.run.run import Run
+from earmark.run.summaries import read_summaries
 from earmark.timeline import Span
 from face_film import faces_in, faces_in_video, film_face, pictures_in, require_faces
 
@@ -54,7 +53,7 @@ def earmark_says(*words: object, code: int = 0, env: dict[str, str] | None = Non
 
 
 def caption(film: Path, run: Path, server, *words: str, **more) -> str:
-    asked = ("--vlm", server.url, "--model", MODEL, "--no-cache", "-f", "energy", "--no-sounds")
+    asked = ("--model", f"{server.url}#{MODEL}", "--no-cache", "-f", "energy", "--no-sounds")
     asked += ("--concurrency", "1")  # so that pictures come in the order of their windows
     return earmark_says("caption", film, "--run", run, *asked, "--no-pictures", *words, **more)
 
@@ -105,10 +104,10 @@ def test_a_blurred_run_stays_blurred_whoever_goes_on_with_it(film, server, tmp_p
     caption(film, run, server, "--budget", "1", env={"EARMARK_BLUR": "faces"})
     caption(film, run, server, "--budget", "2", "--blur", "none")  # goes on, and pays once
     assert len(server.asked()) == 2
-    vlm = ("--vlm", server.url, "--model", MODEL)
-    earmark_says("audit", run, "--calls", "2", *vlm)
+    vlm = ("--model", f"{server.url}#{MODEL}")
+    earmark_says("run", "audit", run, "--calls", "2", *vlm)
     batch = tmp_path / "batch.jsonl"
-    earmark_says("export", run, "--format", "batch", "--model", "other", "--out", batch)
+    earmark_says("export", run, "--to", "batch", "--model", "other", "--out", batch)
     earmark_says(
         "find", "a person", film, "--run", run, *vlm, "--calls", "1", "--no-cache", "--no-sounds",
         "--clips", tmp_path / "clips",
@@ -120,7 +119,7 @@ def test_a_blurred_run_stays_blurred_whoever_goes_on_with_it(film, server, tmp_p
     (clip,) = (tmp_path / "clips").iterdir()
     shown = faces_in_video(clip)
     assert len(shown) >= 16 and sum(shown) == 0
-    earmark_says("forget", film, tmp_path, "--yes", "--cache", tmp_path / "none")
+    earmark_says("run", "forget", film, tmp_path, "--yes", "--cache", tmp_path / "none")
     assert not clip.exists()
 
 
@@ -129,7 +128,7 @@ def test_a_run_made_without_has_its_pictures_blurred_once_it_is_asked_with(film,
     caption(film, run, server, "--budget", "2")
     (old, *_) = thumbnails(run)
     earmark_says(
-        "audit", run, "--calls", "1", "--vlm", server.url, "--model", MODEL, "--blur", "faces"
+        "run", "audit", run, "--calls", "1", "--model", f"{server.url}#{MODEL}", "--blur", "faces"
     )
     assert list(map(faces_in, thumbnails(run))) == [0, 0]
     content = b"".join(path.read_bytes() for path in run.glob("run.db*"))
@@ -142,13 +141,13 @@ def test_whatever_blurs_a_run_blurs_its_report_too(film, server, tmp_path):
     caption(film, first, server, "--budget", "2")
     runs = [first, *(shutil.copytree(first, tmp_path / name) for name in ("ask", "batch"))]
     assert {*map(faces_in, pictures_on(first / "report.html"))} == {1}
-    vlm = ("--vlm", server.url, "--model", MODEL)
-    earmark_says("audit", first, "--calls", "1", *vlm, "--blur", "faces")
-    plan = make_plan(server=server.url, model=MODEL, blur="faces")
+    vlm = ("--model", f"{server.url}#{MODEL}")
+    earmark_says("run", "audit", first, "--calls", "1", *vlm, "--blur", "faces")
+    plan = open_session(model=f"{server.url}#{MODEL}", blur="faces")
     with Run(runs[1]) as run:
         (row,) = run.recordings()
     ask_window(runs[1], row.id, 1.0, plan, plan.open_captioner(), reason="by hand")
-    words = ("--format", "batch", "--model", "other", "--out", tmp_path / "b.jsonl")
+    words = ("--to", "batch", "--model", "other", "--out", tmp_path / "b.jsonl")
     earmark_says("export", runs[2], *words, "--blur", "faces")
     for run in runs:
         assert {*map(faces_in, pictures_on(run / "report.html"))} == {0}
@@ -161,18 +160,20 @@ def test_clips_bundles_and_pages_of_any_run_are_blurred_if_asked(film, server, t
     run = tmp_path / "run"
     caption(film, run, server, "--budget", "1")
     shared, day = tmp_path / "share.zip", tmp_path / "day.mp4"
-    earmark_says("bundle", run, "--out", shared, "--blur", "faces")
+    earmark_says("export", "--to", "bundle", run, "--out", shared, "--blur", "faces")
     with zipfile.ZipFile(shared) as archive:
         archive.extractall(tmp_path / "shared")
     assert [*map(faces_in, pictures_on(tmp_path / "shared" / "index.html"))] == [0]
     (clip,) = (tmp_path / "shared" / "clips").iterdir()
     assert sum(faces_in_video(clip)) == 0
-    told = earmark_says("highlights", run, "--out", day, env={"EARMARK_BLUR": "faces"})
+    told = earmark_says(
+        "export", "--to", "highlights", run, "--out", day, env={"EARMARK_BLUR": "faces"}
+    )
     assert "encoded anew" in told and sum(faces_in_video(day)) == 0
-    earmark_says("highlights", run, "--out", day)
+    earmark_says("export", "--to", "highlights", run, "--out", day)
     assert min(faces_in_video(day)) == 1
     report = tmp_path / "page.html"
-    earmark_says("report", run, "--out", report, "--blur", "faces")
+    earmark_says("show", "--page", run, "--out", report, "--blur", "faces")
     assert [*map(faces_in, pictures_on(report))] == [0] and faces_in(thumbnails(run)[0]) == 1
     found = tmp_path / "found"
     earmark_says("search", run, "person", "--thumbnails", found, "--blur", "faces")
@@ -185,17 +186,17 @@ def test_without_the_model_nothing_is_sent(film, server, tmp_path):
     assert said.startswith("faces cannot be blurred, so nothing is sent: centerface.onnx is not in")
     assert "earmark models get centerface" in said
     assert server.asked() == []
-    for words in (("bundle", "--out", "a.zip"), ("highlights", "--out", "a.mp4")):
+    for words in (("bundle", "a.zip"), ("highlights", "a.mp4")):
         caption(film, tmp_path / "plain", server, "--budget", "1")
         earmark_says(
-            words[0], tmp_path / "plain", "--out", tmp_path / words[2], "--blur", "faces",
-            code=1, env=nowhere,
+            "export", tmp_path / "plain", "--to", words[0], "--out", tmp_path / words[1],
+            "--blur", "faces", code=1, env=nowhere,
         )  # fmt: skip
-        assert not (tmp_path / words[2]).exists()
+        assert not (tmp_path / words[1]).exists()
 
 
 def test_another_blur_is_refused_in_a_line(film, tmp_path):
-    with pytest.raises(ValueError, match="faces, or none; not 'hands'"):
+    with pytest.raises(ValueError, match="blur: should be 'none' or 'faces', not 'hands'"):
         earmark.caption([film], run=tmp_path / "run", blur="hands")
 
 
@@ -203,7 +204,8 @@ def test_a_run_taken_into_a_blurred_one_brings_no_picture_of_a_face(film, server
     runs = [tmp_path / "plain", tmp_path / "blurred"]
     for run in runs:
         caption(film, run, server, "--budget", "2")
-    blur_run(runs[1], FaceBlur())
+    with Run.resume(runs[1], blur=FaceBlur()):
+        pass
     for number, order in enumerate((runs, runs[::-1])):
         made = tmp_path / f"both-{number}"
         merge(order, made)

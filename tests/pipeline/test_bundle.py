@@ -11,11 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 from earmark.cli.app import app
-from earmark.ledger.run_reader import Run
-from earmark.ledger.shareable_copy import hide_places
 from earmark.media import open_recording
 from earmark.pipeline.caption import caption
 from earmark.pipeline.clips import cut_kept
+from earmark.run.run import Run
+from earmark.run.shareable_copy import hide_places
 from earmark.timeline import Span
 from making import AudioPlan, click_times, make_video, whole_sound
 from shared_runs import SECRETS, SPOKEN, tell_shared
@@ -27,7 +27,7 @@ def run(tmp_path_factory) -> Path:
 
 
 def pack(run: Path, to: Path, *words: str) -> dict[str, bytes]:
-    said = CliRunner().invoke(app, ["bundle", str(run), "--out", str(to), *words])
+    said = CliRunner().invoke(app, ["export", "--to", "bundle", str(run), "--out", str(to), *words])
     assert said.exit_code == 0, said.output
     with zipfile.ZipFile(to) as archive:
         assert archive.testzip() is None
@@ -81,7 +81,9 @@ def test_without_voices_nothing_said_and_no_speech_is_in_it(run, tmp_path, monke
 def test_a_recording_that_is_gone_has_no_clips_and_the_rest_is_written(tmp_path):
     run = tell_shared(tmp_path)
     (tmp_path / "hiddenfolder" / "b.mp4").unlink()
-    said = CliRunner().invoke(app, ["bundle", str(run), "--out", str(tmp_path / "share.zip")])
+    said = CliRunner().invoke(
+        app, ["export", "--to", "bundle", str(run), "--out", str(tmp_path / "share.zip")]
+    )
     assert said.exit_code == 0 and "captions and 2 clips" in said.output
     assert (
         "b.mp4 has no clips" in said.output and "hiddenfolder" not in said.output.split("share")[0]

@@ -11,31 +11,26 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from earmark.captioning.captioner import TagsCaptioner
-from earmark.captioning.limits import Limits
 from earmark.captioning.openai_captioner import OpenAICaptioner
-from earmark.cli.caption import show
-from earmark.errors import LedgerError
-from earmark.ledger.ledger import Ledger
-from earmark.ledger.records import PickRow
-from earmark.ledger.run_merge import merge
-from earmark.ledger.run_reader import Run
-from earmark.ledger.schema import FILE
+from earmark.errors import RunError
 from earmark.media import open_recording
 from earmark.pipeline.backend import InProcessBackend
 from earmark.pipeline.caption import caption
 from earmark.pipeline.listen import listen_and_store
 from earmark.pipeline.preview import preview
-from earmark.pipeline.run_plan import Plan, make_plan
-from earmark.reporting.console import Format
-from earmark.reporting.exporter import Export
-from earmark.reporting.progress import Progress
-from earmark.reporting.run_result import CaptionResult
+from earmark.pipeline.session import Session, open_session
+from earmark.report.progress import Progress
+from earmark.report.run_report import CaptionResult
+from earmark.run.merge import merge
+from earmark.run.records import RunPick
+from earmark.run.run import Run
+from earmark.run.schema import FILE
+from earmark.settings import Limits
 from fault_server import fault_server
 from killing import kill_and_resume
 from making import AudioPlan, make_audio, make_video, read_number
@@ -49,24 +44,24 @@ def video(tmp_path_factory) -> Path:
     return path
 
 
-def plan(url: str | None = None, *, limits: Limits | None = None, **choices) -> Plan:
+def plan(url: str | None = None, *, limits: Limits | None = None, **choices) -> Session:
     captioner = OpenAICaptioner(url, "scripted") if url else TagsCaptioner()
     chosen = {"frontline": "flux", "limits": limits or Limits(), "workers": 1, "pictures": False}
-    return make_plan(captioner=captioner, **chosen | choices)
+    return open_session(captioner=captioner, **chosen | choices)
 
 
-def picks(done: CaptionResult) -> list[PickRow]:
+def picks(done: CaptionResult) -> list[RunPick]:
     with Run(done.folder) as run:
         return [row for recording in run.recordings() for row in run.picks(recording.id)]
 
 
 def test_every_pick_is_asked_once_and_kept(video, tmp_path):
     with fault_server() as server:
-        done = caption([video], plan=plan(server.url), run=tmp_path)
+        done = caption([video], settings=plan(server.url), run=tmp_path)
         assert server.count() == 5
     rows = picks(done)
     assert [row.status for row in rows] == ["answered"] * 5
-    assert all(row.kept and row.kept.answer.text for row in rows)
+    assert all(row.answer and row.answer.text for row in rows)
     assert (done.totals.windows, done.totals.picks, done.totals.asked) == (20, 5, 5)
     assert done.totals.prompt_tokens == 5 * 100
     assert done.page.read_text(encoding="utf-8").startswith("<!doctype html>")
@@ -75,7 +70,7 @@ def test_every_pick_is_asked_once_and_kept(video, tmp_path):
 def test_the_same_command_again_asks_nothing(video, tmp_path):
     with fault_server() as server:
         for _ in range(2):
-            done = caption([video], plan=plan(server.url), run=tmp_path)
+            done = caption([video], settings=plan(server.url), run=tmp_path)
         assert server.count() == 5
     assert done.tally.calls == 0
     assert done.totals.answered == 5
@@ -88,63 +83,42 @@ def test_a_larger_budget_asks_only_new_windows(video, tmp_path, rule):
         before: set[int] = set()
         for calls in (3, 5, 8, 13):
             made = plan(server.url, budget=str(calls), rule=rule)
-            done = caption([video], plan=made, run=tmp_path)
-            chosen = {row.pick.window for row in picks(done)}
+            done = caption([video], settings=made, run=tmp_path)
+            chosen = {row.window for row in picks(done)}
             assert server.count() == calls
             assert before < chosen
             before = chosen
 
 
-def test_windows_on_no_grid_are_bought_once_and_told(video, tmp_path):
-    """A run begun on the grid goes on beside it: what was bought there stays."""
-    with fault_server() as server:
-        caption([video], plan=plan(server.url, budget="2"), run=tmp_path)
-        before = {row.span for row in picks_of(tmp_path)}
-        for calls in (4, 7, 7):
-            made = plan(server.url, budget=str(calls), placement="free")
-            done = caption([video], plan=made, run=tmp_path)
-            assert server.count() == calls
-            rows = picks(done)
-            assert before < {row.span for row in rows} or calls == 7
-            before = {row.span for row in rows}
-    assert {row.pick.window for row in rows} == {None}
-    assert any(row.span.start % 4 for row in rows)
-    assert all(row.span.start % 0.5 == 0 and row.span.duration == 4 for row in rows)
-    assert (done.totals.windows, done.totals.picks, done.tally.calls) == (20, 7, 0)
-    assert '"step":0.5' in done.page.read_text(encoding="utf-8")
-    with Run(tmp_path) as run:
-        exported = Export.of(run, run.recordings()).rows
-        assert {row.window for row in exported} == {None}
-
-
 def test_nothing_is_expected_of_a_silent_run(tmp_path):
     path = make_video(tmp_path / "mute.mp4", duration=24.0, has_audio=False)
-    done = caption([path], plan=plan(budget="3"), run=tmp_path / "run")
+    done = caption([path], settings=plan(budget="3"), run=tmp_path / "run")
     assert (done.totals.picks, done.totals.expected, done.totals.touched) == (3, 0, 0)
 
 
 def test_what_the_run_has_heard_is_not_listened_to_again(video, tmp_path):
     done = []
     for number in range(2):  # the second time with a cache that remembers nothing
-        made = plan(budget="3", cache=tmp_path / f"cache{number}")
-        done.append((caption([video], plan=made, run=tmp_path / "run"), picks_of(tmp_path / "run")))
+        made = plan(budget="3", sounds=False, cache=tmp_path / f"cache{number}")
+        done.append(
+            (caption([video], settings=made, run=tmp_path / "run"), picks_of(tmp_path / "run"))
+        )
     assert not list((tmp_path / "cache1").rglob("*.npz"))
     assert done[0][1] == done[1][1]
     assert done[0][0].totals == done[1][0].totals
 
 
-def picks_of(folder: Path) -> list[PickRow]:
+def picks_of(folder: Path) -> list[RunPick]:
     with Run(folder) as run:
         return [row for recording in run.recordings() for row in run.picks(recording.id)]
 
 
 def test_another_prompt_asks_again_and_keeps_the_old_answers(video, tmp_path):
-    from earmark.captioning.prompt import Prompt
 
     with fault_server() as server:
-        caption([video], plan=plan(server.url, budget="2"), run=tmp_path)
-        other = Prompt("What is in the picture at $times?")
-        done = caption([video], plan=plan(server.url, budget="2", prompt=other), run=tmp_path)
+        caption([video], settings=plan(server.url, budget="2"), run=tmp_path)
+        other = "What is in the picture at $times?"
+        done = caption([video], settings=plan(server.url, budget="2", prompt=other), run=tmp_path)
         assert server.count() == 4
     with Run(tmp_path) as run:
         (recording,) = run.recordings()
@@ -170,7 +144,7 @@ def test_the_instant_is_what_is_shown(video, tmp_path):
 
 def test_more_frames_are_spread_over_the_window(video, tmp_path):
     with fault_server() as server:
-        done = caption([video], plan=plan(server.url, budget="2", frames=4), run=tmp_path)
+        done = caption([video], settings=plan(server.url, budget="2", frames=4), run=tmp_path)
     assert done.totals.frames_sent == 8
     assert done.totals.frames_decoded <= 2 * 60
 
@@ -178,12 +152,12 @@ def test_more_frames_are_spread_over_the_window(video, tmp_path):
 def test_failed_calls_are_rows_with_reasons_and_are_asked_again_later(video, tmp_path):
     limits = Limits(retries=0, concurrency=1)
     with fault_server("400", "ok", "400") as server:
-        done = caption([video], plan=plan(server.url, budget="3", limits=limits), run=tmp_path)
+        done = caption([video], settings=plan(server.url, budget="3", limits=limits), run=tmp_path)
         assert (done.tally.answered, done.tally.failed) == (1, 2)
         failed = [row for row in picks(done) if row.status == "failed"]
         assert len(failed) == 2
         assert all(row.failure for row in failed)
-        again = caption([video], plan=plan(server.url, budget="3", limits=limits), run=tmp_path)
+        again = caption([video], settings=plan(server.url, budget="3", limits=limits), run=tmp_path)
     assert again.totals.answered == 3
     assert again.totals.failed == 0
 
@@ -191,7 +165,7 @@ def test_failed_calls_are_rows_with_reasons_and_are_asked_again_later(video, tmp
 def test_an_answer_that_cannot_be_used_is_counted_and_paid_for(video, tmp_path):
     limits = Limits(retries=0, concurrency=1, input_price=1.0, output_price=2.0)
     with fault_server("empty", "malformed", "ok") as server:
-        done = caption([video], plan=plan(server.url, budget="3", limits=limits), run=tmp_path)
+        done = caption([video], settings=plan(server.url, budget="3", limits=limits), run=tmp_path)
     assert (done.tally.answered, done.tally.failed) == (1, 2)
     # The empty answer says what it cost; of the one that breaks off the most is counted.
     assert done.tally.guessed == 1
@@ -199,15 +173,14 @@ def test_an_answer_that_cannot_be_used_is_counted_and_paid_for(video, tmp_path):
     assert done.totals.spend == pytest.approx(done.tally.spend)
 
 
-def test_an_answer_cut_at_the_longest_allowed_is_kept_and_said_to_be_cut(video, tmp_path, capsys):
+def test_an_answer_cut_at_the_longest_allowed_is_kept_and_said_to_be_cut(video, tmp_path):
     with fault_server(then="length") as server:
-        done = caption([video], plan=plan(server.url, budget="1"), run=tmp_path)
+        done = caption([video], settings=plan(server.url, budget="1"), run=tmp_path)
     (row,) = picks(done)
-    assert row.kept is not None
-    assert (row.status, row.kept.answer.finish) == ("answered", "length")
-    assert '"cut":true' in done.page.read_text(encoding="utf-8")
-    show(done, Format.table)
-    assert "1 answer cut off at the longest allowed; --answer-tokens" in capsys.readouterr().err
+    assert row.answer is not None
+    assert (row.status, row.answer.finish) == ("answered", "length")
+    assert '"finish":"length"' in done.page.read_text(encoding="utf-8")
+    assert "1 answer cut off at the longest allowed; --answer-tokens" in "".join(done.warnings())
 
 
 def test_windows_that_cannot_be_decoded_are_rows_and_no_calls(video, tmp_path):
@@ -218,7 +191,7 @@ def test_windows_that_cannot_be_decoded_are_rows_and_no_calls(video, tmp_path):
     with fault_server() as server:
         done = caption(
             [copy, video],
-            plan=plan(server.url, budget="5", limits=limits),
+            settings=plan(server.url, budget="5", limits=limits),
             run=tmp_path / "run",
             progress=Progress(lambda now: now.calls and copy.unlink(missing_ok=True)),
         )
@@ -233,24 +206,24 @@ def test_a_recording_without_pictures_is_a_row_and_takes_no_call(video, tmp_path
     sound = make_audio(tmp_path / "dictation.wav", duration=20.0, clicks=[5.0])
     with fault_server() as server:
         made = plan(server.url, budget="4", across=True)
-        done = caption([sound, video], plan=made, run=tmp_path / "run")
+        done = caption([sound, video], settings=made, run=tmp_path / "run")
         assert server.count() == 4
     assert (done.missed, done.tally.failed, done.totals.answered) == (1, 0, 4)
     with Run(tmp_path / "run") as run:
         (missed,) = run.failed_recordings()
-    assert "dictation.wav has sound and no pictures" in missed.reason
+    assert "dictation.wav has sound but no video" in missed.reason
 
 
 def test_why_a_call_failed_says_where_and_what_was_tried(video, tmp_path):
     with fault_server("429:5000") as server:
         asked = plan(server.url, budget="1")
-        done = caption([video], plan=asked, run=tmp_path / "one")
+        done = caption([video], settings=asked, run=tmp_path / "one")
         assert server.count() == 1
     assert "shift.mp4 at " in done.tally.last_reason
     assert "left alone for 5000 s" in done.tally.last_reason
     with fault_server(then="503:0") as server:
         asked = plan(server.url, budget="1", limits=Limits(retries=1))
-        done = caption([video], plan=asked, run=tmp_path / "two")
+        done = caption([video], settings=asked, run=tmp_path / "two")
     assert done.tally.last_reason.endswith("answered 503: scripted (asked 2 times)")
 
 
@@ -258,7 +231,7 @@ def test_a_bad_recording_is_a_row_and_the_others_are_done(video, tmp_path):
     broken = tmp_path / "broken.mp4"
     broken.write_bytes(b"not a movie")
     with fault_server() as server:
-        done = caption([broken, video], plan=plan(server.url, budget="2"), run=tmp_path / "run")
+        done = caption([broken, video], settings=plan(server.url, budget="2"), run=tmp_path / "run")
     assert done.missed == 1
     assert done.totals.answered == 2
     with Run(tmp_path / "run") as run:
@@ -270,7 +243,7 @@ def test_a_recording_that_is_named_in_two_ways_is_missed_once(video, tmp_path, m
     gone = tmp_path / "gone.mp4"
     monkeypatch.chdir(tmp_path)
     for name in ("gone.mp4", gone):
-        caption([video, name], plan=plan(), run=tmp_path / "run")
+        caption([video, name], settings=plan(), run=tmp_path / "run")
     with Run(tmp_path / "run") as run:
         assert [missed.path for missed in run.failed_recordings()] == [str(gone)]
 
@@ -278,9 +251,9 @@ def test_a_recording_that_is_named_in_two_ways_is_missed_once(video, tmp_path, m
 def test_a_recording_mended_later_is_no_longer_missed(video, tmp_path):
     path = tmp_path / "a.mp4"
     path.write_bytes(b"")
-    first = caption([path], plan=plan(), run=tmp_path / "run")
+    first = caption([path], settings=plan(), run=tmp_path / "run")
     path.write_bytes(video.read_bytes())
-    second = caption([path], plan=plan(), run=tmp_path / "run")
+    second = caption([path], settings=plan(), run=tmp_path / "run")
     assert (first.missed, second.missed) == (1, 0)
     with Run(tmp_path / "run") as run:
         assert run.failed_recordings() == []
@@ -293,9 +266,9 @@ def test_a_recording_that_failed_and_was_deleted_is_forgotten(video, tmp_path, r
     folder.mkdir()
     (folder / "a.mp4").write_bytes(video.read_bytes())
     (folder / "broken.mp4").write_bytes(b"")
-    first = caption([folder], plan=plan(), run=tmp_path / "run")
+    first = caption([folder], settings=plan(), run=tmp_path / "run")
     (folder / "broken.mp4").unlink()
-    second = caption([folder], plan=plan(), run=tmp_path / "run", retry_failed=retry)
+    second = caption([folder], settings=plan(), run=tmp_path / "run", retry_failed=retry)
     assert (first.missed, second.missed) == (1, 0)
     assert "broken.mp4" not in second.page.read_text(encoding="utf-8")
 
@@ -307,7 +280,7 @@ def test_a_recording_that_is_away_stays_in_the_report_when_other_options_are_giv
         (card / name).write_bytes(video.read_bytes() + name.encode())  # not the same recording
 
     def picked(paths: list[Path], budget: str) -> tuple[list[int], int]:
-        done = caption(paths, plan=plan(server.url, budget=budget), run=tmp_path / "run")
+        done = caption(paths, settings=plan(server.url, budget=budget), run=tmp_path / "run")
         with Run(tmp_path / "run") as run:
             counts = [len(list(run.picks(row.id))) for row in run.recordings()]
             assert all(run.choice(row.id).rule for row in run.recordings())
@@ -326,7 +299,7 @@ def test_a_recording_that_is_away_stays_in_the_report_when_other_options_are_giv
 
 
 def test_without_a_model_picks_and_pictures_are_kept_and_captions_are_not_asked(video, tmp_path):
-    done = caption([video], plan=plan(), run=tmp_path)
+    done = caption([video], settings=plan(), run=tmp_path)
     rows = picks(done)
     assert {row.status for row in rows} == {"not asked"}
     with Run(tmp_path) as run:
@@ -335,9 +308,9 @@ def test_without_a_model_picks_and_pictures_are_kept_and_captions_are_not_asked(
 
 
 def test_a_model_added_later_continues_the_same_run(video, tmp_path):
-    caption([video], plan=plan(budget="3"), run=tmp_path)
+    caption([video], settings=plan(budget="3"), run=tmp_path)
     with fault_server() as server:
-        done = caption([video], plan=plan(server.url, budget="3"), run=tmp_path)
+        done = caption([video], settings=plan(server.url, budget="3"), run=tmp_path)
         assert server.count() == 3
     assert done.totals.answered == 3
 
@@ -346,7 +319,7 @@ def test_a_copy_of_a_file_is_not_paid_twice(video, tmp_path):
     copy = tmp_path / "copy.mp4"
     subprocess.run(["cp", "-p", str(video), str(copy)], check=True)
     with fault_server() as server:
-        caption([video, copy], plan=plan(server.url, budget="2"), run=tmp_path / "run")
+        caption([video, copy], settings=plan(server.url, budget="2"), run=tmp_path / "run")
         assert server.count() == 2
 
 
@@ -361,13 +334,13 @@ def test_a_disk_that_fills_up_in_the_middle_costs_no_answer(video, tmp_path, sma
 
     with fault_server() as server:
         made = plan(server.url, budget="15", limits=Limits(concurrency=2))
-        with pytest.raises(LedgerError, match="no room left for the run"):
-            caption([video], plan=made, run=folder, progress=Progress(fill))
+        with pytest.raises(RunError, match="no room left for the run"):
+            caption([video], settings=made, run=folder, progress=Progress(fill))
         with Run(folder) as run:
             kept = run.totals()
         assert 3 <= kept.answered == kept.asked == server.count() < 15
         filler.unlink()
-        done = caption([video], plan=made, run=folder)
+        done = caption([video], settings=made, run=folder)
         assert server.count() == 15
     assert (done.totals.answered, done.interrupted) == (15, 0)
 
@@ -375,7 +348,7 @@ def test_a_disk_that_fills_up_in_the_middle_costs_no_answer(video, tmp_path, sma
 def test_caps_stop_the_run_and_say_so(video, tmp_path):
     with fault_server() as server:
         limits = Limits(max_calls=2)
-        done = caption([video], plan=plan(server.url, limits=limits), run=tmp_path)
+        done = caption([video], settings=plan(server.url, limits=limits), run=tmp_path)
         assert server.count() == 2
         assert done.tally.stopped is not None
         assert "the cap on calls, 2" in done.tally.stopped
@@ -383,29 +356,31 @@ def test_caps_stop_the_run_and_say_so(video, tmp_path):
 
 def test_a_cap_on_calls_holds_over_every_process_of_a_run(video, tmp_path):
     """Nothing is asked by the same command again; failures count, and tags do not."""
-    caption([video], plan=plan(budget="6"), run=tmp_path)
+    caption([video], settings=plan(budget="6"), run=tmp_path)
     with fault_server("400") as server:
         for most, calls in [(2, 2), (2, 2), (5, 5), (4, 5)]:
             made = plan(server.url, budget="8", limits=Limits(max_calls=most, concurrency=1))
-            done = caption([video], plan=made, run=tmp_path)
+            done = caption([video], settings=made, run=tmp_path)
             assert server.count() == calls
             assert f"the cap on calls, {most}, is reached" == done.tally.stopped
         merged = tmp_path / "merged"
         merge([tmp_path], into=merged)
-        done = caption([video], plan=made, run=merged)
+        done = caption([video], settings=made, run=merged)
         assert (server.count(), done.totals.answered) == (5, 4)
 
 
 def test_a_run_that_goes_on_knows_which_track_was_heard(tmp_path):
     path = make_video(tmp_path / "two.mp4", duration=40.0, audio=(AudioPlan(), AudioPlan((9.0,))))
-    made = make_plan([path], frontline="flux", captioner=TagsCaptioner(), cache=tmp_path / "cache")
-    caption(plan=made, run=tmp_path / "run", budget="2")
+    made = open_session(
+        [path], frontline="flux", captioner=TagsCaptioner(), cache=tmp_path / "cache"
+    )
+    caption(settings=made, run=tmp_path / "run", budget="2")
     (tmp_path / "cache").rename(tmp_path / "gone")
-    with Ledger(tmp_path / "run", {}) as ledger:
+    with Run(tmp_path / "run", {}) as ledger:
         found, _ = listen_and_store(
             made.sources(), made.listening, ledger, InProcessBackend(), now := Progress()
         )
-        anew = make_plan(plan=made, cache=None).listening
+        anew = open_session(settings=made, cache=None).listening
         listen_and_store(made.sources(), anew, ledger, InProcessBackend(), again := Progress())
     assert [one.audio_track for one in found.values()] == [1]
     assert (now.unchanged, again.unchanged) == (1, 0), "without a cache it is listened to anew"
@@ -415,20 +390,20 @@ def test_a_preview_reads_a_run_that_is_being_written(video, tmp_path):
     """What is in the log and not yet in the file counts; the run itself stays as it is."""
     with fault_server() as server:
         made = plan(server.url, budget="2")
-        caption([video], plan=made, run=tmp_path)
-        with Ledger(tmp_path, {"another": 1}):
+        caption([video], settings=made, run=tmp_path)
+        with Run(tmp_path, {"another": 1}):
             assert (tmp_path / "run.db-wal").exists()
             before = {path.name: path.read_bytes() for path in tmp_path.glob("run.db*")}
-            assert preview([video], plan=made, run=tmp_path).kept == 2
+            assert preview([video], settings=made, run=tmp_path).kept == 2
             after = {path.name: path.read_bytes() for path in tmp_path.glob("run.db*")}
         assert {**after, "run.db-shm": b""} == {**before, "run.db-shm": b""}
 
 
 def test_a_preview_asks_nothing(video, tmp_path):
     with fault_server() as server:
-        caption([video], plan=plan(server.url, budget="2"), run=tmp_path)
+        caption([video], settings=plan(server.url, budget="2"), run=tmp_path)
         limits = Limits(input_price=1.0, output_price=2.0)
-        cost = preview([video], plan=plan(server.url, budget="8", limits=limits), run=tmp_path)
+        cost = preview([video], settings=plan(server.url, budget="8", limits=limits), run=tmp_path)
         assert server.count() == 2
     assert cost.calls + cost.kept == 8
     assert cost.windows == 20
@@ -438,11 +413,11 @@ def test_a_preview_asks_nothing(video, tmp_path):
 def test_a_preview_keeps_to_the_caps_and_to_what_is_left_of_them(video, tmp_path):
     price = {"input_price": 1.0, "output_price": 2.0}
     with fault_server() as server:
-        caption([video], plan=plan(server.url, budget="2"), run=tmp_path)
+        caption([video], settings=plan(server.url, budget="2"), run=tmp_path)
 
         def most(**caps):
             made = plan(server.url, budget="8", limits=Limits(**price, **caps))
-            return preview([video], plan=made, run=tmp_path)
+            return preview([video], settings=made, run=tmp_path)
 
         assert (most(max_calls=5).calls, most(max_calls=1).calls) == (3, 0)
         assert most(max_calls=5).kept == most().kept == 2
@@ -453,14 +428,14 @@ def test_a_preview_keeps_to_the_caps_and_to_what_is_left_of_them(video, tmp_path
 
 
 def test_a_preview_without_a_model_is_that_of_one(video, tmp_path):
-    caption([video], plan=plan(budget="2"), run=tmp_path)
-    assert preview([video], plan=plan(budget="2"), run=tmp_path).calls == 2
+    caption([video], settings=plan(budget="2"), run=tmp_path)
+    assert preview([video], settings=plan(budget="2"), run=tmp_path).calls == 2
 
 
 def test_a_preview_without_a_model_knows_what_the_runs_own_model_has_answered(video, tmp_path):
     with fault_server() as server:
-        caption([video], plan=plan(server.url, budget="3"), run=tmp_path)
-        cost = preview([video], plan=plan(budget="5"), run=tmp_path)
+        caption([video], settings=plan(server.url, budget="3"), run=tmp_path)
+        cost = preview([video], settings=plan(budget="5"), run=tmp_path)
     assert (cost.calls, cost.kept) == (2, 3)
 
 
@@ -470,16 +445,16 @@ def test_a_cap_on_spend_holds_over_every_process_of_a_run(video, tmp_path, usage
     prices = Limits(input_price=1.0, output_price=1.0, concurrency=1)
     with fault_server(then=usage) as server:
         asked = plan(server.url, budget="8", limits=prices)
-        most = preview([video], plan=asked, run=tmp_path / "none").money / 8
+        most = preview([video], settings=asked, run=tmp_path / "none").money / 8
         each = most if usage == "nousage" else 110e-6
         for room, calls in [(1.5, 2), (1.5, 2), (3.5, 4)]:
-            limits = replace(prices, max_spend=most + room * each)
-            done = caption([video], plan=replace(asked, limits=limits), run=tmp_path / "run")
+            capped = open_session((), asked, max_spend=most + room * each)
+            done = caption([video], settings=capped, run=tmp_path / "run")
             assert server.count() == calls
             assert done.totals.spend == pytest.approx(calls * each, rel=0.05)
             assert "is reached" in str(done.tally.stopped)
-        tokens = replace(asked, limits=replace(prices, max_tokens=round(1e6 * most) + 200))
-        assert caption([video], plan=tokens, run=tmp_path / "run").tally.calls == 0
+        tokens = open_session((), asked, max_tokens=round(1e6 * most) + 200)
+        assert caption([video], settings=tokens, run=tmp_path / "run").tally.calls == 0
 
 
 def test_attempts_that_break_off_are_spent_for_every_process_of_a_run(video, tmp_path):
@@ -487,20 +462,17 @@ def test_attempts_that_break_off_are_spent_for_every_process_of_a_run(video, tmp
     prices = Limits(input_price=1.0, output_price=1.0, concurrency=1)
     with fault_server(then="cut") as server:
         asked = plan(server.url, budget="8", limits=prices)
-        most = preview([video], plan=asked, run=tmp_path / "none").money / 8
-        capped = replace(asked, limits=replace(prices, max_spend=2.5 * most))
+        most = preview([video], settings=asked, run=tmp_path / "none").money / 8
+        capped = open_session((), asked, max_spend=2.5 * most)
         for lost in (2, 0):
-            done = caption([video], plan=capped, run=tmp_path / "run")
+            done = caption([video], settings=capped, run=tmp_path / "run")
             assert (server.count(), done.tally.guessed) == (2, lost)
             assert done.totals.spend == pytest.approx(2 * most, rel=0.05)
             assert "is reached" in str(done.tally.stopped)
     with fault_server() as server:
-        higher = replace(asked, limits=replace(prices, max_spend=9.5 * most))
-        done = caption(
-            [video],
-            plan=replace(higher, captioner=plan(server.url).captioner),
-            run=tmp_path / "run",
-        )
+        asker = OpenAICaptioner(server.url, "scripted")
+        higher = open_session((), asked, max_spend=9.5 * most, captioner=asker)
+        done = caption([video], settings=higher, run=tmp_path / "run")
         assert done.totals.answered == server.count() > 0
 
 
@@ -512,7 +484,7 @@ COMMAND += ["--no-sounds", "--no-pictures"]
 def test_killed_at_random_nothing_kept_is_asked_again(video, tmp_path):
     """SIGKILL over and over; in the end every window is answered, and what was kept never twice."""
     with fault_server(then="hold") as server:
-        words = [*COMMAND[3:], str(video), "--vlm", server.url, "--model", "scripted"]
+        words = [*COMMAND[3:], str(video), "--model", f"{server.url}#scripted"]
         words += ["--concurrency", "2", "--no-cache"]
         kill_and_resume(words, tmp_path / "run", server, kills=7, windows=8)
 
@@ -521,7 +493,7 @@ def test_killed_at_random_nothing_kept_is_asked_again(video, tmp_path):
 def test_asked_to_stop_it_keeps_what_is_in_flight(video, tmp_path, signal_sent):
     """Ctrl-C, or what a batch scheduler sends: nothing new is asked, what was asked is kept."""
     with fault_server(then="hold") as server:
-        words = [*COMMAND, str(video), "--run", str(tmp_path), "--vlm", server.url]
+        words = [*COMMAND, str(video), "--run", str(tmp_path), "--model", server.url]
         child = subprocess.Popen(
             [*words, "--concurrency", "2", "--no-cache"],
             stderr=subprocess.PIPE,
@@ -542,14 +514,14 @@ def test_asked_to_stop_it_keeps_what_is_in_flight(video, tmp_path, signal_sent):
     assert child.returncode == 130
     assert said.strip() == "earmark: stopped; what was finished is kept, the same command goes on"
     assert 2 <= totals.answered == totals.asked == asked < 8
-    with Ledger(tmp_path, {}) as ledger:
+    with Run(tmp_path, {}) as ledger:
         assert ledger.interrupted == 0, "no call is in doubt"
 
 
 def test_only_calls_that_were_sent_are_in_flight(video, tmp_path):
     """Those that are queued behind them are not: a crash leaves nothing in doubt but what was."""
     with fault_server(then="hold") as server:
-        words = [*COMMAND, str(video), "--run", str(tmp_path), "--vlm", server.url]
+        words = [*COMMAND, str(video), "--run", str(tmp_path), "--model", server.url]
         child = subprocess.Popen([*words, "--concurrency", "2", "--no-cache"])
         while server.count() < 2:
             assert child.poll() is None
@@ -558,7 +530,7 @@ def test_only_calls_that_were_sent_are_in_flight(video, tmp_path):
         child.kill()
         child.wait()
         assert server.count() == 2
-    with Ledger(tmp_path, {}) as ledger:
+    with Run(tmp_path, {}) as ledger:
         assert ledger.interrupted == 2
         assert ledger.spent().calls_before == 2
 
@@ -567,8 +539,8 @@ IN_A_HURRY = """
 import json, os, signal, sys, threading, time, urllib.request
 from pathlib import Path
 from earmark.cli import main
-from earmark.ledger.run_reader import Run
-from earmark.ledger.schema import FILE
+from earmark.run.run import Run
+from earmark.run.schema import FILE
 
 folder, model, media, *words = sys.argv[1:]
 
@@ -620,13 +592,13 @@ def test_the_second_control_c_waits_neither_for_answers_nor_for_frames(video, tm
         command = [sys.executable, "-c", IN_A_HURRY, str(run), model.url.removesuffix("/v1")]
         command += [media.url(), "caption", str(video), media.url("far.mp4"), "--run", str(run)]
         command += ["--rule", "uniform", "--budget", "2", "--workers", "1", "--no-cache"]
-        command += ["--vlm", model.url, "--concurrency", "2", "--no-sounds", "--no-pictures"]
+        command += ["--model", model.url, "--concurrency", "2", "--no-sounds", "--no-pictures"]
         child = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert child.returncode == 130, child.stderr
     assert "what was finished is kept" in child.stderr
     with Run(run) as kept:
         assert kept.totals().answered == 1
-    with Ledger(run, {}) as ledger:
+    with Run(run, {}) as ledger:
         assert ledger.interrupted == 1, "the other is in doubt"
 
 
@@ -643,9 +615,9 @@ def test_an_answer_is_in_the_ledger_while_a_frame_is_still_awaited(video, tmp_pa
         ThreadPoolExecutor(1) as pool,
     ):
         whom = OpenAICaptioner(model.url, "scripted")
-        made = make_plan(captioner=whom, rule="uniform", budget="1", workers=1)
+        made = open_session(captioner=whom, rule="uniform", budget="1", workers=1)
         try:
-            done = pool.submit(caption, [video, media.url("far.mp4")], plan=made, run=run)
+            done = pool.submit(caption, [video, media.url("far.mp4")], settings=made, run=run)
             while not (media.stats()["stalled"] and run.exists() and answered(run)):
                 assert not done.done(), done.result()
                 time.sleep(0.01)
@@ -669,7 +641,7 @@ def heed_interrupts() -> None:
 
 def test_the_command_says_where_the_report_is(video, tmp_path):
     with fault_server() as server:
-        words = [*COMMAND, str(video), "--run", str(tmp_path), "--vlm", server.url]
+        words = [*COMMAND, str(video), "--run", str(tmp_path), "--model", server.url]
         done = subprocess.run(
             [*words, "--format", "json", "--no-cache"], capture_output=True, text=True, check=False
         )
@@ -681,7 +653,7 @@ def test_the_command_says_where_the_report_is(video, tmp_path):
 
 def test_a_model_that_accepts_no_temperature_is_asked_without(video, tmp_path):
     with fault_server(then="warm") as server:
-        words = [*COMMAND, str(video), "--run", str(tmp_path), "--no-cache", "--vlm", server.url]
+        words = [*COMMAND, str(video), "--run", str(tmp_path), "--no-cache", "--model", server.url]
         words += ["--temperature", "server", "--answer-tokens", "99"]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -692,15 +664,15 @@ def test_a_model_that_accepts_no_temperature_is_asked_without(video, tmp_path):
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["--vlm", "http://127.0.0.1:9/v1", "--model", "m"], "127.0.0.1:9"),
-        (["--gguf", "missing.gguf", "--mmproj", "missing-mmproj.gguf"], "missing.gguf"),
-        (["--gguf", "missing.gguf"], "no model at missing.gguf"),
-        (["--model", "m"], "--vlm URL"),
+        (["--model", "http://127.0.0.1:9/v1#m"], "127.0.0.1:9"),
+        (["--model", "gguf:missing.gguf#missing-mmproj.gguf"], "missing.gguf"),
+        (["--model", "gguf:missing.gguf"], "no model at missing.gguf"),
+        (["--model", "m"], "--model: 'm' is no model: write http://HOST/v1#NAME"),
         (["--prompt", "missing.txt"], "missing.txt"),
         (["--max-spend", "1"], "prices"),
-        (["--temperature", "warm"], "neither a number nor `server`"),
+        (["--temperature", "warm"], "--temperature: should be a valid number"),
         (["--frames", "8", "--tokens", "5"], "5 visual tokens cannot hold 8 frames"),
-        (["--concurrency", "0"], "concurrency is 1 or more"),
+        (["--concurrency", "0"], "--concurrency: should be greater than or equal to 1"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_1(video, tmp_path, options, complaint):
@@ -721,18 +693,18 @@ def test_a_path_with_nothing_there_is_one_line(tmp_path):
 
 def test_a_model_that_a_cap_kept_from_being_asked_is_not_advised(video, tmp_path):
     with fault_server() as server:
-        words = [*COMMAND, str(video), "--run", str(tmp_path), "--no-cache", "--vlm", server.url]
+        words = [*COMMAND, str(video), "--run", str(tmp_path), "--no-cache", "--model", server.url]
         done = subprocess.run(
             [*words, "--max-calls", "0"], capture_output=True, text=True, check=False
         )
     assert (
         "the cap on calls, 0, is reached; the same command goes on with a higher cap" in done.stderr
     )
-    assert "--gguf" not in done.stdout
+    assert "gguf:" not in done.stdout
     assert "expected coverage once all" in done.stdout
 
 
 def test_without_a_model_the_last_line_says_how_to_add_one(video, tmp_path):
     words = [*COMMAND, str(video), "--run", str(tmp_path), "--no-cache"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
-    assert "--gguf" in done.stdout.strip().splitlines()[-1]
+    assert "--model gguf:" in done.stdout.strip().splitlines()[-1]

@@ -10,20 +10,18 @@ from typer.testing import CliRunner
 
 import earmark
 from annotation_server import MODEL, annotation_server
-from earmark.captioning.prompt import Prompt
 from earmark.cli.app import app
 from earmark.errors import EarmarkError
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.gate.gate import default_gate
-from earmark.ledger.corrections import Correction, correct
-from earmark.ledger.ledger import Ledger
-from earmark.ledger.run_reader import Run
 from earmark.pipeline.batch import export_batch, import_batch
 from earmark.pipeline.clips import highlights
-from earmark.reporting.export_formats import export
-from earmark.reporting.run_overview import overview
+from earmark.report.export_formats import export
+from earmark.report.run_overview import overview
+from earmark.run.corrections import Correction, correct
+from earmark.run.run import Run
 from earmark.timeline import Span
-from earmark.training.answered_windows import read_answers
+from earmark_lab.training.answered_windows import read_answers
 from fault_server import fault_server
 from making import make_video
 from quiet_shift import film_shift, require_yamnet
@@ -34,13 +32,13 @@ QUESTION = "someone uses a drill"
 
 def test_all_drillings_are_found_cut_and_not_paid_twice(shift, cache, tmp_path):
     path, drillings = shift
-    choices = {"run": tmp_path / "run", "calls": 8, "cache": cache, "model": MODEL}
+    choices = {"run": tmp_path / "run", "calls": 8, "cache": cache}
     with annotation_server(drillings) as server:
         found = earmark.find(
-            QUESTION, [path], server=server.url, clips=tmp_path / "clips", **choices
+            QUESTION, [path], model=f"{server.url}#{MODEL}", clips=tmp_path / "clips", **choices
         )
         asked = len(server.asked())
-        again = earmark.find(QUESTION, [path], server=server.url, **choices)
+        again = earmark.find(QUESTION, [path], model=f"{server.url}#{MODEL}", **choices)
         assert len(server.asked()) == asked <= 8
         texts = json.dumps(server.asked())
     (one,) = found.recordings
@@ -53,7 +51,7 @@ def test_all_drillings_are_found_cut_and_not_paid_twice(shift, cache, tmp_path):
     assert QUESTION in texts and "Drill" in texts  # what is heard is told
     with Run(tmp_path / "run") as run:
         (told,) = overview(run)
-        reasons = [row.pick.reason for row in run.picks(run.recordings()[0].id)]
+        reasons = [row.reason for row in run.picks(run.recordings()[0].id)]
     assert all(float(reason.split("%")[0]) <= 100 for reason in reasons)
     heading, (first,) = next(told.lines())  # what was looked for comes before what it took
     assert heading == "Found" and first.startswith(f"“{QUESTION}” 3× at ")
@@ -70,7 +68,7 @@ def test_recordings_of_one_name_have_clips_of_their_own(tmp_path):
         (tmp_path / place).mkdir()
         make_video(tmp_path / place / "GH010042.mp4", duration=4.0, clicks=clicks)
     with annotation_server(reply=json.dumps({"seen": True, "what": "a drill turns"})) as server:
-        whom = {"server": server.url, "model": MODEL, "run": tmp_path / "run", "calls": 2}
+        whom = {"model": f"{server.url}#{MODEL}", "run": tmp_path / "run", "calls": 2}
         days = [tmp_path / "monday", tmp_path / "tuesday"]
         found = earmark.find(QUESTION, days, clips=tmp_path / "clips", **whom)
     clips = {path.name for one in found.recordings for path in one.clips}
@@ -83,7 +81,7 @@ def test_asking_a_run_may_buy_calls_first(shift, cache, tmp_path):
     reply = {"seen": True, "what": "a drill turns", "sentences": [], "unknown": "who drilled"}
     earmark.caption([path], run=tmp_path / "run", budget="1", cache=cache)
     with annotation_server(reply=json.dumps(reply)) as server:
-        whom = {"server": server.url, "model": MODEL, "cache": cache}
+        whom = {"model": f"{server.url}#{MODEL}", "cache": cache}
         told = earmark.ask(tmp_path / "run", "When was the drill used?", calls=2, **whom)
         *bought, last = server.asked()
     assert told.bought == len(bought) == 2
@@ -97,20 +95,27 @@ def test_nothing_is_found_where_there_is_none(tmp_path, cache):
     path = tmp_path / "other.mp4"
     film_shift(path, minutes=1.0, drillings=0)
     with annotation_server() as server:
-        command = ["find", QUESTION, str(path), "--calls", "3", "--vlm", server.url, "--model"]
-        command += [MODEL, "--run", str(tmp_path / "run"), "--cache", str(cache)]
+        command = ["find", QUESTION, str(path), "--calls", "3"]
+        command += [
+            "--model",
+            f"{server.url}#{MODEL}",
+            "--run",
+            str(tmp_path / "run"),
+            "--cache",
+            str(cache),
+        ]
         said = CliRunner().invoke(app, command)
         assert len(server.asked()) == 3
     assert said.exit_code == 0, said.output
     assert "0 moments found with 3 calls of 15 windows" in said.stdout
-    told = CliRunner().invoke(app, ["summary", str(tmp_path / "run")]).stdout
+    told = CliRunner().invoke(app, ["show", str(tmp_path / "run")]).stdout
     assert f"“{QUESTION}” in none of 3 windows asked about" in told
 
 
 def test_highlights_of_a_search_are_what_was_seen(tmp_path):
     path = make_video(tmp_path / "a.mp4", duration=20.0, clicks=[5.0])
     with annotation_server([Span(5.0, 7.0)]) as server:
-        whom = {"server": server.url, "model": MODEL, "run": tmp_path / "run", "calls": 5}
+        whom = {"model": f"{server.url}#{MODEL}", "run": tmp_path / "run", "calls": 5}
         found = earmark.find(QUESTION, [path], **whom)
     assert (found.calls, [len(one.spans) for one in found.recordings]) == (5, [1])
     made = highlights(tmp_path / "run", tmp_path / "day.mp4")
@@ -122,9 +127,9 @@ def test_windows_that_were_not_seen_in_are_no_highlights(tmp_path):
     path = make_video(tmp_path / "a.mp4", duration=20.0, clicks=[5.0, 13.0])
     folder = tmp_path / "run"
     with annotation_server(reply="A hand holds a cup.") as server:
-        earmark.caption([path], run=folder, budget="2", server=server.url, model=MODEL)
+        earmark.caption([path], run=folder, budget="2", model=f"{server.url}#{MODEL}")
     with annotation_server(reply="hm") as server:
-        whom = {"server": server.url, "model": MODEL, "run": folder, "calls": 2}
+        whom = {"model": f"{server.url}#{MODEL}", "run": folder, "calls": 2}
         assert earmark.find(QUESTION, [path], **whom).failed == 2
     with pytest.raises(EarmarkError):
         highlights(folder, tmp_path / "day.mp4")
@@ -136,7 +141,7 @@ def test_windows_that_were_not_seen_in_are_no_highlights(tmp_path):
 def test_a_batch_is_read_as_the_server_s_answers_are(tmp_path):
     path, folder = make_video(tmp_path / "a.mp4", duration=8.0, clicks=[5.0]), tmp_path / "run"
     with annotation_server(reply="hm") as server:
-        whom = {"server": server.url, "model": MODEL, "run": folder, "calls": 2}
+        whom = {"model": f"{server.url}#{MODEL}", "run": folder, "calls": 2}
         earmark.find(QUESTION, [path], **whom)
     written = export_batch(folder, tmp_path / "requests.jsonl", model=MODEL)
     said = ['{"seen": "no", "what": "There is no drill."}', '{"seen": "perhaps"}']
@@ -161,10 +166,10 @@ def reply(line: str, words: str) -> str:
 def test_an_answer_to_a_schema_of_one_s_own_may_say_seen(tmp_path):
     path, folder = make_video(tmp_path / "a.mp4", duration=12.0, clicks=[5.0]), tmp_path / "run"
     schema = {"type": "object", "properties": {"seen": {"type": "boolean"}}, "required": ["seen"]}
-    prompt = Prompt("Is anybody there?", schema)
+    asked = {"prompt": "Is anybody there?", "answer_schema": schema}
     with annotation_server(reply='{"seen": false, "people": 2}') as server:
-        whom = {"server": server.url, "model": MODEL, "run": folder}
-        earmark.caption([path], budget="2", prompt=prompt, **whom)
+        whom = {"model": f"{server.url}#{MODEL}", "run": folder}
+        earmark.caption([path], budget="2", **asked, **whom)
     assert highlights(folder, tmp_path / "day.mp4").picks == 2
     with Run(folder) as run:
         (told,) = overview(run)
@@ -174,7 +179,7 @@ def test_an_answer_to_a_schema_of_one_s_own_may_say_seen(tmp_path):
 def test_a_verdict_on_a_yes_or_no_teaches_no_activity(tmp_path):
     path, folder = make_video(tmp_path / "a.mp4", duration=12.0, clicks=[5.0]), tmp_path / "run"
     with annotation_server(reply=json.dumps({"seen": False})) as server:
-        whom = {"server": server.url, "model": MODEL, "run": folder, "calls": 2}
+        whom = {"model": f"{server.url}#{MODEL}", "run": folder, "calls": 2}
         earmark.find(QUESTION, [path], **whom)
     with Run(folder) as run:
         key = run.recordings()[0].id
@@ -189,7 +194,7 @@ def test_what_a_no_says_is_found_by_no_search(tmp_path):
     path = make_video(tmp_path / "a.mp4", duration=12.0, clicks=[5.0])
     reply = {"seen": False, "what": "There is no drill, a hand holds a cup."}
     with annotation_server(reply=json.dumps(reply)) as server:
-        whom = {"server": server.url, "model": MODEL, "run": tmp_path / "run", "calls": 2}
+        whom = {"model": f"{server.url}#{MODEL}", "run": tmp_path / "run", "calls": 2}
         earmark.find(QUESTION, [path], **whom)
     with Run(tmp_path / "run") as run:
         assert [row.caption for row in run.picks(run.recordings()[0].id)] == ["No.", "No."]
@@ -209,7 +214,7 @@ def test_what_a_no_says_is_found_by_no_search(tmp_path):
 def test_yes_and_no_are_read_where_a_server_keeps_to_no_schema(reply, shown, tmp_path):
     path = make_video(tmp_path / "a.mp4", duration=4.0, clicks=[1.0])
     with annotation_server(reply=reply) as server:
-        whom = {"server": server.url, "model": MODEL, "run": tmp_path / "run", "calls": 1}
+        whom = {"model": f"{server.url}#{MODEL}", "run": tmp_path / "run", "calls": 1}
         found = earmark.find(QUESTION, [path], **whom)
     assert (found.calls, len(found.recordings)) == (1, int(shown.startswith("Yes")))
     with Run(tmp_path / "run") as run:
@@ -220,7 +225,7 @@ def test_yes_and_no_are_read_where_a_server_keeps_to_no_schema(reply, shown, tmp
 def test_what_is_neither_yes_nor_no_is_a_failed_call(reply, tmp_path):
     path = make_video(tmp_path / "a.mp4", duration=4.0, clicks=[1.0])
     with annotation_server(reply=reply) as server:
-        whom = {"server": server.url, "model": MODEL, "run": tmp_path / "run", "calls": 1}
+        whom = {"model": f"{server.url}#{MODEL}", "run": tmp_path / "run", "calls": 1}
         found = earmark.find(QUESTION, [path], **whom)
     assert (found.calls, found.failed, found.recordings) == (0, 1, ())
     with Run(tmp_path / "run") as run:
@@ -231,11 +236,11 @@ def test_what_is_neither_yes_nor_no_is_a_failed_call(reply, tmp_path):
 def test_a_transcript_is_deleted_by_a_search_without_voices(tmp_path):
     path, folder = make_video(tmp_path / "a.mp4", duration=8.0, clicks=[5.0]), tmp_path / "run"
     earmark.caption([path], run=folder, budget="1")
-    with Ledger(folder, {"another": "plan"}) as ledger, Run(folder) as run:
+    with Run(folder, {"another": "plan"}) as ledger, Run(folder) as run:
         said = EvidenceEntry(Span(1.0, 2.0), "said", "Hand me the spanner.", 0.9, "whisper")
         ledger.keep_evidence(run.recordings()[0].id, [said], kinds=["said"])
     with annotation_server(reply=json.dumps({"seen": False})) as server:
-        whom = {"server": server.url, "model": MODEL, "run": folder, "calls": 1}
+        whom = {"model": f"{server.url}#{MODEL}", "run": folder, "calls": 1}
         earmark.find(QUESTION, [path], voices=False, **whom)
     with Run(folder) as run:
         assert run.search("spanner") == []
@@ -248,9 +253,9 @@ def test_captions_stay_in_a_run_that_is_searched(tmp_path):
     run = {"run": tmp_path / "run"}
     caption = "A hand pours coffee."
     with annotation_server(reply=caption) as server:
-        earmark.caption([path], budget="3", server=server.url, model=MODEL, **run)
+        earmark.caption([path], budget="3", model=f"{server.url}#{MODEL}", **run)
     with annotation_server(reply=json.dumps({"seen": False})) as server:
-        found = earmark.find(QUESTION, [path], calls=2, server=server.url, model=MODEL, **run)
+        found = earmark.find(QUESTION, [path], calls=2, model=f"{server.url}#{MODEL}", **run)
         assert (found.calls, len(server.asked())) == (2, 2)
     with Run(tmp_path / "run") as kept:
         (told,) = overview(kept)
@@ -275,12 +280,11 @@ def test_what_no_sound_means_is_looked_for_where_something_goes_on(tmp_path, cac
             run=tmp_path / "run",
             calls=2,
             cache=cache,
-            server=server.url,
-            model=MODEL,
+            model=f"{server.url}#{MODEL}",
         )
     assert found.recordings == ()
     if not found.matches:
-        assert "chosen by how much seems to go on" in found.notes[0]
+        assert "chosen by how much seems to happen" in found.notes[0]
 
 
 def test_a_question_and_calls_are_needed(tmp_path):
@@ -288,7 +292,7 @@ def test_a_question_and_calls_are_needed(tmp_path):
         earmark.find("  ", [], run=tmp_path)
     with pytest.raises(ValueError, match="at least 1 call"):
         earmark.find("a drill", [], run=tmp_path, calls=0)
-    with pytest.raises(ValueError, match="say whom to ask"):
+    with pytest.raises(ValueError, match="model: name a model to ask"):
         earmark.find("a drill", [], run=tmp_path)
 
 
@@ -298,8 +302,15 @@ def test_what_failed_is_said(tmp_path, cache):
     film_shift(path, minutes=1.0, drillings=0)
     cut.write_bytes(path.read_bytes()[:20_000])
     with fault_server(then="empty") as server:
-        command = ["find", QUESTION, str(path), str(cut), "--calls", "3", "--vlm", server.url]
-        command += ["--model", "scripted", "--run", str(tmp_path / "run"), "--cache", str(cache)]
+        command = ["find", QUESTION, str(path), str(cut), "--calls", "3"]
+        command += [
+            "--model",
+            f"{server.url}#scripted",
+            "--run",
+            str(tmp_path / "run"),
+            "--cache",
+            str(cache),
+        ]
         said = CliRunner().invoke(app, [*command, "--retries", "0"])
     assert said.exit_code == 1
     told = " ".join(said.stderr.split())

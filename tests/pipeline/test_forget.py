@@ -5,11 +5,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import shutil
 import sqlite3
 import subprocess
 import sys
-import zipfile
-from contextlib import closing
+import time
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -17,18 +18,17 @@ from typer.testing import CliRunner
 
 from earmark.captioning.request import Answer
 from earmark.cli.app import app
-from earmark.errors import EarmarkError, LedgerError
+from earmark.errors import EarmarkError, RunError
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.gate.score_cache import ScoreCache, listen_cached
-from earmark.ledger.corrections import Correction, correct, read_corrections
-from earmark.ledger.forgetting import note_clips
-from earmark.ledger.ledger import Ledger
-from earmark.ledger.records import CallRow, PickFrames, RecordingRow
-from earmark.ledger.run_reader import Run
 from earmark.media import Source, open_recording
-from earmark.pipeline.forget import forget, search_files
-from earmark.pipeline.run_plan import make_plan
-from earmark.reporting.run_report import MOST_ON_A_PAGE, write_report
+from earmark.pipeline.forget import forget
+from earmark.pipeline.session import open_session
+from earmark.report.run_report import MOST_ON_A_PAGE, write_report
+from earmark.run.corrections import Correction, correct, read_corrections
+from earmark.run.erasure import note_clips
+from earmark.run.records import CallRow, PickFrames, RecordingRow
+from earmark.run.run import Run
 from earmark.selection.pick import Pick
 from earmark.timeline import Span
 from making import make_video
@@ -43,7 +43,7 @@ def picture_of(name: str) -> bytes:
     return b"".join(hashlib.sha256(f"{name} {n}".encode()).digest() for n in range(20))
 
 
-def keep(ledger: Ledger, path: Path, words: tuple[str, ...], picture: bytes) -> str:
+def keep(ledger: Run, path: Path, words: tuple[str, ...], picture: bytes) -> str:
     """Everything a run can keep of a recording, in `words`; its id."""
     key = f"{path.stem}-0123456789abcdef"
     caption, tag, heard, _, failure = words
@@ -65,7 +65,7 @@ def keep(ledger: Ledger, path: Path, words: tuple[str, ...], picture: bytes) -> 
 def tell(folder: Path, *paths: Path, rare: bool = True) -> dict[str, str]:
     """A run of recordings of which the first has rare words; their ids."""
     ids = {}
-    with Ledger(folder, {"model": "m1"}) as ledger:
+    with Run(folder, {"model": "m1"}) as ledger:
         for place, path in enumerate(paths):
             words = RARE if rare and place == 0 else ("box", "tap", "water", "cup", "timeout")
             picture = picture_of(path.name)
@@ -110,13 +110,13 @@ def test_no_byte_is_left_and_others_are_untouched(tmp_path):
     ids = tell(runs / "one", first, second)
     tell(runs / "deep" / "two", first)
     tell(runs / "other", second, rare=False)
-    (runs / "one" / "plan.json").write_text(json.dumps({"paths": [str(first), str(second)]}))
+    (runs / "one" / "sources.json").write_text(json.dumps({"paths": [str(first), str(second)]}))
     key = ids[first.name]
     assert len(traces(runs, first.name, key)) > 10
     other = (runs / "other" / "run.db").read_bytes()
     with Run(runs / "one") as run:
         before = told_of(run, ids[second.name])
-    with Ledger(runs / "one", {"model": "m1"}) as ledger:
+    with Run(runs / "one", {"model": "m1"}) as ledger:
         spent = ledger.spent()
 
     done = forget(str(first), [runs])
@@ -124,10 +124,9 @@ def test_no_byte_is_left_and_others_are_untouched(tmp_path):
     assert traces(runs, first.name, key) == []
     assert done.runs == ((runs / "deep" / "two").resolve(), (runs / "one").resolve())
     assert done.empty == ((runs / "deep" / "two").resolve(),)
-    assert done.search.found == () and done.search.files >= 8
-    assert done.search.looked_for["texts"] == 3 and done.search.looked_for["names"] >= 3
+    assert {path.name for path in done.files} == {"report.html"}
     assert (runs / "other" / "run.db").read_bytes() == other
-    assert json.loads((runs / "one" / "plan.json").read_text())["paths"] == [str(second)]
+    assert json.loads((runs / "one" / "sources.json").read_text())["paths"] == [str(second)]
     with Run(runs / "one") as run:
         assert told_of(run, ids[second.name]) == before
         assert [row.path for row in run.recordings()] == [str(second)]
@@ -135,7 +134,7 @@ def test_no_byte_is_left_and_others_are_untouched(tmp_path):
         assert {hit.path for word in ("box", "tap", "water") for hit in run.search(word)} == {
             str(second)
         }
-    with Ledger(runs / "one", {"model": "m1"}) as ledger:
+    with Run(runs / "one", {"model": "m1"}) as ledger:
         assert ledger.spent() == spent  # what was paid is not there to be spent again
         call = CallRow("call wednesday", ids[second.name], SPAN, "m1")
         assert ledger.unanswered([call]) == []  # nothing is asked twice
@@ -161,57 +160,110 @@ def test_clips_and_what_the_cache_has_are_deleted(tmp_path):
         make_video(tmp_path / f"{name}.mp4", duration=8.0, clicks=clicks, fps=5)
         for name, clicks in (("a", [1.0]), ("b", [1.0, 5.0]))
     ]
-    cache, frontline = tmp_path / "cache", make_plan(frontline="energy").listening.frontline
+    cache, frontline = tmp_path / "cache", open_session(frontline="energy").listening.frontline
     for path in media:
         listen_cached(Source((str(path),)), frontline, ScoreCache(cache))
     clip = tmp_path / "clips" / "a-001.mp4"
     clip.parent.mkdir()
     clip.write_bytes(b"a clip")
     key = open_recording(media[0]).key
-    with Ledger(tmp_path / "run", {}) as ledger:
+    with Run(tmp_path / "run", {}) as ledger:
         ledger.add(RecordingRow.of(open_recording(media[0])))
         ledger.add(RecordingRow.of(open_recording(media[1])))
         note_clips(ledger, key, [clip])
     done = forget(key, [tmp_path], cache=cache)
-    assert (done.cached, done.clips, done.search.found) == (1, 1, ())
+    assert clip in done.files and len(done.files) == 2
     assert not clip.exists() and media[0].exists()
     (left,) = cache.rglob("*.npz")
     again = listen_cached(Source((str(media[1]),)), frontline, ScoreCache(cache))
     assert again.from_cache and left.exists()
 
 
-def test_a_sound_or_object_that_another_recording_has_too_is_no_trace(tmp_path):
-    path = tmp_path / "tuesday.mp4"
-    ids = tell(tmp_path / "run", path)
-    with Ledger(tmp_path / "run", {"model": "m1"}) as ledger:
-        for kind, name in (("heard", "Power tool"), ("seen", "dining table")):
-            entry = EvidenceEntry(SPAN, kind, name, 0.9, "a model")
-            ledger.keep_evidence(ids[path.name], [entry], kinds={kind})
-    other = tmp_path / "cache" / "names" / "ab" / "abcdef-0123.json"
-    other.parent.mkdir(parents=True)
-    other.write_text('[[4.0, 8.0, ["Power tool", "dining table"]]]')
-    done = forget(path.name, [tmp_path / "run"], cache=tmp_path / "cache")
-    assert done.search.found == () and other.exists()
-    kept = (tmp_path / "run" / "run.db").read_bytes()
-    assert b"Power tool" not in kept and b"dining table" not in kept
-
-
-def test_a_file_that_still_names_it_fails_the_command(tmp_path):
+def test_the_command_lists_what_it_deletes_and_asks_first(tmp_path):
     path = tmp_path / "tuesday.mp4"
     tell(tmp_path / "run", path)
-    (tmp_path / "mine.csv").write_text(f"path,caption\n{path},x\n")
-    words = ["forget", "tuesday.mp4", str(tmp_path), "--cache", str(tmp_path / "c")]
+    words = ["run", "forget", "tuesday.mp4", str(tmp_path), "--cache", str(tmp_path / "c")]
     asked = CliRunner().invoke(app, words, input="n\n")
     assert asked.exit_code == 1 and traces(tmp_path / "run", path.name, "-")
-    said = CliRunner().invoke(app, [*words, "--yes"])
-    assert said.exit_code == 1
-    assert "forgotten in 1 run" in said.output and "found in 1 file" in said.output
-    assert "mine.csv still holds names" in " ".join(said.output.split())
+    outcome = CliRunner().invoke(app, [*words, "--yes"])
+    assert outcome.exit_code == 0
+    assert "forgotten in 1 run" in outcome.output and "report.html" in outcome.output
+    assert traces(tmp_path / "run", path.name, "tuesday-0123456789abcdef") == []
+
+
+@pytest.mark.parametrize("step", ["_clean_plan", "delete_recordings", "write_report"])
+@pytest.mark.parametrize("again", ["tuesday.mp4", "wednesday.mp4", "another.mp4"])
+def test_an_interrupted_forget_is_completed_by_the_next(tmp_path, monkeypatch, step, again):
+    first, second = tmp_path / "tuesday.mp4", tmp_path / "wednesday.mp4"
+    ids = tell(tmp_path / "run", first, second)
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(f"earmark.pipeline.forget.{step}", stop)
+        with pytest.raises(KeyboardInterrupt):
+            forget(str(first), [tmp_path])
+    assert not (tmp_path / "run" / "report.html").exists(), "the page goes before the rows"
+    done = forget(again, [tmp_path])
+    assert traces(tmp_path / "run", first.name, ids[first.name]) == []
+    assert done.runs == ((tmp_path / "run").resolve(),)
+    assert (tmp_path / "run" / "report.html").exists()
+    with pytest.raises(EarmarkError, match="no recording is called"):
+        forget(again, [tmp_path])
+
+
+@pytest.mark.parametrize("last", range(6))
+def test_a_forget_killed_while_it_ends_is_completed_by_the_next(tmp_path, last):
+    """Dead at each of its last statements, and (0) after them with the journal still there."""
+    first, second = tmp_path / "tuesday.mp4", tmp_path / "wednesday.mp4"
+    ids = tell(tmp_path / "run", first, second)
+    program = (
+        "import os, sys; from pathlib import Path; from earmark.pipeline import forget as verb\n"
+        "write, left = verb.write_report, int(sys.argv[2])\n"
+        "def watch(run, page):\n"
+        "    write(run, page)\n"
+        "    def note(statement):\n"
+        "        global left\n"
+        "        left -= statement.startswith(('BEGIN', 'PRAGMA wal', 'DELETE FROM notes'))\n"
+        "        left or os._exit(9)\n"
+        "    run._database.set_trace_callback(note)\n"
+        "verb.write_report, end = watch, verb.Deletion.end\n"
+        "verb.Deletion.end = lambda self, run: (end(self, run), os._exit(9))\n"
+        "verb.forget('tuesday.mp4', [Path(sys.argv[1])])"
+    )
+    words = [sys.executable, "-c", program, str(tmp_path / "run"), str(last)]
+    assert subprocess.run(words, check=False).returncode == 9
+    with suppress(EarmarkError):  # all was done before the end
+        forget("tuesday.mp4", [tmp_path / "run"])
+    assert traces(tmp_path / "run", first.name, ids[first.name]) == []
+
+
+def test_a_recording_killed_at_any_moment_is_forgotten_in_the_end(tmp_path):
+    first, second = tmp_path / "tuesday.mp4", tmp_path / "wednesday.mp4"
+    tell(tmp_path / "whole", first, second)
+    program = (
+        "import sys; from pathlib import Path; from earmark.pipeline.forget import forget\n"
+        "print('here', flush=True); forget('tuesday.mp4', [Path(sys.argv[1])])"
+    )
+    for number in range(8):
+        folder = tmp_path / str(number)
+        shutil.copytree(tmp_path / "whole", folder)
+        words = [sys.executable, "-c", program, str(folder)]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as child:
+            child.stdout.readline()
+            time.sleep(0.005 * number)
+            child.kill()
+        with suppress(EarmarkError):  # all was done before the kill
+            forget("tuesday.mp4", [folder])
+        assert traces(folder, first.name, "tuesday-0123456789abcdef") == []
+        with Run(folder) as run:
+            assert [row.path for row in run.recordings()] == [str(second)]
 
 
 def test_what_is_not_known_or_not_clear_deletes_nothing(tmp_path):
     one, two = tmp_path / "x" / "cam.mp4", tmp_path / "y" / "cam.mp4"
-    with Ledger(tmp_path / "run", {}) as ledger:
+    with Run(tmp_path / "run", {}) as ledger:
         ledger.add(RecordingRow("k1", str(one), 24.0, 1_000))
         ledger.add(RecordingRow("k2", str(two), 24.0, 1_000))
     with pytest.raises(EarmarkError, match=r"no recording is called gone\.mp4 in the 1 run here"):
@@ -226,35 +278,15 @@ def test_a_run_at_work_is_refused(tmp_path):
     path = tmp_path / "tuesday.mp4"
     tell(tmp_path / "run", path)
     program = (
-        "import sys; from pathlib import Path; from earmark.ledger.ledger import Ledger\n"
-        "ledger = Ledger(Path(sys.argv[1]), {}); print('here', flush=True); input()"
+        "import sys; from pathlib import Path; from earmark.run.run import Run\n"
+        "ledger = Run(Path(sys.argv[1]), {}); print('here', flush=True); input()"
     )
     words = [sys.executable, "-c", program, str(tmp_path / "run")]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(words, **pipes) as child:
         assert child.stdout.readline() == "here\n"
-        with pytest.raises(LedgerError, match="is in use by process"):
+        with pytest.raises(RunError, match="is in use by process"):
             forget(str(path), [tmp_path])
         child.communicate("\n")
     with Run(tmp_path / "run") as run:
         assert len(run.recordings()) == 1
-
-
-def test_a_name_within_another_is_not_taken_for_it(tmp_path):
-    (tmp_path / "other.txt").write_text("extra-tuesday.mp4 and old.tuesday.mp4")
-    assert search_files([tmp_path], {"names": ["tuesday.mp4"]}, own=()).found == ()
-    with zipfile.ZipFile(tmp_path / "share.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("captions.csv", "x,cams/tuesday.mp4")
-    found = search_files([tmp_path], {"names": ["tuesday.mp4"]}, own=()).found
-    assert found == ((tmp_path / "share.zip", "names"),)
-
-
-def test_a_file_that_cannot_be_searched_is_said_and_the_others_are_searched(tmp_path):
-    with zipfile.ZipFile(tmp_path / "damaged.zip", "w") as archive:
-        archive.writestr("captions.csv", "x,cams/monday.mp4")
-    damaged = (tmp_path / "damaged.zip").read_bytes().replace(b"monday", b"friday", 1)
-    (tmp_path / "damaged.zip").write_bytes(damaged)
-    (tmp_path / "notes.txt").write_text("on tuesday.mp4")
-    search = search_files([tmp_path], {"names": ["tuesday.mp4"]}, own=())
-    assert search.found == ((tmp_path / "notes.txt", "names"),)
-    assert search.unread == (tmp_path / "damaged.zip",)

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from earmark.cli.app import app
 from earmark.errors import MediaError
-from earmark.ledger.ledger import Ledger
 from earmark.pipeline.clips import highlights
+from earmark.run.run import Run
 from making import chapters_of
 from shared_runs import SECRETS, tell_shared
 
@@ -39,7 +39,9 @@ def decoded(path: Path) -> list[float]:
 
 def test_picks_of_several_recordings_are_one_video(tmp_path):
     run = tell_shared(tmp_path)
-    said = CliRunner().invoke(app, ["highlights", str(run), "--out", str(tmp_path / "day.mp4")])
+    said = CliRunner().invoke(
+        app, ["export", "--to", "highlights", str(run), "--out", str(tmp_path / "day.mp4")]
+    )
     assert said.exit_code == 0, said.output
     assert "4 picks" in said.output
     seconds, chapters, texts = look(tmp_path / "day.mp4")
@@ -104,8 +106,8 @@ def test_a_recording_that_has_changed_is_not_shown_in_its_place(tmp_path):
 
 
 def test_a_run_with_nothing_to_show_says_so(tmp_path):
-    with Ledger(tmp_path / "run", {}):
+    with Run(tmp_path / "run", {}):
         pass
-    with pytest.raises(MediaError, match="there is nothing to show of the run"):
+    with pytest.raises(MediaError, match="has no clips to show"):
         highlights(tmp_path / "run", tmp_path / "day.mp4")
     assert not (tmp_path / "day.mp4").exists()

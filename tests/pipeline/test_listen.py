@@ -9,17 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from earmark.distributed.worker_pool import WorkerPool
 from earmark.errors import UnreadableFile
 from earmark.grid import ScoredRecording
 from earmark.media import Recording, find
 from earmark.pipeline.backend import InProcessBackend
 from earmark.pipeline.caption import caption
 from earmark.pipeline.listen import listen, listen_all, listen_unless_known
-from earmark.pipeline.run_plan import BackendOptions, make_plan
 from earmark.pipeline.select import select
-from earmark.reporting.progress import Progress
+from earmark.pipeline.session import open_session
+from earmark.report.progress import Progress
 from earmark.selection import allocate
+from earmark.settings import Workers
+from earmark.workers.worker_pool import WorkerPool
 from making import make_video
 
 
@@ -38,9 +39,9 @@ def work(source, plan, known=None):
 
 
 def test_many_hear_what_one_hears(archive):
-    plan, sources = make_plan(frontline="flux").listening, find([archive])
+    plan, sources = open_session(frontline="flux").listening, find([archive])
     here = dict(listen_all(sources, plan, InProcessBackend()))
-    there = dict(listen_all(sources, plan, WorkerPool(BackendOptions(workers=2))))
+    there = dict(listen_all(sources, plan, WorkerPool(Workers(workers=2))))
     assert set(here) == set(there) == set(sources)
     for source in sources:
         one, other = here[source], there[source]
@@ -65,7 +66,7 @@ def test_the_choice_does_not_depend_on_who_listens(archive):
 
 
 def test_what_comes_back_is_small(archive):
-    source, plan = find([archive])[0], make_plan(frontline="flux").listening
+    source, plan = find([archive])[0], open_session(frontline="flux").listening
     hour = 3600 / 40
     sent = pickle.dumps(work(source, plan))
     assert len(sent) < 20_000, "for 40 s, most of it not by the length"
@@ -75,7 +76,7 @@ def test_what_comes_back_is_small(archive):
 
 
 def test_a_recording_that_has_not_changed_is_only_described(archive):
-    plan, source = make_plan(frontline="flux").listening, find([archive])[0]
+    plan, source = open_session(frontline="flux").listening, find([archive])[0]
     heard = work(source, plan)
     assert isinstance(heard, ScoredRecording)
     key = heard.heard.recording.key
@@ -118,7 +119,7 @@ def test_any_fault_in_one_recording_is_a_row_and_the_others_are_done(archive, mo
 
 
 def test_weights_move_calls_and_leave_expectations(archive):
-    plan = make_plan(budget="6", across=True, frontline="flux")
+    plan = open_session(budget="6", across=True, frontline="flux")
     heard = [listen(source, plan.listening).windows for source in find([archive])[:3]]
 
     def spend(weights=None):

@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 from earmark.cli.app import app
 from earmark.errors import UnreadableAnswer
-from earmark.ledger.run_reader import Run
+from earmark.run.run import Run
 from quiet_shift import film_shift
 from tiny_vlm import write_gguf
 from vlm_server import MODEL, Exchange, relay, vlm_server
@@ -76,7 +76,7 @@ def is_probe(chat: Exchange) -> bool:
 
 def test_what_is_found_is_asked_once_and_held_to_the_schema(zebra, video, tmp_path):
     url, chats = zebra
-    command = ["find", QUESTION, video, "--calls", 4, "--vlm", url, "--model", MODEL]
+    command = ["find", QUESTION, video, "--calls", 4, "--model", f"{url}#{MODEL}"]
     command += ["--run", tmp_path / "run", "--clips", tmp_path / "clips", "--format", "json"]
     said = earmark(*command)
     assert said.exit_code == 0, said.output
@@ -103,7 +103,7 @@ def test_an_answer_that_cannot_be_read_is_a_row_and_not_asked_again(rambling, vi
     (tmp_path / "schema.json").write_text(
         json.dumps({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]})
     )
-    command = ["caption", video, "--budget", 3, "--vlm", url, "--model", MODEL]
+    command = ["caption", video, "--budget", 3, "--model", f"{url}#{MODEL}"]
     command += ["--answer-tokens", 24, "--schema", tmp_path / "schema.json"]
     said = earmark(*command, "--run", tmp_path / "run", "--format", "json")
     assert said.exit_code == 1
@@ -117,10 +117,10 @@ def test_an_answer_that_cannot_be_read_is_a_row_and_not_asked_again(rambling, vi
 @pytest.mark.parametrize("calls", [0, 2])
 def test_a_sentence_that_quotes_what_is_not_there_is_left_out(zebra, video, tmp_path, calls):
     url, chats = zebra
-    caption = ["caption", video, "--budget", 2, "--vlm", url, "--model", MODEL]
+    caption = ["caption", video, "--budget", 2, "--model", f"{url}#{MODEL}"]
     assert earmark(*caption, "--run", tmp_path / "run").exit_code == 0
     assert len(about_windows(chats)) == 2
-    said = earmark("ask", tmp_path / "run", "Who drilled?", "--vlm", url, "--calls", calls)
+    said = earmark("ask", tmp_path / "run", "Who drilled?", "--model", url, "--calls", calls)
     assert said.exit_code == 0, said.output
     assert len(about_windows(chats)) == 2 + calls
     *_, last = chats
@@ -137,14 +137,14 @@ def test_a_sentence_that_quotes_what_is_not_there_is_left_out(zebra, video, tmp_
 def test_an_answer_that_was_cut_off_is_said_to_be(rambling, video, tmp_path):
     url, _ = rambling
     earmark("caption", video, "--budget", 2, "--run", tmp_path / "run")
-    said = earmark("ask", tmp_path / "run", "Who drilled?", "--vlm", url, "--model", MODEL)
+    said = earmark("ask", tmp_path / "run", "Who drilled?", "--model", f"{url}#{MODEL}")
     assert isinstance(said.exception, UnreadableAnswer)
     assert "cut off" in str(said.exception)
 
 
 def test_rounds_are_asked_by_the_schema_and_resumed_for_nothing(zebra, video, tmp_path):
     url, chats = zebra
-    command = ["caption", video, "--budget", 4, "--rounds", 2, "--vlm", url, "--model", MODEL]
+    command = ["caption", video, "--budget", 4, "--rounds", 2, "--model", f"{url}#{MODEL}"]
     command += ["--run", tmp_path / "run", "--format", "json"]
     assert earmark(*command).exit_code == 0
     windows = about_windows(chats)
@@ -160,11 +160,11 @@ def test_rounds_are_asked_by_the_schema_and_resumed_for_nothing(zebra, video, tm
 def test_a_file_run_in_place_is_asked_the_same(video, tmp_path):
     pytest.importorskip("xllamacpp")
     model, encoder = write_gguf(tmp_path, says="zebra")
-    command = ["find", QUESTION, video, "--calls", 2, "--gguf", model, "--mmproj", encoder]
+    command = ["find", QUESTION, video, "--calls", 2, "--model", f"gguf:{model}#{encoder}"]
     said = earmark(*command, "--run", tmp_path / "run", "--format", "json")
     assert said.exit_code == 0, said.output
     found = json.loads(said.stdout)
     assert (found["calls"], found["failures"]) == (2, [])
     with Run(tmp_path / "run") as run:
-        answers = [row.kept for row in run.picks(run.recordings()[0].id)]
-    assert all(kept is not None and kept.answer.data["seen"] for kept in answers)
+        answers = [row.answer for row in run.picks(run.recordings()[0].id)]
+    assert all(kept is not None and kept.data["seen"] for kept in answers)

@@ -12,18 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from earmark.captioning.limits import Limits
 from earmark.captioning.openai_captioner import OpenAICaptioner
-from earmark.ledger.records import PickRow
-from earmark.ledger.run_merge import merge
-from earmark.ledger.run_reader import Run
-from earmark.ledger.schema import FILE
 from earmark.media import Source
-from earmark.media.shard import Shard
-from earmark.pipeline.batch import import_batch
+from earmark.media.source_listing import Shard
 from earmark.pipeline.caption import caption
 from earmark.pipeline.preview import preview
-from earmark.pipeline.run_plan import Plan, make_plan
+from earmark.pipeline.session import Session, open_session
+from earmark.run.merge import merge
+from earmark.run.records import RunPick
+from earmark.run.run import Run
+from earmark.run.schema import FILE
+from earmark.settings import Limits
 from fault_server import fault_server
 from killing import asked_again, kill_when_asked
 from making import make_video
@@ -54,14 +53,14 @@ def says(activity: str) -> str:
     return f"ok:{json.dumps(answer)}"
 
 
-def plan(url: str, **choices) -> Plan:
+def plan(url: str, **choices) -> Session:
     captioner = OpenAICaptioner(url, "scripted")
     chosen = {"limits": ONE_BY_ONE, "frontline": "flux", "budget": "8", "rounds": "2"}
     chosen |= {"window": 2.0, "workers": 1, "pictures": False, **choices}
-    return make_plan(captioner=captioner, **chosen)
+    return open_session(captioner=captioner, **chosen)
 
 
-def rows(folder: Path) -> list[PickRow]:
+def rows(folder: Path) -> list[RunPick]:
     with Run(folder) as run:
         return [row for one in run.recordings() for row in run.picks(one.id)]
 
@@ -75,18 +74,18 @@ def test_the_second_round_goes_where_answers_differ(video, tmp_path):
         says("wash pan"),
     ]
     with fault_server(*script, then=says("stir soup")) as server:
-        done = caption([video], plan=plan(server.url), run=tmp_path)
+        done = caption([video], settings=plan(server.url), run=tmp_path)
         assert server.count() == 8
     picks = rows(done.folder)
     first = [row for row in picks if row.round == 1]
     second = [row for row in picks if row.round == 2]
     assert (len(first), len(second)) == (4, 4)
     assert [row.activity for row in first][-1] == "wash pan"
-    inside = [row for row in second if first[2].pick.end <= row.pick.start < first[3].pick.start]
-    between = [row for row in second if first[0].pick.end <= row.pick.start < first[2].pick.start]
+    inside = [row for row in second if first[2].end <= row.start < first[3].start]
+    between = [row for row in second if first[0].end <= row.start < first[2].start]
     assert len(inside) > len(between) / 2, "more in this stretch than in either of the others"
-    assert all("between answers that differ" in row.pick.reason for row in inside)
-    assert first[0].kept and first[0].kept.answer.text == "someone: chop onion"
+    assert all("between answers that differ" in row.reason for row in inside)
+    assert first[0].answer and first[0].answer.text == "someone: chop onion"
     page = done.page.read_text(encoding="utf-8")
     assert (page.count('"round":1'), page.count('"round":2')) == (4, 4)
     assert "between answers that differ" in page
@@ -94,21 +93,21 @@ def test_the_second_round_goes_where_answers_differ(video, tmp_path):
 
 def test_the_same_command_again_asks_nothing_and_keeps_the_rounds(video, tmp_path):
     with fault_server(then=says("")) as server:
-        caption([video], plan=plan(server.url), run=tmp_path)
+        caption([video], settings=plan(server.url), run=tmp_path)
         before = rows(tmp_path)
-        done = caption([video], plan=plan(server.url), run=tmp_path)
+        done = caption([video], settings=plan(server.url), run=tmp_path)
         assert server.count() == 8
     assert done.tally.calls == 0
-    kept = [(row.span, row.round, row.pick.reason, row.activity) for row in before]
-    assert [(row.span, row.round, row.pick.reason, row.activity) for row in rows(tmp_path)] == kept
+    kept = [(row.span, row.round, row.reason, row.activity) for row in before]
+    assert [(row.span, row.round, row.reason, row.activity) for row in rows(tmp_path)] == kept
     assert {row.round for row in before} == {1, 2}
 
 
 def test_a_larger_budget_adds_to_what_was_asked(video, tmp_path):
     with fault_server(then=says("chop onion")) as server:
-        caption([video], plan=plan(server.url), run=tmp_path)
+        caption([video], settings=plan(server.url), run=tmp_path)
         bought = {row.span: row.round for row in rows(tmp_path)}
-        caption([video], plan=plan(server.url, budget="12"), run=tmp_path)
+        caption([video], settings=plan(server.url, budget="12"), run=tmp_path)
         assert server.count() == 12
     after = {row.span: row.round for row in rows(tmp_path)}
     assert bought.items() <= after.items()
@@ -119,14 +118,14 @@ def test_answers_that_tell_nothing_end_auto_after_the_first_round(video, tmp_pat
     """Where every two neighbours differ there is nothing to plan by: the rest is one round."""
     script = [says(word) for word in ("chop onion", "wash pan", "boil rice", "open door")]
     with fault_server(*script, then=says("sweep floor")) as server:
-        caption([video], plan=plan(server.url, rounds="auto"), run=tmp_path)
+        caption([video], settings=plan(server.url, rounds="auto"), run=tmp_path)
         assert server.count() == 8
     assert {row.round for row in rows(tmp_path)} == {1, 2}
 
 
 def test_plain_words_of_a_server_that_knows_no_schema_are_read(video, tmp_path):
     with fault_server("ok:Nothing is being done.", then="ok:Chopping an onion.") as server:
-        caption([video], plan=plan(server.url, budget="4"), run=tmp_path)
+        caption([video], settings=plan(server.url, budget="4"), run=tmp_path)
     said = [row.activity for row in rows(tmp_path)]
     assert said.count("") == 1
     assert said.count("Chopping an onion.") == 3
@@ -134,67 +133,18 @@ def test_plain_words_of_a_server_that_knows_no_schema_are_read(video, tmp_path):
 
 def test_a_call_that_fails_is_spent_and_not_asked_again_in_the_next_round(video, tmp_path):
     with fault_server("400", then=says("chop onion")) as server:
-        done = caption([video], plan=plan(server.url), run=tmp_path)
+        done = caption([video], settings=plan(server.url), run=tmp_path)
         assert server.count() == 8
     assert (done.tally.answered, done.tally.failed) == (7, 1)
     assert [row.status for row in rows(tmp_path)].count("failed") == 1
 
 
-def test_a_round_is_a_batch(video, tmp_path):
-    """Two batch files, one after the other's results are in; together they spend the budget."""
-    asked: list[str] = []
-    for number in (1, 2):
-        path = tmp_path / f"requests-{number}.jsonl"
-        with fault_server() as server:
-            made = plan(server.url, engine="batch", batch=path)
-            caption([video], plan=made, run=tmp_path / "run")
-            assert server.count() == 0
-        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        asked += [line["custom_id"] for line in lines]
-        results = tmp_path / f"results-{number}.jsonl"
-        results.write_text("".join(map(result_of, lines)), encoding="utf-8")
-        import_batch(tmp_path / "run", [results], model="scripted")
-    assert len(asked) == len(set(asked)) == 8
-    assert sorted(row.round for row in rows(tmp_path / "run")) == [1] * 4 + [2] * 4
-
-
-def result_of(line: dict) -> str:
-    message = {"role": "assistant", "content": says("chop onion").removeprefix("ok:")}
-    choice = {"index": 0, "message": message, "finish_reason": "stop"}
-    body = {"id": "1", "model": "scripted", "choices": [choice]}
-    response = {"status_code": 200, "body": body}
-    return json.dumps({"custom_id": line["custom_id"], "response": response, "error": None}) + "\n"
-
-
-def test_a_batch_is_written_again_until_its_results_are_in(archive, tmp_path):
-    """Over two recordings, with a larger budget after the first round, and a command too many."""
-    asked: list[str] = []
-    for number, budget in enumerate(("8", "8", "14", "14")):
-        path = tmp_path / f"requests-{number}.jsonl"
-        with fault_server() as server:
-            made = plan(server.url, engine="batch", batch=path, budget=budget, across=True)
-            caption(archive, plan=made, run=tmp_path / "run")
-            assert server.count() == 0
-        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        if number == 0:
-            before = [line["custom_id"] for line in lines]
-            continue  # its results are not in when the next is written
-        asked += [line["custom_id"] for line in lines]
-        results = tmp_path / f"results-{number}.jsonl"
-        results.write_text("".join(map(result_of, lines)), encoding="utf-8")
-        import_batch(tmp_path / "run", [results], model="scripted")
-    assert asked[: len(before)] == before
-    assert len(asked) == len(set(asked)) == 14
-    assert {row.round for row in rows(tmp_path / "run")} == {1, 2}
-
-
 JOB = """
 import json, sys
-from earmark.captioning.limits import Limits
+from earmark.settings import Limits
 from earmark.pipeline.caption import caption
-from earmark.pipeline.preview import preview
 paths, choices = json.loads(sys.argv[1]), json.loads(sys.argv[2])
-caption(paths, model="scripted", frontline="flux", window=2.0, rounds="2", workers=1,
+caption(paths, frontline="flux", window=2.0, rounds="2", workers=1,
         pictures=False, limits=Limits(concurrency=1), **choices)
 """
 
@@ -213,10 +163,10 @@ def test_killed_in_the_second_round_it_goes_on_there(video, tmp_path):
     """The call in flight is asked again; nothing that was answered is."""
     answers = [says("chop onion")] * 5
     with fault_server(*answers, "hold", then=says("wash pan")) as server:
-        words = job([video], run=str(tmp_path), server=server.url, budget="8")
+        words = job([video], run=str(tmp_path), model=f"{server.url}#scripted", budget="8")
         kill_when_asked(words, server, 6)
         assert [row.status for row in rows(tmp_path)].count("answered") == 5
-        caption([video], plan=plan(server.url), run=tmp_path)
+        caption([video], settings=plan(server.url), run=tmp_path)
         assert server.count() == 9
     assert sorted(row.round for row in rows(tmp_path)) == [1] * 4 + [2] * 4
 
@@ -225,10 +175,12 @@ def test_killed_across_recordings_it_goes_on_with_a_larger_budget(archive, tmp_p
     """One budget over both: the seventh call was in flight, the six before are not asked again."""
     script = [says("chop onion")] * 6
     with fault_server(*script, "hold", then=says("wash pan")) as server:
-        words = job(archive, run=str(tmp_path), server=server.url, budget="8", across=True)
+        words = job(
+            archive, run=str(tmp_path), model=f"{server.url}#scripted", budget="8", across=True
+        )
         kill_when_asked(words, server, 7)
         bought = {row.span for row in rows(tmp_path) if row.status == "answered"}
-        caption(archive, plan=plan(server.url, budget="14", across=True), run=tmp_path)
+        caption(archive, settings=plan(server.url, budget="14", across=True), run=tmp_path)
         assert server.count() == 14 + 1
     after = rows(tmp_path)
     assert [row.status for row in after] == ["answered"] * 14
@@ -240,33 +192,34 @@ def test_shards_killed_in_their_rounds_are_the_whole_run_when_merged(archive, tm
     """Each shard goes on where it stopped; the merged run keeps the rounds, and asks nothing."""
     shards = [tmp_path / "1", tmp_path / "2"]
     with fault_server(*[says("chop onion")] * 5, "hold", then=says("wash pan")) as server:
-        words = job(archive, run=str(shards[0]), server=server.url, budget="8", shard="1/2")
+        words = job(
+            archive, run=str(shards[0]), model=f"{server.url}#scripted", budget="8", shard="1/2"
+        )
         kill_when_asked(words, server, 6)
         for run in shards:
-            caption(archive, plan=plan(server.url, shard=f"{run.name}/2"), run=run)
+            caption(archive, settings=plan(server.url, shard=f"{run.name}/2"), run=run)
         assert (server.count(), asked_again(server)) == (16 + 1, 1)
         parts = [row for run in shards for row in rows(run)]
         merge(shards, tmp_path / "all")
-        caption(archive, plan=plan(server.url), run=tmp_path / "all")
+        caption(archive, settings=plan(server.url), run=tmp_path / "all")
         assert server.count() == 17
-    told = {(row.span, row.round, row.pick.reason, row.activity) for row in parts}
-    kept = {(row.span, row.round, row.pick.reason, row.activity) for row in rows(tmp_path / "all")}
+    told = {(row.span, row.round, row.reason, row.activity) for row in parts}
+    kept = {(row.span, row.round, row.reason, row.activity) for row in rows(tmp_path / "all")}
     assert kept == told
     assert sorted(row.round for row in rows(tmp_path / "all")) == [1] * 8 + [2] * 8
 
 
 DEADLY = """
 import json, os, signal, sys
-from earmark.captioning.limits import Limits
+from earmark.settings import Limits
 from earmark.pipeline.caption import caption
-from earmark.pipeline.preview import preview
-from earmark.reporting.progress import Progress
+from earmark.report.progress import Progress
 paths, choices = json.loads(sys.argv[1]), json.loads(sys.argv[2])
 class Deadly(Progress):
     def count_calls(self, tally, calls):
         if tally.answered < calls == 8:
             os.kill(os.getpid(), signal.SIGKILL)
-caption(paths, model="scripted", frontline="flux", window=2.0, rounds="2", progress=Deadly(),
+caption(paths, frontline="flux", window=2.0, rounds="2", progress=Deadly(),
         pictures=False, limits=Limits(concurrency=1), **choices)
 """
 
@@ -282,9 +235,9 @@ def kill_between_rounds(paths: list[Path], **choices) -> None:
 def test_killed_between_rounds_nothing_is_asked_twice(video, tmp_path, budget, asked):
     """Whether the budget stays, grows, or shrinks to what was asked already."""
     with fault_server(then=says("chop onion")) as server:
-        kill_between_rounds([video], run=str(tmp_path), server=server.url, budget="8")
+        kill_between_rounds([video], run=str(tmp_path), model=f"{server.url}#scripted", budget="8")
         assert server.count() == 4
-        caption([video], plan=plan(server.url, budget=budget), run=tmp_path)
+        caption([video], settings=plan(server.url, budget=budget), run=tmp_path)
         assert (server.count(), asked_again(server)) == (asked, 0)
     assert [row.status for row in rows(tmp_path)] == ["answered"] * asked
 
@@ -293,47 +246,33 @@ def test_a_shard_killed_between_rounds_goes_on_in_the_merged_run(archive, tmp_pa
     """The other shard has had both rounds: what it was told is not asked again either."""
     shards = [tmp_path / "1", tmp_path / "2"]
     with fault_server(then=says("chop onion")) as server:
-        kill_between_rounds(archive, run=str(shards[0]), server=server.url, budget="8", shard="1/2")
-        caption(archive, plan=plan(server.url, shard="2/2"), run=shards[1])
+        kill_between_rounds(
+            archive, run=str(shards[0]), model=f"{server.url}#scripted", budget="8", shard="1/2"
+        )
+        caption(archive, settings=plan(server.url, shard="2/2"), run=shards[1])
         assert server.count() == 4 + 8
         merge(shards, tmp_path / "all")
-        caption(archive, plan=plan(server.url), run=tmp_path / "all")
+        caption(archive, settings=plan(server.url), run=tmp_path / "all")
         assert (server.count(), asked_again(server)) == (16, 0)
     assert sorted(row.round for row in rows(tmp_path / "all")) == [1] * 8 + [2] * 8
-
-
-def test_a_batch_of_which_a_part_comes_back_is_asked_for_the_rest(video, tmp_path):
-    asked: list[str] = []
-    for number, back in enumerate((2, 2, 4)):
-        path = tmp_path / f"requests-{number}.jsonl"
-        with fault_server() as server:
-            made = plan(server.url, engine="batch", batch=path)
-            caption([video], plan=made, run=tmp_path / "run")
-        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        results = tmp_path / f"results-{number}.jsonl"
-        results.write_text("".join(map(result_of, lines[:back])), encoding="utf-8")
-        import_batch(tmp_path / "run", [results], model="scripted")
-        asked += [line["custom_id"] for line in lines[:back]]
-        if number == 0:
-            left = [line["custom_id"] for line in lines[back:]]
-        if number == 1:
-            assert [line["custom_id"] for line in lines] == left, "the first round is not over"
-    assert len(asked) == len(set(asked)) == 8
-    assert sorted(row.round for row in rows(tmp_path / "run")) == [1] * 4 + [2] * 4
 
 
 def test_a_price_stops_where_answers_see_nothing(video, tmp_path):
     """The sound makes it worth many calls; the first half of them see nothing, and it is enough."""
     with fault_server(then=says("")) as server:
         alone = caption(
-            [video], plan=plan(server.url, budget="price=0.4", rounds="1"), run=tmp_path
+            [video], settings=plan(server.url, budget="price=0.4", rounds="1"), run=tmp_path
         )
     with fault_server(then=says("")) as server:
-        idle = caption([video], plan=plan(server.url, budget="price=0.4"), run=tmp_path / "idle")
+        idle = caption(
+            [video], settings=plan(server.url, budget="price=0.4"), run=tmp_path / "idle"
+        )
         assert server.count() < 0.75 * alone.tally.answered
     script = [says(f"task {chr(97 + place)}{chr(97 + place)}") for place in range(26)]
     with fault_server(*script) as server:
-        busy = caption([video], plan=plan(server.url, budget="price=0.4"), run=tmp_path / "busy")
+        busy = caption(
+            [video], settings=plan(server.url, budget="price=0.4"), run=tmp_path / "busy"
+        )
     assert busy.tally.answered > idle.tally.answered
     assert idle.sightings and busy.sightings and alone.sightings is None
     assert (idle.sightings.seen, busy.sightings.seen > 10) == (0, True)
@@ -347,10 +286,10 @@ def test_a_run_that_is_over_is_not_planned_again_by_its_last_answers(video, tmp_
     ]
     with fault_server("400", *script, then=says("sweep floor")) as server:
         priced = plan(server.url, budget="price=0.4", rounds="auto")
-        done = caption([video], plan=priced, run=tmp_path)
+        done = caption([video], settings=priced, run=tmp_path)
         asked = server.count()
-        assert (done.tally.failed, preview([video], plan=priced, run=tmp_path).calls) == (1, 1)
-        again = caption([video], plan=priced, run=tmp_path)
+        assert (done.tally.failed, preview([video], settings=priced, run=tmp_path).calls) == (1, 1)
+        again = caption([video], settings=priced, run=tmp_path)
         assert server.count() == asked + 1, "the one that failed"
     assert again.totals.picks == done.totals.picks
 
@@ -382,7 +321,7 @@ def test_the_ledger_grows_by_no_more_than_the_answers(video, tmp_path, rounds, c
     for name, count in (("one", "1"), ("rounds", rounds)):
         with fault_server(*script) as server:
             made = plan(server.url, budget=str(calls), rounds=count)
-            caption([video], plan=made, run=tmp_path / name)
+            caption([video], settings=made, run=tmp_path / name)
             assert server.count() == calls
     one, several = table_sizes(tmp_path / "one"), table_sizes(tmp_path / "rounds")
     counts = {table: count for table, (count, _) in several.items()}
@@ -398,10 +337,10 @@ def test_the_ledger_grows_by_no_more_than_the_answers(video, tmp_path, rounds, c
 def test_a_run_that_is_over_grows_no_more(video, tmp_path, budget, rounds):
     with fault_server(then=says("chop onion")) as server:
         chosen = plan(server.url, budget=budget, rounds=rounds)
-        caption([video], plan=chosen, run=tmp_path)
+        caption([video], settings=chosen, run=tmp_path)
         asked, rows_before, bytes_before = server.count(), table_sizes(tmp_path), on_disk(tmp_path)
         for _ in range(4):
-            caption([video], plan=chosen, run=tmp_path)
+            caption([video], settings=chosen, run=tmp_path)
         assert server.count() == asked
     assert table_sizes(tmp_path) == rows_before
     assert on_disk(tmp_path) == bytes_before

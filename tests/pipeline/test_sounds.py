@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 
 import earmark
 from earmark.cli.app import app
-from earmark.cli.sounds import split_words
+from earmark.cli.look import split_words
 from earmark.evidence.evidence_entry import SOUND_TRACK
-from earmark.ledger.run_reader import Run
 from earmark.pipeline import sounds as module
+from earmark.run.run import Run
 from earmark.timeline import Span
 from making import AudioPlan, make_audio, make_video
 from quiet_shift import film_shift, require_yamnet
@@ -64,7 +64,7 @@ def test_a_recording_that_cannot_be_read_is_a_row(shift, tmp_path, cache):
 
 def test_the_command_lists_and_writes_every_format(shift, cache):
     path, drillings = shift
-    command = ["sounds", str(path), "drill", "--cache", str(cache), "--format"]
+    command = ["search", "--sounds", str(path), "drill", "--cache", str(cache), "--format"]
     said = {form: CliRunner().invoke(app, [*command, form]) for form in ("json", "csv", "labels")}
     assert {form: each.exit_code for form, each in said.items()} == dict.fromkeys(said, 0)
     plain = json.loads(said["json"].stdout)["recordings"][0]["sounds"]
@@ -97,7 +97,7 @@ def test_a_caption_run_keeps_the_sounds_of_the_whole_recording(shift, tmp_path):
         (recording,) = run.recordings()
         kept = [entry for entry in run.evidence(recording.id) if entry.origin == SOUND_TRACK]
     (one,) = earmark.sounds([path], cache=tmp_path / "own").recordings
-    assert [(entry.span, entry.text) for entry in kept] == [(e.span, e.name) for e in one.events]
+    assert [(entry.span, entry.text) for entry in kept] == [(e.span, e.text) for e in one.events]
     assert touched(drillings, [entry for entry in kept if entry.text == "Drill"]) == [True] * 3
 
 
@@ -112,7 +112,7 @@ def test_a_file_without_sound_is_told_no_option_that_the_command_lacks(tmp_path)
     require_yamnet()
     make_video(tmp_path / "mute.mp4", has_audio=False)
     (one,) = earmark.sounds([tmp_path / "mute.mp4"], cache=tmp_path / "cache").failures
-    assert one.error.endswith("has no audio stream, so no sound of it has a name")
+    assert one.error.endswith("has no audio stream, so it has no sounds to name")
 
 
 def add_silent_track(path: Path, target: Path) -> Path:
@@ -139,7 +139,9 @@ def test_sounds_of_another_track_are_named_where_the_first_is_silent(shift, cach
     (one,) = earmark.sounds([both], "drill", cache=cache).recordings
     assert touched(drillings, one.events) == [True] * 3
     assert "audio track 0 is silent, so track 1 was listened to" in one.notes
-    shown = CliRunner().invoke(app, ["sounds", str(both), "drill", "--cache", str(cache)])
+    shown = CliRunner().invoke(
+        app, ["search", "--sounds", str(both), "drill", "--cache", str(cache)]
+    )
     assert "both.mp4: audio track 0 is silent, so track 1 was listened to" in shown.stderr
 
 

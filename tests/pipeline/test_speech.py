@@ -11,22 +11,22 @@ import pytest
 
 from earmark.captioning.request import Answer
 from earmark.errors import ModelMissing
-from earmark.evidence.evidence_line import NOTE
+from earmark.evidence.evidence_entry import NOTE
 from earmark.evidence.speech_listener import RecordingSpeech
-from earmark.ledger.ledger import Ledger
-from earmark.ledger.records import RecordingRow
-from earmark.ledger.run_reader import Run
 from earmark.media import open_recording
-from earmark.media.demo_scene import write_scene
 from earmark.models import ModelStore
 from earmark.models.catalogue import PPOCR
 from earmark.pipeline.backend import InProcessBackend
 from earmark.pipeline.caption import caption
 from earmark.pipeline.clips import speech_to_mute
 from earmark.pipeline.listen import forget_speech, keep_speech
-from earmark.pipeline.run_plan import make_plan
-from earmark.reporting.export_formats import export
+from earmark.pipeline.session import open_session
+from earmark.report.export_formats import export
+from earmark.run.records import RecordingRow
+from earmark.run.run import Run
+from earmark_lab.demo.demo_scene import write_scene
 from made_speech import needs_espeak, needs_models, needs_speech, say, silence
+from small_runs import chosen_part
 from transcription_server import transcription_server
 
 cv2 = pytest.importorskip("cv2", reason="OpenCV draws the sign, and is not installed")
@@ -138,24 +138,24 @@ def test_nothing_is_written_down_unless_it_is_asked_for(talk, tmp_path):
 @needs_models("silero-vad")
 def test_a_clip_is_silent_where_somebody_speaks_only_if_that_is_wanted(talk, tmp_path):
     recording = open_recording(talk)
-    assert speech_to_mute(recording, make_plan()) == []
-    (spoken,) = speech_to_mute(recording, make_plan(voices=False)) or ()
+    assert speech_to_mute(recording, open_session()) == []
+    (spoken,) = speech_to_mute(recording, open_session(voices=False)) or ()
     assert spoken.start <= 4.1 and 6.0 < spoken.end < 8.5
-    nothing_here = make_plan(voices=False, store=ModelStore(tmp_path))
+    nothing_here = open_session(voices=False, models=tmp_path)
     assert speech_to_mute(recording, nothing_here) is None, "then all of it is left out"
 
 
 def test_what_is_missing_or_makes_no_sense_is_one_line(tmp_path):
-    with pytest.raises(ValueError, match="--speech writes down what --no-voices forbids"):
-        make_plan(speech=True, voices=False)
-    with pytest.raises(ValueError, match="--transcriber http://a needs --speech"):
-        make_plan(transcriber="http://a")
+    with pytest.raises(ValueError, match="speech: transcribes what voices = false forbids"):
+        open_session(speech=True, voices=False)
+    with pytest.raises(ValueError, match="transcriber: http://a needs speech = true"):
+        open_session(transcriber="http://a")
     empty = ModelStore(tmp_path)
     with pytest.raises(ModelMissing, match="earmark models get silero-vad"):
-        make_plan(speech=True, store=empty).speech_plan.open_listener(empty)
+        open_session(speech=True, models=empty.folder).open_speech_listener()
     with pytest.raises(ModelMissing, match="earmark models get evidence"):
-        make_plan(pictures=True, store=empty).with_evidence()
-    assert make_plan(store=empty).with_evidence().look is None
+        open_session(pictures=True, models=empty.folder).with_evidence()
+    assert open_session(models=empty.folder).with_evidence().look is None
 
 
 @dataclass
@@ -176,7 +176,7 @@ def test_where_nobody_speaks_is_not_heard_again(tmp_path):
     row = RecordingRow("a", "a.mp4", 60.0, 10)
     recordings = [SimpleNamespace(key="a", name="a.mp4")]
     here = InProcessBackend()
-    with Ledger(folder, {"model": "m"}) as ledger:
+    with Run(folder, {"model": "m"}) as ledger:
         ledger.add(row)
         keep_speech(recordings, listener, ledger, here)
         keep_speech(recordings, listener, ledger, here)
@@ -187,10 +187,10 @@ def test_where_nobody_speaks_is_not_heard_again(tmp_path):
 
 @pytest.mark.parametrize(
     ("uncertain", "told"),
-    [(0, []), (3, ["a.mp4: its speech is too uncertain, 3 sentences left out"])],
+    [(0, []), (3, ["a.mp4: the transcript is too uncertain, 3 sentences left out"])],
 )
 def test_speech_of_which_no_sentence_is_kept_is_told(uncertain, told, tmp_path, caplog):
-    with Ledger(tmp_path / "run", {"model": "m"}) as ledger:
+    with Run(tmp_path / "run", {"model": "m"}) as ledger:
         ledger.add(RecordingRow("a", "a.mp4", 60.0, 10))
         recordings = [SimpleNamespace(key="a", name="a.mp4")]
         keep_speech(recordings, Deaf(uncertain=uncertain), ledger, InProcessBackend())
@@ -206,6 +206,6 @@ def test_what_is_said_is_no_reason_for_a_call(talk, tmp_path):
         caption([talk], run=run, speech=speech, sounds=False, pictures=False, budget="1")
         with Run(run) as kept:
             (recording,) = kept.recordings()
-            chosen.append([row.pick for row in kept.picks(recording.id)])
+            chosen.append([chosen_part(row) for row in kept.picks(recording.id)])
         assert bool(told(run, "said")) is speech
     assert chosen[0] == chosen[1]

@@ -12,15 +12,14 @@ import numpy as np
 from archive_runs import windows_of
 from earmark.gate.listener import Heard
 from earmark.grid import ScoredRecording
-from earmark.ledger.ledger import Ledger
-from earmark.ledger.run_calls import Tasks
-from earmark.ledger.run_reader import Run
 from earmark.media import AudioTrack, Part, Recording, Source, VideoTrack
 from earmark.pipeline.backend import InProcessBackend
 from earmark.pipeline.choose import RunJob, choose_tasks
 from earmark.pipeline.listen import listen_and_store
-from earmark.pipeline.run_plan import Plan, make_plan
-from earmark.reporting.progress import Progress
+from earmark.pipeline.session import Session, open_session
+from earmark.report.progress import Progress
+from earmark.run.run import Run
+from earmark.run.tasks import Tasks
 from earmark.timeline import Track
 
 WINDOWS = 900
@@ -53,11 +52,11 @@ def archive(count: int) -> list[Source]:
     return [Source((f"s3://bucket/{number}.mp4",)) for number in range(count)]
 
 
-def plan(budget: str, **choices) -> Plan:
-    return make_plan(budget=budget, across=True, frontline="flux", **choices)
+def plan(budget: str, **choices) -> Session:
+    return open_session(budget=budget, across=True, frontline="flux", **choices)
 
 
-def prepare(sources: list[Source], made: Plan, ledger: Ledger, backend=None) -> tuple[Tasks, int]:
+def prepare(sources: list[Source], made: Session, ledger: Run, backend=None) -> tuple[Tasks, int]:
     backend = backend or Imagined()
     recordings, missed = listen_and_store(sources, made.listening, ledger, backend, Progress())
     return choose_tasks(RunJob(made, "tags", recordings, ledger, backend)), missed
@@ -65,7 +64,7 @@ def prepare(sources: list[Source], made: Plan, ledger: Ledger, backend=None) -> 
 
 def test_what_was_heard_is_not_held(tmp_path: Path):
     made = plan("1%")
-    with Ledger(tmp_path, made.run_json("tags")) as ledger:
+    with Run(tmp_path, made.run_json("tags")) as ledger:
         prepare(archive(2), made, ledger)
         tracemalloc.start()
         try:
@@ -80,12 +79,12 @@ def test_what_was_heard_is_not_held(tmp_path: Path):
 
 def test_tasks_can_be_gone_over_again_and_are_the_picks(tmp_path: Path):
     made = plan("2%")
-    with Ledger(tmp_path, made.run_json("tags")) as ledger:
+    with Run(tmp_path, made.run_json("tags")) as ledger:
         tasks, missed = prepare(archive(5), made, ledger)
         first, second = list(tasks), list(tasks)
         with Run(ledger.folder) as run:
             picks = [
-                (recording.id, row.pick.start, row.pick.instant)
+                (recording.id, row.start, row.instant)
                 for recording in run.recordings()
                 for row in run.picks(recording.id)
             ]
@@ -110,7 +109,7 @@ def test_what_was_odd_is_told_again_when_nothing_is_heard_anew(tmp_path: Path):
             assert (items, work.keywords["known"]) == ([source], {source: (heard.key, 0)})
             return iter([(source, heard)])
 
-    with Ledger(tmp_path, made.run_json("tags")) as ledger, Run(ledger.folder) as run:
+    with Run(tmp_path, made.run_json("tags")) as ledger, Run(ledger.folder) as run:
         for backend in (Imagined(), Unchanged()):
             prepare([source], made, ledger, backend)
             assert run.choice(heard.key).notes == ("odd",)

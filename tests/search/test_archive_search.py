@@ -13,16 +13,15 @@ import pytest
 from typer.testing import CliRunner
 
 from earmark.cli.app import app
-from earmark.errors import LedgerError
+from earmark.errors import RunError
 from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
-from earmark.ledger.ledger import Ledger
-from earmark.ledger.run_reader import Run
 from earmark.models.sentence_encoder import WIDTH
+from earmark.run.run import Run
 from earmark.search.archive_search import Archive, search
 from earmark.search.meaning_index import FILE, MeaningIndex
 from earmark.timeline import Span
-from ledger_runs import PLAN, fill, open_run, row
 from quiet_shift import require_minilm
+from small_runs import PLAN, fill, open_run, row
 
 EVIDENCE = (
     EvidenceEntry(Span(0.0, 3.0), "heard", "Drill", 0.8, SOUND_TRACK),
@@ -65,7 +64,7 @@ def test_words_find_captions_and_every_kind_of_evidence(run):
 
 def test_a_moment_of_a_later_file_is_told_in_the_time_of_that_file(run):
     chapters = (("/cams/GX010042.MP4", 0.0), ("/cams/GX020042.MP4", 9.5))
-    with Ledger(run, PLAN) as ledger:
+    with Run(run, PLAN) as ledger:
         ledger.add(replace(row("a"), path=chapters[0][0], chapters=chapters))
     (found,) = search(run, "voltage")
     plain = found.to_json()
@@ -126,7 +125,7 @@ def test_the_same_of_windows_side_by_side_is_one_moment(tmp_path):
 
 
 def test_evidence_that_was_replaced_is_not_found(run):
-    with Ledger(run, {"another": "plan"}) as ledger:
+    with Run(run, {"another": "plan"}) as ledger:
         ledger.keep_evidence("a", (), kinds=["said"])
     assert search(run, "spanner") == []
     assert texts(search(run, "voltage")) == {("read", "DANGER high voltage")}
@@ -141,7 +140,7 @@ def test_an_archive_is_every_run_below_a_folder(tmp_path):
         found = archive.search("board")
         assert len(archive.skipped) == 1
     assert {each.run.name for each in found} == {"one", "two"}
-    with pytest.raises(LedgerError, match="no run in"):
+    with pytest.raises(RunError, match="no run in"):
         search(tmp_path / "nowhere", "board")
     said = CliRunner().invoke(app, ["search", str(tmp_path / "archive"), "board"])
     assert said.stdout.count("board is drilled") == 2
@@ -185,7 +184,7 @@ def test_what_was_kept_of_meanings_and_cannot_be_read_is_made_anew(run, damaged)
 
 def test_a_text_that_a_replaced_recording_has_too_is_found(tmp_path):
     heard = EvidenceEntry(Span(0.0, 4.0), "heard", "Saw", 0.5, "yamnet")
-    with Ledger(tmp_path, PLAN) as ledger:
+    with Run(tmp_path, PLAN) as ledger:
         for key in ("old", "new"):  # at one path
             ledger.add(replace(row("a"), id=key))
             ledger.keep_evidence(key, [heard], kinds={"heard"})
@@ -221,7 +220,9 @@ def test_the_command_prints_moments_and_json(run):
     said = CliRunner().invoke(app, ["search", str(run), "drilling"])
     assert said.exit_code == 0
     assert "A hand drills a board." in said.stdout and "heard: Drill (0.80" in said.stdout
-    plain = json.loads(CliRunner().invoke(app, ["search", str(run), "volt", "--json"]).stdout)
+    plain = json.loads(
+        CliRunner().invoke(app, ["search", str(run), "volt", "--format", "json"]).stdout
+    )
     assert [(each["kind"], each["start"], each["text"]) for each in plain] == [
         ("read", 20.0, "DANGER high voltage")
     ]

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from drawing import SHORT
+from earmark.evidence.sound_track import MIN_PROBABILITY, SoundTrack, logit
 from earmark.grid import Windows
 from earmark.search.target_windows import (
+    SoundFinder,
     TargetWindows,
     _negative_binomial,
     estimate_missed,
@@ -132,3 +134,22 @@ def test_how_many_were_missed_follows_the_distribution_of_scipy(shape, chance):
     likely = _negative_binomial(shape, chance)
     assert likely == pytest.approx(reference.pmf(np.arange(len(likely))), rel=1e-6, abs=1e-12)
     assert abs(len(likely) - 1 - reference.ppf(0.9999)) <= 1
+
+
+def test_a_window_is_as_relevant_as_the_likeliest_sound_that_touches_it():
+    """Rows of 1.5 s over windows of 2 s: the third row, from 3 s to 4.5 s, touches two windows."""
+    certain = float(np.log(0.8 / 0.2))
+    track = SoundTrack(
+        ("Drill", "Speech"),
+        1.5,
+        6.0,
+        np.array([0, 2, 3]),
+        np.array([1, 0, 1], np.int16),
+        np.array([certain, certain, certain], np.float32),
+    )
+    finder = SoundFinder({}, np.array([0.5, 0.0]), np.array([0.5, 0.5]), 2.0, None)  # type: ignore[arg-type]
+    likely, hints = finder.in_track(track)
+    assert likely == pytest.approx([0.0, 0.4, 0.4, 0.0])
+    least = logit(MIN_PROBABILITY)
+    some = (certain + least) / 2
+    assert hints == pytest.approx([some, some, some, -np.inf])

@@ -22,12 +22,10 @@ from earmark.selection import (
     is_blind,
     rule_named,
 )
-from earmark.selection.rule_registry import rule_name
+from earmark.selection.rule import rule_name
 from earmark.selection.rules.aks import Aks
-from earmark.selection.rules.full import Full
-from earmark.selection.rules.rank import Rank
-from earmark.selection.rules.separated import MinimumSeparation
-from earmark.selection.rules.strata import Strata
+from earmark.selection.rules.ranking import MinimumSeparation, Rank
+from earmark.selection.rules.spacing import Full, Strata
 from reckoning import rated
 
 FLAT, SILENT = windows("55555555"), windows("........")
@@ -79,7 +77,7 @@ def test_one_window_needs_no_evidence(name: str) -> None:
 def test_a_share_that_comes_to_no_call_says_so() -> None:
     choice = choose(Rank(), windows("12345678"), "5%")
     assert choice.picks == []
-    assert choice.note.startswith("5% of the windows comes to no call; spend one budget")
+    assert choice.note.startswith("5% of the windows is less than one call; spend one budget")
 
 
 def test_calls_left_unspent_are_counted() -> None:
@@ -110,7 +108,7 @@ def test_a_price_takes_the_calls_that_bring_it(name: str) -> None:
     recording = rated([0.1, 2.0, 0.1, 0.1, 3.0, 0.1])
     choice = choose(rule_named(name), recording, "price=1.5")
     assert (chosen(choice.picks), choice.rule_used) == ([1, 4], name)
-    assert choice.note.startswith("calls stop where the next one is expected to bring fewer")
+    assert choice.note.startswith("calls stop when the next one is expected to bring fewer")
     none = choose(rule_named(name), recording, "price=9")
     assert (none.picks, none.note) == (
         [],

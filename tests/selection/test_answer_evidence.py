@@ -19,8 +19,13 @@ from earmark.selection.answer_evidence import (
 from earmark.selection.gap_factors import GapFactors, HeldOutAnswers, fit_factors
 from earmark.selection.hidden_activity import KINDS, ActivitySequence, infer_kinds
 from earmark.selection.pick import gains
-from earmark.selection.round_schedule import Rounds, Turn
-from earmark.selection.stopping import RoundOptions, count_new_activities, revise_by_answers
+from earmark.selection.rounds import (
+    RoundOptions,
+    Rounds,
+    Turn,
+    count_new_activities,
+    revise_by_answers,
+)
 from earmark.timeline import FloatArray
 
 FACTORS = GapFactors(
@@ -134,25 +139,6 @@ def test_a_recording_of_nothing_loses_calls_to_one_where_answers_differ():
     assert (len(first.picks), len(second.picks)) == (4, 8)
 
 
-def test_windows_that_lie_on_no_grid_are_told_apart_too():
-    """Steps of 1 s, windows of 4: answers at 0-4, 40-44 (the same) and 80-84 (another)."""
-    survival = Survival.lognormal(median=4.0, sigma=0.5)
-    steps, rates = np.arange(100) + 0.5, np.full(100, 0.1)
-    owned = (3, 43, 83)
-    free = Windows(4.0, 100.0, np.zeros(100), steps, rates, survival, owned, per_call=4)
-    answers = [
-        ObservedActivity(3, "a"),
-        ObservedActivity(43, "a", 40.0),
-        ObservedActivity(83, "b", 80.0),
-    ]
-    many = RevisedWindows([free], [answers], agree=equal, factors=FACTORS)
-    (choice,) = allocate(Coverage(), many, Budget(count=6))
-    new = [pick for pick in choice.picks if pick.start not in (0.0, 40.0, 80.0)]
-    assert len(new) == 3
-    assert all(pick.start >= 44 and pick.end <= 80 for pick in new if pick.start < 84)
-    assert many.gap_reason(0, new[0].start) == "between answers that differ"
-
-
 def test_factors_are_above_nothing_and_one_a_length():
     with pytest.raises(ValueError, match="above 0"):
         replace(FACTORS, same=(0.0, 0.1))
@@ -185,19 +171,6 @@ def test_a_gap_is_what_lies_between_two_answers():
     assert gap.expected == pytest.approx(0.5 * sum(1 - many.reach[[1, 2, 3]]))
     assert 0.1 < gap.factor < 0.4
     assert [len(gaps_of(many, seen(one))) for one in ("aa", "a.a", "a")] == [0, 1, 0]
-
-
-def test_a_gap_between_windows_on_no_grid_is_where_a_window_may_begin():
-    """Windows of four steps, answers at 0-4 and 40-44: others begin from 4 to 40."""
-    survival = Survival.lognormal(median=4.0, sigma=0.5)
-    rates = np.full(60, 0.1)
-    free = Windows(4.0, 60.0, rates, np.arange(60) + 0.5, rates, survival, per_call=4)
-    (gap,) = gaps_of(free, [ObservedActivity(43, "b"), ObservedActivity(3, "a")])
-    assert (gap.first, gap.stop, gap.start, gap.end) == (4, 43, 4.0, 40.0)
-    beside = [
-        gaps_of(free, [ObservedActivity(3, "a"), ObservedActivity(place, "a")]) for place in (7, 8)
-    ]
-    assert [len(found) for found in beside] == [0, 1]
 
 
 def test_ends_that_touch_all_there_is_leave_nothing_to_expect():

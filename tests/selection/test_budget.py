@@ -28,13 +28,6 @@ def test_halves_go_to_the_even_number_as_in_the_paper() -> None:
     assert [Budget.parse("25%").calls(windows) for windows in (2, 6, 10, 14)] == [0, 2, 2, 4]
 
 
-def test_floor_is_an_option() -> None:
-    assert Budget.parse("25%", rounding="floor").calls(7) == 1
-    assert Budget.parse("25%").calls(7) == 2
-    # 0.29 * 100 is a hair below 29 in binary.
-    assert Budget.parse("29%", rounding="floor").calls(100) == 29
-
-
 def test_a_share_is_also_a_number_below_one() -> None:
     assert Budget.parse("0.25") == Budget.parse(".25") == Budget.parse("25%")
     assert Budget.parse("1") == Budget(count=1)
@@ -76,17 +69,7 @@ def test_a_budget_is_one_thing() -> None:
         Budget()
     with pytest.raises(ValueError, match="one of"):
         Budget(share=0.5, count=3)
-    with pytest.raises(ValueError, match="round or floor"):
-        Budget(count=3, rounding="up")  # type: ignore[arg-type]
 
 
 def test_auto_is_a_stated_price():
     assert Budget.parse("auto") == Budget.parse(" AUTO ") == Budget(price=AUTO_PRICE)
-
-
-def test_a_cut_share_is_written_and_read_back():
-    """Equation 3 of the paper cuts; its tables, and the default, round."""
-    cut = Budget.parse("25% floor")
-    assert (cut.calls(6), Budget.parse("25%").calls(6)) == (1, 2)
-    assert str(cut) == "25% floor" and Budget.parse(str(cut)) == cut
-    assert Budget.parse("25%", rounding="floor") == cut

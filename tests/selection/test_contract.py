@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from earmark.grid import Windows
-from earmark.selection import RULES, Rule
-from earmark.selection.rules.oracle import Oracle
+from earmark.selection import RULES
 from earmark.timeline import Span
 from reckoning import rated
 
@@ -72,8 +71,3 @@ def test_a_rule_prints_compares_and_hashes_as_its_options(name: str) -> None:
     assert hash(rule) == hash(twin)
     assert repr(rule).startswith(type(rule).__name__)
     assert not hasattr(rule, "__dict__")
-
-
-def test_the_ceiling_is_a_selector_too() -> None:
-    oracle: Rule = Oracle((Span(1.0, 2.0),))
-    assert [pick.window for pick in oracle(SHAPES["flat"], budget=3)] == [0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from drawing import windows
 from earmark.grid import Windows
 from earmark.selection import Budget, Coverage, Pick, Rule, allocate, rule_named
-from earmark.selection.envelope import PROBES, ROUNDS, Curve
+from earmark.selection.allocation import PROBES, ROUNDS, Curve
 from earmark.selection.pick import explain
-from earmark.selection.rules.rank import Rank
-from earmark.selection.rules.separated import MinimumSeparation
+from earmark.selection.rules.ranking import MinimumSeparation, Rank
 from reckoning import rated, recordings, worth
 
 
@@ -148,13 +147,3 @@ def test_a_rule_that_picks_too_few_leaves_calls_and_never_takes_more() -> None:
 
     calls = counts(Half(), [windows("1234512345"), windows("543215")], Budget(count=6))
     assert 0 < sum(calls) <= 6
-
-
-@pytest.mark.parametrize("budget", [Budget(price=0.3), Budget(count=5)])
-def test_a_rule_that_knows_one_recording_may_place_windows_freely(budget: Budget) -> None:
-    rates = np.random.default_rng(2).gamma(0.3, 0.3, 80)
-    free = replace(windows("." * 80, length=4.0), rates=rates, duration=40.0, per_call=8)
-    (alone,) = allocate(Alone(Coverage()), [free], budget, across=True)
-    (exact,) = allocate(Coverage(), [free], budget, across=True)
-    assert 0 < len(alone.picks) < free.calls
-    assert alone.picks == exact.picks

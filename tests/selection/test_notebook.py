@@ -11,11 +11,10 @@ import pytest
 import earmark
 from earmark.errors import MissingExtra
 from earmark.gate.listener import Failed
-from earmark.media.demo_scene import make_scene
-from earmark.selection.notebook import MAX_RECORDINGS, MAX_ROWS, draw_strip, write_table
+from earmark.selection.notebook import MAX_ROWS, html_table
 from earmark.selection.pick import Pick
 from earmark.selection.result import Chosen, Selection
-from earmark.timeline import Span
+from earmark_lab.demo.demo_scene import make_scene
 
 
 class Tags(HTMLParser):
@@ -60,35 +59,20 @@ def chosen(path: str, picks: int) -> Chosen:
     )
 
 
-def test_a_strip_marks_spans_where_they_are():
-    strip = draw_strip(100.0, [Span(25.0, 50.0)])
-    assert 'x="250.00" width="250.00"' in strip
-    assert "0:25.0 – 0:50.0" in strip
-    assert Tags(draw_strip(0.0, [])).seen.count("rect") == 1
-
-
 def test_a_table_shows_the_first_rows_and_counts_the_others():
-    table = write_table([{"n": n} for n in range(MAX_ROWS + 3)])
+    table = html_table([{"n": n} for n in range(MAX_ROWS + 3)])
     assert Tags(table).seen.count("tr") == MAX_ROWS + 1
     assert "and 3 more" in table
-    assert write_table([]) == ""
+    assert html_table([]) == ""
 
 
 def test_nothing_from_outside_becomes_markup():
     selection = Selection({}, (chosen(HOSTILE, 2),), (Failed(HOSTILE, "<i>no</i>"),))
     page = selection._repr_html_()
-    own = "div b p svg rect title small table tr th td"
-    assert set(Tags(page).seen) <= set(own.split())
+    assert set(Tags(page).seen) == {"table", "tr", "th", "td"}
     assert "&lt;b&gt;1&lt;/b&gt;" in page
-    assert "a &lt;note&gt;" in page
+    assert "&lt;script&gt;alert(1)" in page
     page.encode()
-
-
-def test_an_archive_is_shown_in_part():
-    many = Selection({}, tuple(chosen(f"{n}.mp4", 1) for n in range(MAX_RECORDINGS + 2)))
-    page = many._repr_html_()
-    assert Tags(page).seen.count("svg") == MAX_RECORDINGS
-    assert "and 2 more recordings" in page
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +81,7 @@ def scene(tmp_path_factory):
 
 
 def test_a_selection_shows_its_picks(scene):
+    pytest.importorskip("pandas")
     selection = earmark.select([scene], budget="4")
     assert repr(selection) == "Selection(calls=4, windows=15, recordings=1, failures=0)"
     assert repr(selection.recordings[0]) == f"Chosen(path='{scene}', picks=4, windows=15)"
@@ -108,21 +93,22 @@ def test_a_selection_shows_its_picks(scene):
 
 
 def test_a_selection_of_nothing_has_its_columns():
+    pytest.importorskip("pandas")
     frame = Selection({}, ()).to_pandas()
     assert len(frame) == 0
     assert list(frame.columns)[:3] == ["path", "window", "start"]
 
 
 def test_a_forecast_shows_its_ladder(scene):
-    forecast = earmark.plan([scene], coverage=0.5).forecast
+    pytest.importorskip("pandas")
+    forecast = earmark.plan([scene], coverage=0.5)
     calls = forecast.goal.calls
     assert repr(forecast) == (
         f"Forecast(recordings=1, windows=15, budgets={len(forecast.rungs)}, goal={calls}, "
         "failures=0)"
     )
     page = forecast._repr_html_()
-    assert Tags(page).seen.count("svg") == len(forecast.rungs)
-    assert f"{calls} calls for what was asked" in page
+    assert len(re.findall("<tr>", page)) == 1 + len(forecast.rungs)
     frame = forecast.to_pandas()
     assert list(frame["calls"]) == [rung.calls for rung in forecast.rungs]
     assert list(frame["low"]) == [rung.range.low for rung in forecast.rungs]

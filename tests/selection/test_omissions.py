@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from drawing import windows
 from earmark.grid import Windows
 from earmark.selection import Coverage
-from earmark.selection.omissions import additions, best_left_out, losses
-from earmark.selection.rules.rank import Rank
+from earmark.selection.pick import additions, best_left_out, losses
+from earmark.selection.rules.ranking import Rank
 from reckoning import CURVES, recordings, worth
 
 

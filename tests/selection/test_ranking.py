@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from drawing import picked, windows
 from earmark.selection.pick import best_first
 from earmark.selection.rules.facility import Facility
-from earmark.selection.rules.rank import Rank, normalise, top_up
-from earmark.selection.rules.separated import MinimumSeparation
+from earmark.selection.rules.ranking import MinimumSeparation, Rank, normalise, top_up
 
 
 def test_one_noisy_stretch_does_not_take_the_budget() -> None:

@@ -12,11 +12,9 @@ from earmark.selection import allocate
 from earmark.selection.allocation import Choice
 from earmark.selection.answer_evidence import ObservedActivity
 from earmark.selection.budget import Budget
-from earmark.selection.round_choice import choose_round, limit_to_round
-from earmark.selection.round_schedule import Rounds, Turn
+from earmark.selection.rounds import RoundOptions, Rounds, Turn, choose_round, limit_to_round
 from earmark.selection.rules.coverage import Coverage
-from earmark.selection.rules.uniform import Uniform
-from earmark.selection.stopping import RoundOptions
+from earmark.selection.rules.spacing import Uniform
 
 
 def plan(drawing: str, calls: int) -> Choice:
@@ -66,18 +64,3 @@ def test_a_forecast_is_a_share_of_what_the_sound_lets_expect(activities, share) 
     alone = Coverage().explain(heard, places)
     assert [pick.expected for pick in choice.picks] == [pick.expected for pick in alone]
     assert sum(pick.expected for pick in choice.picks) <= heard.rates.sum() + 1e-9
-
-
-def test_a_recording_shorter_than_a_window_has_rounds_too() -> None:
-    """Its only freely placed window begins at 0 and ends with the recording."""
-    heard = replace(windows("1532"), duration=2.0, per_call=8)
-    assert heard.window_at(heard.span(3).start) == 3
-    spend = partial(allocate, Coverage(), budget=Budget(share=1.0))
-    options = RoundOptions(Rounds(2), Turn(1, 0.5))
-    (choice,), _ = choose_round(spend, [heard], [[]], agree=str.__eq__, options=options)
-    (alone,) = spend([heard])
-    assert choice.picks == alone.picks
-    paid = [ObservedActivity(3, "chop")]
-    again = replace(heard, owned=(3,))
-    (choice,), _ = choose_round(spend, [again], [paid], agree=str.__eq__, options=options)
-    assert choice.picks == alone.picks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from earmark.selection.round_schedule import ALL_AT_ONCE, Rounds, calls_now, spread_evenly, turns
+from earmark.selection.rounds import ALL_AT_ONCE, Rounds, calls_now, spread_evenly, turns
 
 
 def test_rounds_are_written_as_a_number_or_auto():

@@ -8,10 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drawing import picked, windows
-from earmark.selection.rules.full import Full
-from earmark.selection.rules.random_spans import RandomSpans
-from earmark.selection.rules.strata import Strata, middles
-from earmark.selection.rules.uniform import Uniform
+from earmark.selection.rules.ranking import RandomSpans
+from earmark.selection.rules.spacing import Full, Strata, Uniform, middles
 
 
 def test_full_takes_every_window() -> None:

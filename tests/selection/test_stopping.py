@@ -10,7 +10,7 @@ import pytest
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.selection.answer_evidence import ObservedActivity
-from earmark.selection.stopping import Sightings, count_new_activities
+from earmark.selection.rounds import Sightings, count_new_activities
 
 
 def windows(count: int, rate: float) -> Windows:

@@ -17,25 +17,25 @@ def made_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A scene with a video, an archive without, and a run that names files it should not."""
     from archive_runs import PLAN, tell_archive
     from earmark.evidence.evidence_entry import EvidenceEntry
-    from earmark.ledger.ledger import Ledger
-    from earmark.ledger.records import RecordingRow
+    from earmark.run.records import RecordingRow
+    from earmark.run.run import Run
     from earmark.timeline import Span
     from report_runs import tell_scene
 
     folder = tmp_path_factory.mktemp("made")
     (folder / "bench").mkdir()
     tell_scene(folder / "bench", duration=60.0, share=0.6)
-    with Ledger(folder / "bench" / "run", {"model": "tiny-vl", "budget": "35%"}) as ledger:
+    with Run(folder / "bench" / "run", {"model": "tiny-vl", "budget": "35%"}) as ledger:
         said = EvidenceEntry(Span(3.0, 5.5), "said", "pass me the <b>hammer</b>", 0.8, "whisper")
         ledger.keep_evidence("one", [said], kinds=["said"])
     _name_by_content(shutil.copytree(folder / "bench" / "run", folder / "real"), folder / "bench")
     tell_archive(folder / "archive", recordings=120)
-    with Ledger(folder / "archive", PLAN) as ledger:
+    with Run(folder / "archive", PLAN) as ledger:
         for number, name in ((3, "Hammer"), (4, "Hammer"), (5, "Water tap")):
             heard = EvidenceEntry(Span(8.0, 9.0), "heard", name, 0.9, "yamnet")
             ledger.keep_evidence(f"{number:064x}", [heard], kinds=["heard"])
     (folder / "notes.txt").write_text(SECRET)
-    with Ledger(folder / "hostile", {"model": "m"}) as ledger:
+    with Run(folder / "hostile", {"model": "m"}) as ledger:
         for name, path in (("a", folder / "notes.txt"), ("b", "/etc/passwd")):
             ledger.add(RecordingRow(name, str(path), 10.0, 100))
     return folder

@@ -20,19 +20,18 @@ from starlette.types import ASGIApp
 
 from archive_runs import tell_archive
 from drawing import windows
-from earmark.evaluation.annotations.readers import read_annotations
-from earmark.ledger.run_reader import Run
-from earmark.pipeline.run_plan import make_plan
+from earmark.pipeline.session import open_session
+from earmark.run.run import Run
 from earmark.server import web_server
 from earmark.server.access_control import TokenBucket
 from earmark.server.application import make_app
 from earmark.server.archive_view import read_rows
 from earmark.server.recording_view import describe, find_recording
-from earmark.server.run_library import RunLibrary
-from earmark.server.service import Service
-from ledger_runs import open_run, row
+from earmark.server.run_library import RunLibrary, Service
+from earmark_lab.annotations.readers import read_annotations
 from report_runs import HOSTILE
 from served import SECRET, TOKEN, run_named, serving
+from small_runs import open_run, row
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +103,7 @@ def test_an_archive_is_filtered_by_sound_date_and_words(
 def test_of_a_recording_that_nothing_was_heard_of_no_actions_are_told(tmp_path: Path):
     with open_run(tmp_path) as ledger, Run(tmp_path) as run:
         (heard,) = read_rows(run)
-        ledger.choose("a", [each.pick for each in run.picks("a")], rule="strata")
+        ledger.choose("a", run.picks("a"), rule="strata")
         (unheard,) = read_rows(run)
     assert heard.activity and heard.doubt is not None
     assert (unheard.activity, unheard.doubt, unheard.picks) == (None, None, 2)
@@ -147,7 +146,7 @@ def test_strips_of_a_page_are_those_of_each_recording(served: SimpleNamespace):
         for pick in picks["picks"]:
             for cell in range(120):
                 begin, end = (row["duration"] * edge / 120 for edge in (cell, cell + 1))
-                if pick["pick"]["start"] < end - 1e-6 and begin + 1e-6 < pick["pick"]["end"]:
+                if pick["start"] < end - 1e-6 and begin + 1e-6 < pick["end"]:
                     marks[cell] = max(
                         marks[cell], letters.get(pick["status"], "p"), key=".paf".index
                     )
@@ -171,7 +170,7 @@ def test_a_stretch_of_a_recording_has_its_lanes(served: SimpleNamespace):
     for words in ("hammers", "passing hammer"):  # said, and stemmed as search does
         found = served.client.get(f"{place}/picks", params={"words": words}).json()
         assert 0 < found["total"] < picks["total"]
-    pick = picks["picks"][0]["pick"]
+    pick = picks["picks"][0]
     span = {"start": pick["start"], "end": pick["end"]}
     assert served.client.get(f"{place}/picture", params=span).content[:2] == b"\xff\xd8"
     hits = served.client.get(f"{served.scene}/search", params={"words": "water"}).json()
@@ -191,7 +190,7 @@ def test_what_people_say_is_kept_counted_exported_and_taken_back(
 ):
     place, send = f"{served.scene}/recordings/one/corrections", served.client.post
     picks = served.client.get(f"{served.scene}/recordings/one/picks").json()["picks"]
-    answered = [pick["pick"] for pick in picks if pick["caption"] is not None]
+    answered = [pick for pick in picks if pick["caption"] is not None]
     for author, pick, verdict in (("Ada", 0, "right"), ("Bo", 1, "wrong")):
         span = {name: answered[pick][name] for name in ("start", "end")}
         kept = send(place, json={**span, "verdict": verdict, "author": author})
@@ -366,7 +365,7 @@ def asked(app: ASGIApp, *requests: tuple[str, str], token: str = TOKEN, **more: 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
     library = RunLibrary([tmp_path])
-    yield Service(library, make_plan([tmp_path], rule="uniform"))
+    yield Service(library, open_session([tmp_path], rule="uniform"))
     library.close()
 
 
@@ -406,7 +405,10 @@ def test_a_folder_that_cannot_be_written_is_the_reason(service: Service, tmp_pat
     (answer,) = asked(
         make_app(service, token=TOKEN), ("POST", "/api/runs"), json={"sources": [source]}
     )
-    assert (answer.status_code, answer.json()["detail"]) == (409, "cannot go on: Not a directory")
+    assert (answer.status_code, answer.json()["detail"]) == (
+        409,
+        "cannot continue: Not a directory",
+    )
 
 
 def test_a_recording_that_came_since_can_be_chosen(service: Service, tmp_path: Path):

@@ -24,11 +24,10 @@ from selenium.webdriver.support.ui import WebDriverWait
 from archive_runs import PLAN
 from chromium import CHROMIUM, DRIVER, chromium, look
 from earmark.gate.forecast_error import ForecastRange
-from earmark.ledger.corrections import Correction, correct, read_corrections
-from earmark.ledger.ledger import Ledger
-from earmark.ledger.records import RecordingRow
-from earmark.ledger.run_reader import Run
-from earmark.server.run_library import key_of
+from earmark.run.corrections import Correction, correct, read_corrections
+from earmark.run.records import RecordingRow
+from earmark.run.run import Run
+from earmark.server.run_jobs import key_of
 from large_archive import write_large_archive
 from making import make_video
 from report_runs import HOSTILE
@@ -57,7 +56,7 @@ def page(
     runs: Path, bucket: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SimpleNamespace]:
     shutil.copytree(runs / "bench" / "run", runs / "desk")
-    with Ledger(runs / "archive", PLAN) as ledger:
+    with Run(runs / "archive", PLAN) as ledger:
         name = "<img src=x onerror='window.ran=9'>.mp4"
         ledger.add(RecordingRow("hostile", f"/cams/{name}", 60.0, 1000))
         ledger.choose("hostile", [], forecast=ForecastRange(0.25, 0.5, 0.875, 0.8))
@@ -70,7 +69,7 @@ def page(
         chromium(tmp_path_factory.mktemp("profile")) as driver,
     ):
         places = {"web": web.url("bench.mp4")}
-        with Ledger(runs / "remote", PLAN) as ledger:
+        with Run(runs / "remote", PLAN) as ledger:
             for key, path in (places | ({"s3": f"{bucket}/bench.mp4"} if bucket else {})).items():
                 ledger.add(RecordingRow(key, path, 60.0, 1000, began="2026-05-04T08:12:00+00:00"))
         base = str(client.base_url)
@@ -203,7 +202,7 @@ def test_what_is_right_wrong_or_better_said_is_kept_with_a_name(page: SimpleName
     driver = see(page, page.scene)
     wait(driver, "return document.querySelectorAll('.pick .judge').length")
     driver.find_element(By.CSS_SELECTOR, ".judge .right").click()
-    wait(driver, "return document.querySelector('.said').textContent.includes('Say who you are')")
+    wait(driver, "return document.querySelector('.said').textContent.includes('Enter your name')")
     driver.find_element(By.CSS_SELECTOR, ".judge .reword").click()
     assert not driver.find_elements(By.CSS_SELECTOR, "dialog textarea"), "words would be lost"
     name = driver.find_element(By.ID, "author")
@@ -234,7 +233,7 @@ def test_a_missed_moment_is_marked_by_dragging_and_by_keys(page: SimpleNamespace
     wait(driver, f"return {settled}")  # nothing moves on the page any more
     driver.execute_script("document.getElementById('author').value = ''")
     press(driver, Keys.HOME, "m", Keys.ARROW_RIGHT, "m")
-    wait(driver, "return document.querySelector('.said').textContent.includes('Say who you are')")
+    wait(driver, "return document.querySelector('.said').textContent.includes('Enter your name')")
     assert driver.execute_script("return !document.querySelector('dialog textarea')")
     driver.execute_script(
         "document.getElementById('author').value = 'Bo'; document.activeElement.blur()"
@@ -305,7 +304,9 @@ def test_an_archive_is_filtered_and_the_address_says_how(page: SimpleNamespace):
         "const input = document.querySelector(`[aria-label='${label}']`); input.value = value;"
         "input.dispatchEvent(new Event('input')); }"
     )
-    driver.execute_script(script, {"From this day": "2026-05-05", "Actions an hour, at least": "1"})
+    driver.execute_script(
+        script, {"From this day": "2026-05-05", "Actions per hour, at least": "1"}
+    )
     wait(driver, "return document.querySelector('.count').textContent.startsWith('1 of')")
     wait(driver, "return location.search.includes('since=2026-05-05')")
     address = driver.current_url
@@ -348,11 +349,11 @@ def test_the_video_plays_from_the_web_and_from_s3(page: SimpleNamespace, bucket:
 def test_sound_without_pictures_is_said_to_be(page: SimpleNamespace):
     options: dict[str, Any] = {"codec": "mjpeg", "pixel_format": "yuvj420p"}
     path = make_video(page.folder / "old.mp4", duration=4.0, clicks=[1.0], **options)
-    with Ledger(page.folder / "old", PLAN) as ledger:
+    with Run(page.folder / "old", PLAN) as ledger:
         ledger.add(RecordingRow("one", str(path), 4.0, 1000))
     told = "return document.querySelector('.unplayable:not([hidden])')?.textContent"
     driver = see(page, f"{page.base}/run/{run_named(page.client, 'old')}/one")
-    assert "cannot show its pictures" in wait(driver, told)
+    assert "cannot show its video" in wait(driver, told)
     see(page, page.scene)
     wait(driver, "return document.querySelector('video').readyState >= 2")
     assert driver.execute_script(told) is None
@@ -383,7 +384,7 @@ def test_a_run_at_work_shows_how_far_it_is_while_another_person_corrects(page: S
     driver = see(page, page.archive)
     recordings = "return document.querySelectorAll('.figure .value')[1]?.textContent === '{}'"
     wait(driver, recordings.format(120))
-    with Ledger(page.folder / "archive", PLAN) as ledger:
+    with Run(page.folder / "archive", PLAN) as ledger:
         ledger.add(RecordingRow("late", "/cams/late.mp4", 60.0, 1000))
         wait(driver, recordings.format(121))
         wait(driver, "return document.querySelector('.live .pill')?.textContent === 'asking'")

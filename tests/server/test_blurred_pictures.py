@@ -8,11 +8,10 @@ import pytest
 
 import earmark
 from annotation_server import MODEL, annotation_server
-from earmark.ledger.run_reader import Run
-from earmark.pipeline.run_plan import make_plan
+from earmark.pipeline.session import open_session
+from earmark.run.run import Run
 from earmark.server.agent_tools import AgentTools
-from earmark.server.run_library import RunLibrary
-from earmark.server.service import Service
+from earmark.server.run_library import RunLibrary, Service
 from face_film import faces_in, faces_in_video, film_face, pictures_in, require_faces
 from served import run_named, serving
 
@@ -32,13 +31,13 @@ def archive(tmp_path_factory) -> Path:
 
 def test_what_is_sent_is_blurred_and_recordings_stay_on_their_machine(archive, tmp_path):
     with annotation_server(reply="A person stands.") as model:
-        words = ("--blur", "faces", "--vlm", model.url, "--model", MODEL, "--no-cache")
+        words = ("--blur", "faces", "--model", f"{model.url}#{MODEL}", "--no-cache")
         with serving(archive, options=(*words, "--allow-host", "review.example.org")) as client:
             run = run_named(client, "plain")
             (row,) = client.get(f"/api/runs/{run}/recordings").json()["rows"]
             place = f"/api/runs/{run}/recordings/{row['row']['id']}"
             (shown,) = client.get(f"{place}/picks").json()["picks"]
-            span = {name: shown["pick"][name] for name in ("start", "end")}
+            span = {name: shown[name] for name in ("start", "end")}
             assert shown["has_picture"]
             assert faces_in(client.get(f"{place}/picture", params=span).content) == 0
             clip = client.get(f"{place}/clip", params=span)
@@ -56,7 +55,7 @@ def test_what_is_sent_is_blurred_and_recordings_stay_on_their_machine(archive, t
 
 @pytest.mark.parametrize("name", ["plain", "blurred"])
 def test_an_agent_sees_no_face(archive, name):
-    plan = make_plan(blur="faces" if name == "plain" else None)
+    plan = open_session(blur="faces" if name == "plain" else "none")
     tools = AgentTools(Service(RunLibrary([archive], blur=plan.question.blur), plan))
     (run,) = [one for one in tools.library.runs() if one.name == name]
     with run.open() as kept:

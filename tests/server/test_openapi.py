@@ -13,10 +13,13 @@ from hypothesis import HealthCheck, given, settings  # noqa: E402
 from schemathesis.specs.openapi.checks import positive_data_acceptance  # noqa: E402
 
 from archive_runs import tell_archive  # noqa: E402
-from earmark.pipeline.run_plan import make_plan  # noqa: E402
+from earmark.pipeline.session import open_session  # noqa: E402
 from earmark.server.application import make_app  # noqa: E402
-from earmark.server.run_library import RunLibrary, key_of  # noqa: E402
-from earmark.server.service import Service  # noqa: E402
+from earmark.server.run_library import (  # noqa: E402
+    RunLibrary,
+    Service,
+    key_of,
+)
 
 TOKEN = "a-token-of-the-tests"
 HEADERS = {"Authorization": f"Bearer {TOKEN}", "Host": "localhost"}
@@ -27,7 +30,7 @@ EXAMPLES = 12
 
 def test_whatever_the_document_allows_is_answered_as_it_says(tmp_path: Path):
     folder = tell_archive(tmp_path.resolve() / "run", recordings=3)
-    service = Service(RunLibrary([tmp_path]), make_plan(rule="uniform"))
+    service = Service(RunLibrary([tmp_path]), open_session(rule="uniform"))
     app = make_app(service, token=TOKEN, rate=1e9)
     document = schemathesis.openapi.from_asgi("/api/openapi.json", app, headers=HEADERS)
     names = {"run": key_of(folder), "recording": f"{1:064x}"}

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,12 +21,11 @@ pytest.importorskip("fastapi", reason="earmark[server] is not installed")
 from earmark.errors import EarmarkError
 from earmark.gate.gate import default_gate
 from earmark.gate.survival import Survival
-from earmark.ledger.ledger import Ledger
-from earmark.ledger.run_reader import Run
-from earmark.media.demo_scene import make_scene
-from earmark.pipeline.run_plan import make_plan
+from earmark.pipeline.session import Session, open_session
+from earmark.run.run import Run
 from earmark.server import run_jobs
 from earmark.server.run_library import ServedRun
+from earmark_lab.demo.demo_scene import make_scene
 from fault_server import fault_server
 from served import serving
 
@@ -51,7 +51,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]
     with (
         fault_server(then="hold") as model,
         serving(
-            folder, options=("--vlm", model.url, "--model", "scripted", *options, "--no-cache")
+            folder, options=("--model", f"{model.url}#scripted", *options, "--no-cache")
         ) as client,
     ):
         yield SimpleNamespace(folder=folder, model=model, client=client)
@@ -103,7 +103,7 @@ def test_a_run_is_planned_started_followed_stopped_and_continued(place: SimpleNa
     assert told["is_at_work"]
     assert told["job"]["progress"]["calls"] == 4
     again = client.post(f"/api/runs/{run}/continue")
-    assert (again.status_code, "at work already" in again.json()["detail"]) == (502, True)
+    assert (again.status_code, "already running" in again.json()["detail"]) == (502, True)
 
     client.post(f"/api/runs/{run}/stop")
     place.model.release(8)  # answers in flight are awaited and kept
@@ -117,11 +117,18 @@ def test_a_run_is_planned_started_followed_stopped_and_continued(place: SimpleNa
     assert (totals["answered"], totals["picks"]) == (4, 4)
 
 
+def order_of(session: Session) -> dict[str, Any]:
+    """A run as the server orders it of its process."""
+    paths = [asdict(source) for source in session.sources()]
+    settings = session.settings.model_dump(mode="json")
+    return {"kind": "run", "paths": paths, "settings": settings, "api_key": None}
+
+
 def test_how_many_calls_there_are_to_make_is_told_at_once(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(run_jobs, "PROGRESS_INTERVAL", 1e9)  # so that no other progress is
     make_scene(tmp_path / "bench.mp4", duration=40.0)
-    plan = make_plan([tmp_path / "bench.mp4"], budget="40%", frontline="energy", pictures=False)
-    order = {"kind": "run", "plan": plan.to_json(), "server": None, "api_key": None}
+    plan = open_session([tmp_path / "bench.mp4"], budget="40%", frontline="energy", pictures=False)
+    order = order_of(plan)
     run_jobs.run_order(order | {"run": str(tmp_path / "run")}, out := io.StringIO())
     *told, result = map(json.loads, out.getvalue().splitlines())
     assert [(line["progress"]["calls"], line["progress"]["done"]) for line in told][-1] == (4, 0)
@@ -133,7 +140,7 @@ def test_a_window_that_was_not_picked_is_asked_and_its_price_known_before(
 ):
     client, where = place.client, done.where
     picks = client.get(f"{where}/picks").json()["picks"]
-    taken = {pick["pick"]["window"] for pick in picks}
+    taken = {pick["window"] for pick in picks}
     free = min(set(range(10)) - taken)
     quote = client.get(f"{where}/quote", params={"time": free * 4 + 1.5}).json()
     assert quote["span"] == {"start": free * 4, "end": free * 4 + 4}
@@ -143,8 +150,8 @@ def test_a_window_that_was_not_picked_is_asked_and_its_price_known_before(
     answer = client.post(f"{where}/ask", json={"time": free * 4 + 1.5})
     assert answer.status_code == 200, answer.text
     asked = answer.json()
-    (new,) = (pick for pick in asked["picks"] if pick["pick"]["window"] == free)
-    assert (new["status"], new["pick"]["reason"]) == ("answered", "asked by hand")
+    (new,) = (pick for pick in asked["picks"] if pick["window"] == free)
+    assert (new["status"], new["reason"]) == ("answered", "asked by hand")
     assert new["has_picture"]
     before = place.model.count()
     assert client.post(f"{where}/ask", json={"time": free * 4 + 1.5}).status_code == 200
@@ -156,7 +163,7 @@ def test_a_run_at_work_elsewhere_is_not_written_over(place: SimpleNamespace, don
     client = place.client
     with Run(done.folder) as read:
         plan = read.plan()
-    with Ledger(done.folder, plan):
+    with Run(done.folder, plan):
         assert client.get(done.run).json()["is_at_work"]
         refused = client.post(f"{done.where}/ask", json={"time": 1.0})
         assert (refused.status_code, "in use by" in refused.json()["detail"]) == (409, True)
@@ -198,11 +205,10 @@ def test_a_process_that_was_stopped_is_stopped():
 
 def test_a_disk_that_refuses_is_the_reason(tmp_path: Path):
     (tmp_path / "run" / "report.html").mkdir(parents=True)  # so that no report can be written
-    plan = make_plan([tmp_path], rule="uniform", pictures=False).to_json()
-    order = {"kind": "run", "plan": plan, "server": None, "api_key": None}
+    order = order_of(open_session([tmp_path], rule="uniform", pictures=False))
     run_jobs.run_order(order | {"run": str(tmp_path / "run")}, out := io.StringIO())
     failure = json.loads(out.getvalue().splitlines()[-1])["failure"]
-    assert "cannot go on" in failure
+    assert "cannot continue" in failure
     assert str(tmp_path) not in failure, "clients are not told paths"
 
 
@@ -218,11 +224,11 @@ def test_a_folder_of_runs_that_cannot_be_made_is_told(tmp_path: Path):
 
 
 def test_a_run_is_not_started_twice(tmp_path: Path):
-    plan = make_plan([tmp_path], rule="uniform", pictures=False)
+    plan = open_session([tmp_path], rule="uniform", pictures=False)
     jobs = run_jobs.RunJobs(plan)
     try:
         jobs.start(tmp_path / "run", plan)
-        with pytest.raises(EarmarkError, match="at work already"):
+        with pytest.raises(EarmarkError, match="already running"):
             jobs.start(tmp_path / "run", plan)  # its process has not opened the ledger yet
     finally:
         jobs.close()
@@ -235,7 +241,6 @@ CURVE = Survival((0.0, 5.0, 20.0), (1.0, 0.5, 0.0))
     "choices",
     [
         {},
-        {"placement": "free"},
         {"rule": "uniform", "frontline": "auto"},
         {"action_length": 12.5},
         {"rounds": "3"},
@@ -246,24 +251,24 @@ CURVE = Survival((0.0, 5.0, 20.0), (1.0, 0.5, 0.0))
     ids=str,
 )
 def test_a_run_made_elsewhere_goes_on_as_it_was_made(tmp_path: Path, choices: dict[str, Any]):
-    described = make_plan(budget="10%", **{"frontline": "energy"} | choices).run_json("m")
-    with Ledger(tmp_path, described):
-        pass
+    session = open_session(budget="10%", **{"frontline": "energy"} | choices)
+    with Run(tmp_path, session.run_json("m")):
+        session.store_settings(tmp_path)
     served = ServedRun("key", tmp_path, "run")
-    ours = make_plan(placement="free", action_length=3.0)  # of the server; not of the run
-    assert run_jobs.restore_plan(served, ours).run_json("m") == described
+    ours = open_session(window=2.0, action_length=3.0, max_calls=7)  # of the server
+    restored = run_jobs.restore_session(served, ours)
+    assert restored.run_json("m") == session.run_json("m")
+    assert restored.limits.max_calls == 7
     served.close()
 
 
-def test_a_run_with_a_gate_file_goes_on_where_the_server_has_that_file(tmp_path: Path):
+def test_a_run_with_a_gate_file_goes_on_with_that_file(tmp_path: Path):
     default_gate().save(tmp_path / "site.gate")
-    ours = make_plan(frontline=str(tmp_path / "site.gate"))
-    with Ledger(tmp_path, ours.run_json("m")):
-        pass
+    session = open_session(frontline=str(tmp_path / "site.gate"))
+    with Run(tmp_path, session.run_json("m")):
+        session.store_settings(tmp_path)
     served = ServedRun("key", tmp_path, "run")
-    assert run_jobs.restore_plan(served, ours).listening == ours.listening
-    with pytest.raises(ValueError, match="run its command again"):
-        run_jobs.restore_plan(served, make_plan())
+    assert run_jobs.restore_session(served, open_session()).listening == session.listening
     served.close()
 
 
@@ -275,12 +280,13 @@ def test_a_run_with_a_gate_file_goes_on_where_the_server_has_that_file(tmp_path:
     ],
     ids=["a curve", "a key in an address"],
 )
-def test_a_run_whose_ledger_does_not_say_all_is_not_continued(
+def test_a_run_whose_settings_do_not_say_all_is_not_continued(
     tmp_path: Path, choices: dict[str, Any]
 ):
-    with Ledger(tmp_path, make_plan(frontline="energy", **choices).run_json("m")):
-        pass
+    session = open_session(frontline="energy", **choices)
+    with Run(tmp_path, session.run_json("m")):
+        session.store_settings(tmp_path)
     served = ServedRun("key", tmp_path, "run")
     with pytest.raises(ValueError, match="run its command again"):
-        run_jobs.restore_plan(served, make_plan())
+        run_jobs.restore_session(served, open_session())
     served.close()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from earmark.ledger.schema import FILE
+from earmark.run.schema import FILE
 from earmark.server.run_library import RunLibrary
-from ledger_runs import open_run, row
+from small_runs import open_run, row
 
 
 def test_a_run_that_is_replaced_while_it_is_read_is_read_anew(tmp_path: Path):

@@ -1,16 +1,12 @@
-"""The captioner protocol, and the captioner that calls no model: tags alone."""
-
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
 
 from earmark.captioning.request import TAGS_MODEL, Answer, Request
-from earmark.media import Frame
 
-FrameTagger = Callable[[Sequence[Frame]], tuple[str, ...]]
-"""Names what frames show, such as `earmark.evidence.object_detector.ObjectTagger`."""
+if TYPE_CHECKING:
+    from earmark.evidence.picture_evidence import PictureEvidence
 
 
 class Captioner(Protocol):
@@ -43,40 +39,55 @@ class Captioner(Protocol):
         """Raises, in one line, if no call could succeed; costs no call."""
         ...
 
-    def __call__(self, request: Request, *, timeout: float) -> Answer:
-        """The answer to `request`."""
-        ...
+    def __call__(self, request: Request, *, timeout: float) -> Answer: ...
 
 
 @dataclass(frozen=True, slots=True)
 class TagsCaptioner:
-    """Returns the tags of the window as its answer, of the kind `tags`.
+    """Returns the tags of the window as its answer; a schema is ignored.
 
-    No model is called, so a schema is ignored and `data` is None. Frames are looked at only with a
-    `look`. The names it gives, and objects among the request's evidence, follow those of the
-    sounds. The text is empty if there are no names.
+    Objects among the request's evidence follow the names of the sounds.
     """
 
     model: str = TAGS_MODEL
-    look: FrameTagger | None = None
+    at_once: int | None = 0
 
-    @property
-    def at_once(self) -> int | None:
-        """0, at once, for the tags alone; None where a `look` takes time."""
-        return 0 if self.look is None else None
-
-    def check(self) -> None:
-        """Always ready."""
+    def check(self) -> None: ...
 
     def __call__(self, request: Request, *, timeout: float) -> Answer:  # noqa: ARG002
-        """The tags of `request`, joined by commas; `kind` is `tags`, never `caption`."""
-        seen = self.look(request.frames) if self.look else ()
-        seen += tuple(entry.text for entry in request.evidence if entry.kind == "seen")
+        seen = (entry.text for entry in request.evidence if entry.kind == "seen")
         return Answer(
             text=", ".join(dict.fromkeys((*request.tags, *seen))),
             model=self.model,
             kind="tags",
             prompt_tokens=0,
             completion_tokens=0,
-            form="images" if self.look and request.frames else "none",
+            form="none",
         )
+
+
+@dataclass(frozen=True, slots=True)
+class WrappedCaptioner:
+    captioner: Captioner
+
+    @property
+    def model(self) -> str:
+        return self.captioner.model
+
+    @property
+    def at_once(self) -> int | None:
+        """Never 0, since the wrapping does work of its own."""
+        return self.captioner.at_once or None
+
+    def check(self) -> None:
+        self.captioner.check()
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceCaptioner(WrappedCaptioner):
+    look: PictureEvidence
+
+    def __call__(self, request: Request, *, timeout: float) -> Answer:
+        evidence = self.look(request.frames, request.span)
+        answer = self.captioner(replace(request, evidence=evidence), timeout=timeout)
+        return replace(answer, evidence=evidence)

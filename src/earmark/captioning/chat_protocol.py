@@ -1,23 +1,23 @@
-"""The OpenAI chat protocol, which all servers share: request bodies and replies.
-
-Replies are parsed within bounds of size and depth: the JSON, the answer in it, the tokens used.
-"""
+"""The OpenAI chat protocol: request bodies and replies, parsed within bounds of size and depth."""
 
 from __future__ import annotations
 
 import base64
 import json
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from itertools import chain
 from typing import Any
 
-from earmark.captioning.activity import SCHEMA_TITLE, read_activity
+from earmark.captioning.answer_schema import (
+    SCHEMA_TITLE,
+    YES_OR_NO_SCHEMA,
+    read_activity,
+    read_yes_or_no,
+    tell_yes_or_no,
+)
 from earmark.captioning.request import Answer, Form, Picture, Request
-from earmark.captioning.yes_or_no import SCHEMA as YES_OR_NO_SCHEMA
-from earmark.captioning.yes_or_no import read_yes_or_no, tell_yes_or_no
 from earmark.errors import UnreadableAnswer
 from earmark.redaction import map_texts
 from earmark.timeline import Span, format_clock
@@ -27,48 +27,37 @@ CLIP_RATE = 25
 times from their places on this grid, exact to 0.02 s."""
 
 MOST_LEVELS = 64
-"""Levels of nesting in an answer or a reply; no schema in use needs more."""
 
 MOST_BYTES = 4 << 20
-"""Size of a reply; answers take kilobytes."""
 
 MOST_CHARACTERS = 100_000
-"""Length of an answer that is stored; the rest is cut off."""
 
 MOST_TOKENS = 10**9
-"""A token count above this is taken for an error of the server."""
-
-BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[{]|[]}]', re.DOTALL)
-"""A JSON string (also one without its end), or a bracket outside of strings."""
 
 
 def chat_body(request: Request, *, form: Form) -> dict[str, Any]:
-    """The JSON body of the call for `request`, frames included."""
     if not request.pictures:
         raise ValueError("a vision model needs frames to look at; see Request.showing")
     show = video_parts if form == "video" else image_parts
     content = [*show(request.pictures), {"type": "text", "text": request.text}]
-    asked: dict[str, Any] = {
+    body: dict[str, Any] = {
         "model": request.model,
         "messages": [{"role": "user", "content": content}],
         "max_tokens": request.answer_tokens,
     }
     if request.temperature is not None:
-        asked["temperature"] = request.temperature
+        body["temperature"] = request.temperature
     if request.schema is not None:
-        asked["response_format"] = response_format(request.schema)
+        body["response_format"] = response_format(request.schema)
     if form == "video":
-        asked |= video_fields(request.pictures, request.span)
-    return asked
+        body |= video_fields(request.pictures, request.span)
+    return body
 
 
 def response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The `response_format` field, which makes the server's answer follow `schema`.
-
-    OpenAI's servers refuse `strict` if an object may hold more names, or fewer, than it lists.
-    """
-    wanted = {"name": "answer", "strict": _is_strict(schema), "schema": dict(schema)}
-    return {"type": "json_schema", "json_schema": wanted}
+    """OpenAI's servers refuse `strict` if an object may hold more or fewer names than it lists."""
+    answer = {"name": "answer", "strict": _is_strict(schema), "schema": dict(schema)}
+    return {"type": "json_schema", "json_schema": answer}
 
 
 def _is_strict(schema: Any) -> bool:
@@ -85,15 +74,14 @@ def _is_strict(schema: Any) -> bool:
 
 
 def image_parts(pictures: Sequence[Picture]) -> list[dict[str, Any]]:
-    """Message parts with each picture as an image."""
-    urls = [(one.time, f"data:image/jpeg;base64,{_base64(one)}") for one in pictures]
+    urls = [f"data:image/jpeg;base64,{_base64(picture)}" for picture in pictures]
+    parts = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
     return timed_parts(
-        [(time, {"type": "image_url", "image_url": {"url": url}}) for time, url in urls]
+        [(picture.time, part) for picture, part in zip(pictures, parts, strict=True)]
     )
 
 
 def timed_parts(shown: Sequence[tuple[float, dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Message parts in order, each after a line with its time if there are several."""
     parts: list[dict[str, Any]] = []
     for time, part in shown:
         if len(shown) > 1:
@@ -103,13 +91,12 @@ def timed_parts(shown: Sequence[tuple[float, dict[str, Any]]]) -> list[dict[str,
 
 
 def video_parts(pictures: Sequence[Picture]) -> list[dict[str, Any]]:
-    """All pictures as one video of JPEG files, the form vLLM takes without a video decoder."""
     url = f"data:video/jpeg;base64,{','.join(map(_base64, pictures))}"
     return [{"type": "video_url", "video_url": {"url": url}}]
 
 
 def video_fields(pictures: Sequence[Picture], span: Span) -> dict[str, Any]:
-    """The times of the pictures in the window `span`, in the fields that vLLM reads.
+    """The times of the pictures, in the fields that vLLM reads.
 
     The clip is the window; picture `n` of it is shown at `n / CLIP_RATE` from its start.
     """
@@ -130,61 +117,37 @@ def _base64(picture: Picture) -> str:
 
 
 def read_json(raw: bytes, *, clean: Callable[[str], str] = str) -> Any:
-    """The JSON value in `raw`, each string passed through `clean`; NaN and huge integers are None.
-
-    Raises:
-        ValueError: it is not JSON.
-    """
-    text = raw.decode("utf-8-sig")
+    """NaN and huge integers are None; `ValueError` if it is not JSON, or nested too deep."""
     try:
-        return map_texts(_loads(text), clean)
+        value = json.loads(
+            raw.decode("utf-8-sig"),
+            parse_int=lambda digits: int(digits) if len(digits) <= 20 else None,
+            parse_constant=lambda _: None,
+        )
+        return map_texts(value, clean)
     except RecursionError:
-        return map_texts(_loads(_prune_deep(text)), clean)
-
-
-_loads = partial(
-    json.loads,
-    parse_int=lambda digits: int(digits) if len(digits) <= 20 else None,
-    parse_constant=lambda _: None,
-)
-
-
-def _prune_deep(text: str) -> str:
-    """`text` with null in place of whatever is nested `MOST_LEVELS` deep."""
-    kept: list[str] = []
-    depth = start = 0
-    for found in BRACKET.finditer(text):
-        if found[0] in "[{":
-            depth += 1
-            if depth == MOST_LEVELS:
-                kept += [text[start : found.start()], "null"]
-        elif found[0] in "]}":
-            if depth == MOST_LEVELS:
-                start = found.end()
-            depth -= 1
-    return "".join(kept) + (text[start:] if depth < MOST_LEVELS else "")
+        raise ValueError("the JSON is nested too deep") from None
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens a reply reports; None where it reports none, or an impossible count."""
+    """Tokens a reply reports; None if it reports none, or an impossible count."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     note: str = ""
-    """What is wrong with the report, in a line; empty if nothing is."""
 
     @classmethod
     def of(cls, reply: Mapping[str, Any]) -> Usage:
-        """The usage in `reply`."""
-        said = reply.get("usage")
-        counts = said if isinstance(said, dict) else {}
-        told = [counts.get("prompt_tokens"), counts.get("completion_tokens")]
-        taken, given = map(_token_count, told)
-        is_odd = said != counts if told == [None, None] else None in (taken, given)
-        if said is not None and is_odd:
-            return cls(taken, given, "the server's usage makes no sense, so the most is counted")
-        return cls(taken, given)
+        usage = reply.get("usage")
+        counts = usage if isinstance(usage, dict) else {}
+        reported = [counts.get("prompt_tokens"), counts.get("completion_tokens")]
+        prompt, completion = map(_token_count, reported)
+        is_odd = usage != counts if reported == [None, None] else None in (prompt, completion)
+        if usage is not None and is_odd:
+            note = "the server's usage makes no sense, so the most is counted"
+            return cls(prompt, completion, note)
+        return cls(prompt, completion)
 
 
 def _token_count(value: Any) -> int | None:
@@ -200,11 +163,6 @@ def read_reply(
     latency: float = 0.0,
     note: str = "",
 ) -> Answer:
-    """The answer in a chat reply, cut to `MOST_CHARACTERS`.
-
-    Raises:
-        UnreadableAnswer: there is no text, or not the JSON that was asked for; holds the tokens.
-    """
     usage = Usage.of(reply)
     try:
         words, finish, cut = first_choice_text(reply)
@@ -228,11 +186,6 @@ def read_reply(
 
 
 def first_choice_text(reply: Mapping[str, Any]) -> tuple[str, str, str]:
-    """The text of the first choice, its finish reason, and a note if it was cut here.
-
-    Raises:
-        UnreadableAnswer: there is no text.
-    """
     words: str | None = None
     choice: dict[Any, Any] = {}
     match reply.get("choices"):
@@ -249,7 +202,6 @@ def first_choice_text(reply: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _join_parts(content: Any) -> str | None:
-    """The text of a message, given as a string or a list of parts; None if it is neither."""
     if content is None or isinstance(content, str):
         return content or ""
     if not isinstance(content, list):
@@ -259,11 +211,7 @@ def _join_parts(content: Any) -> str | None:
 
 
 def read_text(text: str, request: Request, *, finish: str = "stop") -> tuple[str, Any]:
-    """A model's text and, if `request` has a schema, its JSON.
-
-    A code fence around the JSON is removed. Only the schema's type `object` and its required names
-    are checked.
-    """
+    """Only the schema's type `object` and its required names are checked."""
     words = text.strip()
     if not words:
         raise UnreadableAnswer(f"the model answered nothing{_truncation_hint(finish)}")
@@ -275,27 +223,21 @@ def read_text(text: str, request: Request, *, finish: str = "stop") -> tuple[str
         if request.schema.get("title") == SCHEMA_TITLE:  # a server without schemas
             data = read_activity(words)
             return data["caption"], data
-        if request.schema != YES_OR_NO_SCHEMA or not (told := read_yes_or_no(words)):
+        if request.schema != YES_OR_NO_SCHEMA or not (reading := read_yes_or_no(words)):
             raise UnreadableAnswer(
                 f"the answer is not JSON, as the schema asks{_truncation_hint(finish)}: "
                 f"{words[:60]!r}"
             ) from error
-        data = {"seen": told[0], "what": told[1]}
+        data = {"seen": reading[0], "what": reading[1]}
     if request.schema == YES_OR_NO_SCHEMA:
-        if (said := tell_yes_or_no(data)) is None:
+        if (text_and_data := tell_yes_or_no(data)) is None:
             raise UnreadableAnswer(f"the answer is neither yes nor no: {words[:60]!r}")
-        return said
+        return text_and_data
     caption = data.get("caption") if request.schema.get("title") == SCHEMA_TITLE else None
     return caption.strip() or words if isinstance(caption, str) else words, data
 
 
 def parse_answer_json(words: str, schema: Mapping[str, Any]) -> Any:
-    """The JSON in `words`, with or without a code fence.
-
-    Raises:
-        ValueError, RecursionError: It is not JSON.
-        UnreadableAnswer: It is not the object, or lacks a name, that the schema requires.
-    """
     if words.startswith("```") and words.endswith("```"):
         words = words[3:-3].removeprefix("json")
     data = json.loads(words)
@@ -311,15 +253,12 @@ def parse_answer_json(words: str, schema: Mapping[str, Any]) -> Any:
 
 
 def _depth(value: Any) -> int:
-    """Levels of nested lists and objects in a JSON value, itself included."""
     depth, level = 0, [value]
-    while level := [one for one in level if isinstance(one, dict | list)]:
+    while level := [inner for inner in level if isinstance(inner, dict | list)]:
         depth += 1
-        level = [
-            inner for one in level for inner in (one.values() if isinstance(one, dict) else one)
-        ]
+        level = list(chain(*(box.values() if isinstance(box, dict) else box for box in level)))
     return depth
 
 
 def _truncation_hint(finish: str) -> str:
-    return " (cut off: allow a longer one with --answer-tokens)" if finish == "length" else ""
+    return " (cut off: allow more `answer_tokens`)" if finish == "length" else ""

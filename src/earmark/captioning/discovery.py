@@ -1,5 +1,3 @@
-"""Finds models to call: servers on this machine, and libraries that run one in this process."""
-
 from __future__ import annotations
 
 import importlib.util
@@ -11,8 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from earmark.captioning.openai_captioner import PROBE_PIXELS, probe_pictures
-from earmark.captioning.openai_endpoint import Endpoint
+from earmark.captioning.openai_captioner import PROBE_PIXELS, Endpoint, probe_pictures
 from earmark.errors import CallError, CallTimeout
 from earmark.media import Frame
 from earmark.redaction import redact_url
@@ -29,7 +26,6 @@ DEFAULT_ADDRESSES = {
     "Jan": "http://127.0.0.1:1337/v1",
     "KoboldCpp": "http://127.0.0.1:5001/v1",
 }
-"""Where each server listens by default."""
 
 EXTRAS = {
     "local": ("xllamacpp",),
@@ -37,23 +33,29 @@ EXTRAS = {
     "parquet": ("pyarrow",),
     "s3": ("s3fs",),
 }
-"""Optional extras, and the libraries each needs."""
 
 State = Literal["ready", "no pictures", "not asked", "silent", "unwell", "installed", "missing"]
 
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """One server, model or extra, and its state."""
-
     kind: Literal["server", "extra"]
     name: str
-    """The program that uses that port by default, or the extra."""
     state: State
     address: str = ""
     model: str = ""
     detail: str = ""
-    """How the state is known, or what to do, in a line."""
+
+
+def advice(findings: Sequence[Discovery]) -> str:
+    """One line that says which options to use, or what to install."""
+    for finding in findings:
+        if finding.state == "ready":
+            return f"ask it with --model {finding.address}#{finding.model}"
+    is_here = any(one.name == "local" and one.state == "installed" for one in findings)
+    cure = "" if is_here else ": pip install 'earmark[local]'"
+    way = "the shortest way to a model is a GGUF file, with --model gguf:FILE"
+    return f"no server takes pictures here; {way}{cure}"
 
 
 def doctor(
@@ -63,12 +65,7 @@ def doctor(
     models_asked: int = 4,
     extras: Mapping[str, Sequence[str]] = EXTRAS,
 ) -> list[Discovery]:
-    """One finding for each model of each server and for each extra.
-
-    A model is ready if it looks at a tiny picture. Only the first `models_asked` models of a
-    server are called, since some servers load a model for each call. A port where nothing listens
-    is one finding. Servers are probed in parallel.
-    """
+    """Only `models_asked` models of a server are called: some load a model for each call."""
     with ThreadPoolExecutor(max(1, len(addresses))) as pool:
         probes = [
             pool.submit(_probe_server, name, url, timeout=timeout, models_asked=models_asked)
@@ -96,7 +93,6 @@ def _probe_server(name: str, url: str, *, timeout: float, models_asked: int) -> 
 
 
 def _probe_model(name: str, endpoint: Endpoint, model: str, *, timeout: float) -> Discovery:
-    """Whether `model` looks at a picture."""
     url = redact_url(endpoint.url)
     picture = Frame(0.0, np.full((PROBE_PIXELS, PROBE_PIXELS, 3), 128, dtype=np.uint8))
     try:
@@ -112,5 +108,5 @@ def _check_extra(name: str, libraries: Sequence[str]) -> Discovery:
     if missing:
         cure = f"pip install 'earmark[{name}]'"
         return Discovery("extra", name, "missing", detail=f"no {', '.join(missing)}: {cure}")
-    found = ", ".join(f"{library} {version(library)}" for library in libraries)
-    return Discovery("extra", name, "installed", detail=found)
+    versions = ", ".join(f"{library} {version(library)}" for library in libraries)
+    return Discovery("extra", name, "installed", detail=versions)

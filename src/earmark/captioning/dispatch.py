@@ -17,10 +17,10 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from earmark.captioning.captioner import Captioner
-from earmark.captioning.limits import Limits
 from earmark.captioning.request import Answer, Request
-from earmark.captioning.usage import Failure, Tally, UsageCounter
+from earmark.captioning.usage import Failure, Tally, UsageCounter, backoff
 from earmark.errors import CallError, CallTimeout, MediaError, UnreadableAnswer
+from earmark.settings import Limits
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +28,6 @@ QUEUED_AHEAD = 4
 """Requests queued beyond those in flight, so that no worker waits for frames to be decoded."""
 
 _Outcome = Answer | Failure | None
-"""None if the run was interrupted first."""
 
 
 class CallLog(Protocol):
@@ -38,29 +37,21 @@ class CallLog(Protocol):
     the run.
     """
 
-    def together(self) -> AbstractContextManager[None]:
-        """Outcomes recorded within the block may be written in one transaction at its end."""
-        ...
+    def together(self) -> AbstractContextManager[None]: ...
 
     def begin(self, request: Request) -> None:
-        """Called before `request` is sent; if it raises, the request is not sent."""
+        """If it raises, the request is not sent."""
         ...
 
-    def withdraw(self, request: Request) -> None:
-        """The run was interrupted between two attempts: `request` is no longer in flight."""
-        ...
+    def withdraw(self, request: Request) -> None: ...
 
     def lost(self, request: Request) -> None:
         """An attempt broke off after the server had `request`: it may be charged for."""
         ...
 
-    def answered(self, request: Request, answer: Answer) -> None:
-        """Record the answer to `request`."""
-        ...
+    def answered(self, request: Request, answer: Answer) -> None: ...
 
-    def failed(self, failure: Failure) -> None:
-        """Record a request that gets no answer."""
-        ...
+    def failed(self, failure: Failure) -> None: ...
 
 
 def dispatch(
@@ -74,19 +65,16 @@ def dispatch(
 ) -> Tally:
     """Send every request once, several at a time, and log each outcome as it arrives.
 
-    Requests are taken from the iterable only as workers come free, so that at most `concurrency`
-    plus a few of them hold frames. To stay within the caps, tokens are reserved for each call in
-    flight: the estimate from its allowance and text, or the most that any call used so far. If the
-    run is interrupted (Ctrl-C, an error in the iterable or the log), no new request is sent, calls
-    in flight are awaited and logged, and the error is raised. A second Ctrl-C does not wait: what
-    has arrived is logged, and calls in flight stay begun.
+    Requests are taken only as workers come free, so that few of them hold frames. Tokens are
+    reserved for each call in flight: its own estimate, or the most that any call used so far. If
+    the run is interrupted, no new request is sent, calls in flight are awaited and logged, and the
+    error is raised. A second Ctrl-C does not wait: calls in flight stay begun.
 
-    A window that cannot be shown is given as its failure, to be counted and logged. Counting
-    continues from `tally`, which is up to date whenever the log is written, and is returned.
-    `sleep` waits so many seconds between attempts; the default returns early if interrupted.
+    Counting continues from `tally`, which is up to date whenever the log is written.
     """
     if captioner.at_once:
-        limits = replace(limits, concurrency=min(limits.concurrency, captioner.at_once))
+        fewer = min(limits.concurrency, captioner.at_once)
+        limits = limits.model_copy(update={"concurrency": fewer})
     usage = UsageCounter(limits, Tally() if tally is None else tally)
     if captioner.at_once == 0:
         _answer_in_turn(requests, captioner, usage, log)
@@ -101,10 +89,7 @@ def _answer_in_turn(
     usage: UsageCounter,
     log: CallLog,
 ) -> None:
-    """Answer the requests one after another, in this thread: no server is waited for.
-
-    Nothing is logged before a call, since no call costs anything, and none is tried again.
-    """
+    """Nothing is logged before a call, since no call costs anything, and none is tried again."""
     for request in requests:
         if isinstance(request, Failure):
             usage.count(request.request, request)
@@ -126,8 +111,6 @@ def _answer_in_turn(
 
 @dataclass(slots=True, eq=False)
 class _Dispatcher:
-    """The queue between the calling thread and its workers; one lock guards all state."""
-
     captioner: Captioner
     limits: Limits
     usage: UsageCounter
@@ -135,19 +118,16 @@ class _Dispatcher:
     sleep: Callable[[float], object] | None
     stopped: threading.Event = field(default_factory=threading.Event)
     rng: random.Random = field(default_factory=random.Random)
-    """Jitter of the backoff."""
     changed: threading.Condition = field(default_factory=threading.Condition)
     queue: deque[Request] = field(default_factory=deque)
     pending: list[Request] = field(default_factory=list)
-    """Requests with reserved tokens: those in the queue and those in flight."""
     outcomes: deque[tuple[Request, _Outcome]] = field(default_factory=deque)
-    """Outcomes not logged yet; appended without the lock, so that none is late."""
+    """Not logged yet; appended without the lock, so that none is late."""
     workers: int = 0
     error: BaseException | None = None
     is_closed: bool = False
 
     def run(self, requests: Iterable[Request | Failure]) -> None:
-        """Queue `requests` in the calling thread; return when all have an outcome, or raise."""
         try:
             for request in requests:
                 if isinstance(request, Failure):
@@ -168,10 +148,6 @@ class _Dispatcher:
             raise self.error
 
     def _admit(self, request: Request) -> bool:
-        """Queue `request` as soon as the limits allow it; False if they never will.
-
-        Returns when the queue has room for another.
-        """
         usage = self.usage
         with self.changed:
             self._wait(lambda: not self.pending or not usage.exceeded_limit(self.pending, request))
@@ -189,7 +165,6 @@ class _Dispatcher:
         return True
 
     def _wait(self, condition: Callable[[], bool]) -> None:
-        """Wait until `condition()` holds; raise the error of a worker if there is one."""
         self.changed.wait_for(lambda: self.error is not None or condition())
         if self.error is not None:
             raise self.error
@@ -199,20 +174,15 @@ class _Dispatcher:
             self.changed.wait_for(lambda: not self.pending)
 
     def _stop(self, error: BaseException | None = None, *, at: Request | None = None) -> None:
-        """Stop sending, empty the queue, and let the calling thread raise `error`.
-
-        `at` is the request that raised it: its outcome is unknown.
-        """
         self.stopped.set()
         with self.changed:
             dropped = set(map(id, (*self.queue, at)))
-            self.pending = [one for one in self.pending if id(one) not in dropped]
+            self.pending = [request for request in self.pending if id(request) not in dropped]
             self.error = self.error or error
             self.queue.clear()
             self.changed.notify_all()
 
     def _work(self) -> None:
-        """Send requests from the queue until the dispatcher is closed."""
         while (request := self._begin_next()) is not None:
             try:
                 outcome = self._ask(request)
@@ -236,14 +206,13 @@ class _Dispatcher:
                     return request
 
     def _ask(self, request: Request) -> _Outcome:
-        """The outcome of `request` after retries; None if the run was stopped in between."""
         attempt = 1
         while not self.stopped.is_set():
             try:
                 answer = self.captioner(request, timeout=self.limits.timeout)
                 return replace(answer, attempts=attempt)
             except CallTimeout as error:
-                wait = self.limits.backoff(attempt, retry_after=error.retry_after, rng=self.rng)
+                wait = backoff(self.limits, attempt, retry_after=error.retry_after, rng=self.rng)
                 exceeded_limit = self._count_lost_attempt(request) if error.was_sent else None
                 if reason := self._why_no_retry(attempt, wait, exceeded_limit):
                     return Failure(request, f"{error}{reason}", attempt)
@@ -255,15 +224,13 @@ class _Dispatcher:
         return None
 
     def _count_lost_attempt(self, request: Request) -> str | None:
-        """Count and log an attempt that may be charged; return the limit that forbids a retry."""
         with self.changed:
             self.usage.count(request, None)
             self.log.lost(request)
-            others = [one for one in self.pending if one is not request]
+            others = [other for other in self.pending if other is not request]
             return self.usage.exceeded_limit(others, request)
 
     def _why_no_retry(self, attempt: int, wait: float, exceeded_limit: str | None) -> str:
-        """Why there is no retry, in brackets; empty if there is one."""
         if attempt > self.limits.retries:
             return f" (asked {attempt} times)" if attempt > 1 else " (asked once)"
         if wait > self.limits.longest_wait:
@@ -277,10 +244,7 @@ class _Dispatcher:
             self.changed.notify_all()
 
     def _log_outcomes(self) -> None:
-        """Count and log the outcomes so far; an error of the log stops the run, not this loop.
-
-        Outcomes that arrive during a write go into the next transaction.
-        """
+        """An error of the log stops the run, not this loop."""
         while self.outcomes and not self.is_closed:
             try:
                 with self.log.together():
@@ -306,11 +270,9 @@ class _Dispatcher:
 
 
 def _failure(request: Request, error: CallError | MediaError, *, attempts: int) -> Failure:
-    """The failure of a request whose last attempt raised `error`.
+    """An unusable answer costs its tokens: if unreported, the most that the request can have used.
 
-    An unusable answer still costs its tokens: if the server did not report them, the most that the
-    request can have used. An attempt whose pictures could not be decoded was not sent, and does
-    not count.
+    An attempt whose pictures could not be decoded was not sent, and does not count.
     """
     if isinstance(error, MediaError):
         return Failure(request, str(error), attempts - 1)

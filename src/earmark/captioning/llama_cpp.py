@@ -1,5 +1,3 @@
-"""Captions from a GGUF file: llama.cpp inside this process, no other server needed."""
-
 from __future__ import annotations
 
 import secrets
@@ -16,10 +14,10 @@ from earmark.media.child_process import cores
 
 
 class LocalCaptioner:
-    """Runs a vision model from a GGUF file and its mmproj file.
+    """Runs a vision model from a GGUF file and its mmproj file, loaded at the first call.
 
-    The weights are loaded at the first call. llama.cpp serves them on a local port whose key only
-    this process has, so that a call can time out and be cancelled like any other.
+    llama.cpp serves them on a local port whose key only this process has, so that a call can time
+    out and be cancelled like any other.
     """
 
     def __init__(
@@ -31,11 +29,7 @@ class LocalCaptioner:
         parallel: int = 1,
         context: int = CONTEXT,
     ) -> None:
-        """Describe the model; no file is read yet.
-
-        `threads` are one fewer than the cores of this process if not given. Each of the `parallel`
-        calls has a `context` of its own, in tokens.
-        """
+        """`threads` default to one fewer than the cores; `context` is in tokens, of each call."""
         self.model_path = model_path
         self.mmproj_path = mmproj_path
         self.threads = threads or max(1, cores() - 1)  # one core decodes frames
@@ -46,14 +40,12 @@ class LocalCaptioner:
         self._served: tuple[Any, OpenAICaptioner] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled by its paths; the worker loads the weights itself."""
         again = partial(
             LocalCaptioner, threads=self.threads, parallel=self.at_once, context=self.context
         )
         return again, (self.model_path.absolute(), self.mmproj_path.absolute())
 
     def check(self) -> None:
-        """Raises if a file or the library is missing."""
         for path, what in ((self.model_path, "model"), (self.mmproj_path, "picture encoder")):
             if not path.is_file():
                 raise CallRejected(
@@ -67,11 +59,9 @@ class LocalCaptioner:
         import_llama()
 
     def __call__(self, request: Request, *, timeout: float) -> Answer:
-        """The model's answer to `request`."""
         return self._captioner()(request, timeout=timeout)
 
     def close(self) -> None:
-        """Free the weights; the next call loads them again."""
         with self._lock:
             self._served = None
 
@@ -114,7 +104,6 @@ class LocalCaptioner:
 
 
 def import_llama() -> Any:
-    """The xllamacpp module; `MissingExtra` says how to install it."""
     try:
         import xllamacpp
     except ImportError as error:

@@ -1,5 +1,3 @@
-"""OpenAI Batch files: writes requests, reads results."""
-
 from __future__ import annotations
 
 import json
@@ -9,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from earmark.captioning.chat_protocol import chat_body, read_reply
-from earmark.captioning.openai_endpoint import NEWER_LENGTH_LIMIT
+from earmark.captioning.openai_captioner import NEWER_LENGTH_LIMIT
 from earmark.captioning.replay import read_jsonl
 from earmark.captioning.request import Answer, Request
 from earmark.errors import UnreadableAnswer
@@ -17,21 +15,14 @@ from earmark.media.atomic_file import replacing
 
 MOST_REQUESTS = 50_000
 MOST_BYTES = 200_000_000
-"""OpenAI's limits on one batch file."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchResults:
-    """The outcomes of a batch: each request is in `answers`, `failures` or `missing`."""
-
     answers: Mapping[str, Answer]
-    """By identity."""
     failures: Mapping[str, str]
-    """Reasons, by identity."""
     missing: Sequence[str]
-    """Identities of requests without a result."""
     unknown: Sequence[str]
-    """Identities in the results that belong to no request."""
 
 
 def write_batch(
@@ -41,11 +32,7 @@ def write_batch(
     most_requests: int = MOST_REQUESTS,
     most_bytes: int = MOST_BYTES,
 ) -> list[Path]:
-    """Write `requests` to batch files, each within the limits; return their paths.
-
-    The first is `path`; `name.jsonl` continues in `name-2.jsonl`, `name-3.jsonl`. Requests are
-    taken one at a time, so that only one holds its frames. Each file appears when it is complete.
-    """
+    """`name.jsonl` continues in `name-2.jsonl`; each file appears when it is complete."""
     paths: list[Path] = []
     lines = map(batch_line, requests)
     line = next(lines, None)
@@ -63,7 +50,6 @@ def write_batch(
 
 
 def batch_line(request: Request) -> str:
-    """One line of a batch file; `custom_id` is the request's identity."""
     asked = chat_body(request, form="images")
     asked[NEWER_LENGTH_LIMIT] = asked.pop("max_tokens")  # every batch API knows it
     entry = {
@@ -76,10 +62,7 @@ def batch_line(request: Request) -> str:
 
 
 def read_batch(paths: Iterable[Path], requests: Iterable[Request]) -> BatchResults:
-    """The outcomes of `requests` in the result and error files of a batch; frames not needed.
-
-    An answer in any file counts, whatever another file says.
-    """
+    """Frames are not needed. An answer in any file counts, whatever another file says."""
     asked = {request.identity: request for request in requests}
     answers: dict[str, Answer] = {}
     failures: dict[str, str] = {}
@@ -101,13 +84,12 @@ def read_batch(paths: Iterable[Path], requests: Iterable[Request]) -> BatchResul
 
 
 def _outcome(entry: Mapping[str, Any], request: Request) -> Answer | str:
-    """The answer in one line of results, or the reason there is none."""
     response = _as_object(entry.get("response"))
     status, body = response.get("status_code"), _as_object(response.get("body"))
     error = entry.get("error") or body.get("error")
     if error or status != 200:
-        said = error.get("message") if isinstance(error, dict) else error
-        return f"the batch answered {status}: {said or 'no reason given'}"
+        reason = error.get("message") if isinstance(error, dict) else error
+        return f"the batch answered {status}: {reason or 'no reason given'}"
     try:
         return read_reply(body, request, form="images")
     except UnreadableAnswer as unreadable:

@@ -6,68 +6,98 @@ the picture silently counts the same number, and so is detected.
 
 from __future__ import annotations
 
+import difflib
+import email.utils
+import json
+import math
+import re
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Literal
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
 
 from earmark.captioning.chat_protocol import (
+    MOST_BYTES,
     Usage,
     chat_body,
     image_parts,
+    read_json,
     read_reply,
     video_fields,
     video_parts,
 )
-from earmark.captioning.openai_endpoint import Endpoint
 from earmark.captioning.request import Answer, Form, Picture, Request
-from earmark.errors import CallError, CallTimeout
+from earmark.errors import CallError, CallRejected, CallTimeout, UnreadableAnswer, summarise
 from earmark.media import Frame
+from earmark.redaction import SecretFilter, redact, redact_line, redact_url
 from earmark.timeline import Span
+
+if TYPE_CHECKING:
+    import httpx
+
+    from earmark.media.http_client import HttpClient
 
 FormChoice = Literal["auto", "images", "video"]
 
 PROBE_PIXELS = 64
-"""Pixels; the smallest picture every server takes."""
+
+NO_KEY = "none"
+"""Some local servers insist on a key, whatever it is."""
+
+RETRY_STATUSES = frozenset({408, 425, 429})
+
+PICTURE = re.compile(r"image|picture|vision|multi-?modal|mmproj", re.IGNORECASE)
+REFUSAL = re.compile(r"\bnot\b|n't\b|\bonly\b|unsupported|missing|at most 0", re.IGNORECASE)
+
+UNPARSED_ANSWER = "produced output that does not match the expected"
+"""In llama.cpp's message, with status 500, for an answer that was cut off or that it cannot parse:
+a retry would give the same answer."""
+
+NO_SCHEMAS = re.compile(
+    r"(?!.*(invalid[^.]{0,20}schema|response_format\.json_schema))"
+    r".*(response_format|json_schema|structured output)",
+    re.IGNORECASE,
+)
+
+LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
+
+MOST_NAMES, LONGEST_NAME = 1000, 200
+
+MOST_REDIRECTS = 5
+
+NEWER_LENGTH_LIMIT = "max_completion_tokens"
+"""The name of `max_tokens` for OpenAI's newer models; they refuse the old one and say so."""
 
 
 class OpenAICaptioner:
     """Calls a server such as vLLM, SGLang, llama.cpp, Ollama, LM Studio or a hosted one.
 
-    One frame is sent as an image. With several, `form="auto"` probes once with a tiny clip whether
-    the server takes frames as a video, and sends images if not; the answers say which and why. The
-    probe takes two tiny calls.
+    With several frames, `form="auto"` probes once, with two tiny calls, whether the server takes
+    them as a video, and sends images if not; the answers say which and why.
     """
 
     def __init__(
-        self,
-        url: str,
-        model: str,
-        *,
-        api_key: str | None = None,
-        form: FormChoice = "auto",
+        self, url: str, model: str, *, api_key: str | None = None, form: FormChoice = "auto"
     ) -> None:
         self.endpoint = Endpoint(url, api_key=api_key)
+        self.model = model
         self.form = form
         self._api_key = api_key
-        self.model = model
         self.at_once: int | None = None  # servers differ, so the limits decide
         self._lock = threading.Lock()
         self._takes_video: ProbeResult | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled by its arguments, without connections."""
         again = partial(OpenAICaptioner, api_key=self._api_key, form=self.form)
         return again, (self.endpoint.url, self.model)
 
     def check(self) -> None:
-        """Raises if the server cannot be reached or does not serve the model."""
         self.endpoint.check_model(self.model)
 
     def __call__(self, request: Request, *, timeout: float) -> Answer:
-        """The server's answer to `request`."""
         form, note = self._form_for(request, timeout=timeout)
         body = chat_body(request, form=form)
         started = time.monotonic()
@@ -94,8 +124,6 @@ class OpenAICaptioner:
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """Whether a probe passed, and how that is known."""
-
     passed: bool
     reason: str
 
@@ -103,14 +131,12 @@ class ProbeResult:
 def probe_pictures(
     endpoint: Endpoint, model: str, picture: Frame, *, timeout: float
 ) -> ProbeResult:
-    """Whether `model` looks at a picture."""
     return _probe(endpoint, model, image_parts([Picture.of(picture)]), {}, timeout=timeout)
 
 
 def probe_video(
     endpoint: Endpoint, model: str, frames: Sequence[Frame], *, timeout: float
 ) -> ProbeResult:
-    """Whether `model` looks at frames sent as one video; probed with two of `frames`, made tiny."""
     tiny = [Picture.of(frame.resized(PROBE_PIXELS, PROBE_PIXELS)) for frame in frames[:2]]
     fields = video_fields(tiny, Span(tiny[0].time, tiny[-1].time))
     return _probe(endpoint, model, video_parts(tiny), fields, timeout=timeout)
@@ -124,12 +150,10 @@ def _probe(
     *,
     timeout: float,
 ) -> ProbeResult:
-    """Compare the prompt tokens with and without `parts`; raises if the call without them fails."""
-
     def tokens(*parts: dict[str, Any], **fields: Any) -> int | None:
         content = [*parts, {"type": "text", "text": "What is this?"}]
-        asked = {"model": model, "messages": [{"role": "user", "content": content}]}
-        reply = endpoint.chat({**asked, "max_tokens": 1, **fields}, timeout=timeout)
+        body = {"model": model, "messages": [{"role": "user", "content": content}]}
+        reply = endpoint.chat({**body, "max_tokens": 1, **fields}, timeout=timeout)
         return Usage.of(reply).prompt_tokens
 
     plain = tokens()
@@ -145,3 +169,238 @@ def _probe(
     if shown > plain:
         return ProbeResult(True, f"{shown - plain} tokens of picture counted")
     return ProbeResult(False, f"{endpoint.address} accepts it but does not look at it")
+
+
+class Endpoint:
+    def __init__(self, url: str, *, api_key: str | None = None) -> None:
+        try:
+            parts = urlsplit(url)
+            _ = parts.port  # raises if it is no number of a port
+        except ValueError:  # its message may quote a password
+            raise ValueError(
+                f"{redact(repr(url))} is no address of a server: check its brackets and its port"
+            ) from None
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(
+                f"a server's address starts with http:// or https://, not {redact(repr(url))}"
+            )
+        path = parts.path.rstrip("/") or "/v1"
+        self.url = parts._replace(path=path, fragment="").geturl()
+        self.address = redact_url(self.url).partition("?")[0]
+        self._api_key = api_key or NO_KEY
+        self._filter = SecretFilter(url, api_key or "")
+        self._uses_newer_limit = False
+        self.takes_schemas = True
+        """False once the server has refused a schema: the prompt alone asks for JSON then."""
+
+    @cached_property
+    def _client(self) -> HttpClient:
+        from earmark.media.http_client import HttpClient
+
+        # A proxy from the environment cannot reach servers on this machine.
+        is_loopback = urlsplit(self.url).hostname in LOOPBACK_HOSTS
+        headers = {"Authorization": f"Bearer {self._api_key}"}
+        return HttpClient(uses_proxies=not is_loopback, headers=headers)
+
+    def models(self, *, timeout: float = 10.0) -> list[str]:
+        listed = self._ask("GET", "/models", timeout=timeout).get("data")
+        if not isinstance(listed, list):
+            raise UnreadableAnswer(f"{self.address}/models does not list models")
+        models = [model for model in listed if isinstance(model, dict) and "id" in model]
+        return [str(model["id"])[:LONGEST_NAME] for model in models]
+
+    def check_model(self, name: str) -> None:
+        try:
+            served = self.models()
+        except _NoSuchPage:
+            return  # a server without a list of models
+        if name not in served and f"{name}:latest" not in served:
+            raise CallRejected(self._not_served(name, served))
+
+    def chat(
+        self, body: Mapping[str, Any], *, timeout: float, identity: str = ""
+    ) -> dict[str, Any]:
+        """`identity` is sent as `X-Request-Id`, to match the server's log with the run."""
+        headers = {"X-Request-Id": identity} if identity else {}
+        sent = dict(body)
+        if self._uses_newer_limit and "max_tokens" in sent:
+            sent[NEWER_LENGTH_LIMIT] = sent.pop("max_tokens")
+        if not self.takes_schemas:
+            sent.pop("response_format", None)
+        try:
+            return self._ask(
+                "POST", "/chat/completions", timeout=timeout, headers=headers, json=sent
+            )
+        except _NoSuchPage as error:
+            raise self._explain_missing(str(body["model"]), error) from error
+        except CallRejected as error:  # parallel calls each get this error once
+            if NEWER_LENGTH_LIMIT in str(error) and "max_tokens" in sent:
+                self._uses_newer_limit = True
+                return self.chat(body, timeout=timeout, identity=identity)
+            if "response_format" not in sent or not NO_SCHEMAS.match(str(error)):
+                raise
+        plain = {name: value for name, value in body.items() if name != "response_format"}
+        reply = self.chat(plain, timeout=timeout, identity=identity)
+        self.takes_schemas = False  # it was the schema that was refused
+        return reply
+
+    def transcribe(
+        self, wav: bytes, fields: Mapping[str, Any], *, timeout: float
+    ) -> dict[str, Any]:
+        files = {"file": ("speech.wav", wav, "audio/wav")}
+        page = "/audio/transcriptions"
+        return self._ask("POST", page, timeout=timeout, data=dict(fields), files=files)
+
+    def _ask(self, method: str, page: str, *, timeout: float, **content: Any) -> dict[str, Any]:
+        import httpx
+
+        base = httpx.URL(self.url)
+        request = self._client.request(method, base.copy_with(path=base.path + page), **content)
+        was_sent = _watch_sending(request)
+        try:
+            response, raw = self._send(request, time.monotonic() + timeout)
+        except (TimeoutError, httpx.TimeoutException) as error:
+            raise CallTimeout(
+                f"{self.address} gave no answer in time", was_sent=was_sent.is_set()
+            ) from error
+        except httpx.TransportError as error:
+            raise CallTimeout(
+                f"{self.address} cannot be reached ({self._filter(summarise(error))}); "
+                f"is the server running? `earmark doctor` looks for one",
+                was_sent=was_sent.is_set(),
+            ) from error
+        if not response.is_success:
+            raise self._explain_status(response, raw)
+        return self._read(raw)
+
+    def _send(self, request: httpx.Request, end: float) -> tuple[httpx.Response, bytes]:
+        from earmark.media.http_client import BodyTooLarge
+
+        for _ in range(MOST_REDIRECTS):
+            left = end - time.monotonic()
+            try:
+                response, raw = self._client.send(request, seconds=left, limit_bytes=MOST_BYTES)
+            except BodyTooLarge as error:
+                raise UnreadableAnswer(
+                    f"{self.address} answered with more than {MOST_BYTES >> 20} MB"
+                ) from error
+            if response.next_request is None:
+                return response, raw
+            self._check_origin(request.url, response.next_request.url)
+            request = response.next_request
+        raise CallRejected(f"{self.address} redirects again and again; check the address")
+
+    def _check_origin(self, url: httpx.URL, other: httpx.URL) -> None:
+        """Pictures and keys must not go to another server."""
+        if (url.scheme, url.netloc) != (other.scheme, other.netloc):
+            host = self._filter(f"{other.scheme}://{other.netloc.decode('ascii', 'replace')}")
+            raise CallRejected(
+                f"{self.address} redirects to {host}, another server, which is sent nothing; "
+                f"if it is the right one give its address instead"
+            )
+
+    def _read(self, raw: bytes) -> dict[str, Any]:
+        try:
+            reply = read_json(raw, clean=self._filter)
+        except ValueError as error:
+            start = self._filter(raw.decode("utf-8", "replace"))[:60]
+            raise UnreadableAnswer(
+                f"{self.address} answered with something other than JSON: {start!r}"
+            ) from error
+        except MemoryError as error:
+            raise UnreadableAnswer(
+                f"{self.address} answered with more than there is memory for"
+            ) from error
+        if not isinstance(reply, dict):
+            raise UnreadableAnswer(f"{self.address} answered with JSON that is no chat answer")
+        return reply
+
+    def _explain_status(self, response: httpx.Response, raw: bytes) -> CallError:
+        status, (words, code) = response.status_code, _error_message(raw, self._filter)
+        words = words or f"Error code: {status}"
+        if status not in RETRY_STATUSES and PICTURE.search(words) and REFUSAL.search(words):
+            return CallRejected(
+                f"{self.address} takes no pictures with this model ({words}); "
+                f"serve a vision model, for llama.cpp with its mmproj file"
+            )
+        if code == "insufficient_quota":
+            return CallRejected(f"{self.address} says the account is used up: {words}")
+        if status in RETRY_STATUSES or status >= 500:
+            return self._explain_fault(response, words)
+        if status in (401, 403):
+            what = "wants a key" if self._api_key == NO_KEY else "refuses the key"
+            cure = "it is read from OPENAI_API_KEY (in Python: api_key)"
+            return CallRejected(f"{self.address} {what} ({status}): {words}; {cure}")
+        if status == 404:
+            return _NoSuchPage(f"{self.address} answered 404: {words}")
+        server = "`temperature` = server"
+        cure = f"; leave it to the server with {server}" if "temperature" in words else ""
+        return CallRejected(f"{self.address} rejects the request ({status}): {words}{cure}")
+
+    def _explain_fault(self, response: httpx.Response, words: str) -> CallError:
+        if UNPARSED_ANSWER in words:
+            return UnreadableAnswer(
+                f"{self.address} cannot read its model's answer, which was probably cut off; allow "
+                f"more `answer_tokens` ({words})"
+            )
+        wait = retry_after(response.headers.get("retry-after"), now=time.time())
+        status = response.status_code
+        return CallTimeout(f"{self.address} answered {status}: {words}", retry_after=wait)
+
+    def _explain_missing(self, model: str, error: _NoSuchPage) -> CallRejected:
+        try:
+            served = self.models()
+        except CallError:
+            return error
+        return error if model in served else CallRejected(self._not_served(model, served))
+
+    def _not_served(self, name: str, served: list[str]) -> str:
+        near = difflib.get_close_matches(name, served[:MOST_NAMES], n=8, cutoff=0.0)
+        more = f" and {len(served) - len(near)} more" if len(served) > len(near) else ""
+        names = f"{', '.join(near) or 'nothing'}{more}"
+        return f"{self.address} does not serve {name!r}; it serves {names}"
+
+
+class _NoSuchPage(CallRejected): ...
+
+
+def _watch_sending(request: httpx.Request) -> threading.Event:
+    was_sent = threading.Event()
+
+    async def trace(name: str, _: Mapping[str, Any]) -> None:
+        if name.endswith(".send_request_body.complete"):
+            was_sent.set()
+
+    request.extensions["trace"] = trace
+    return was_sent
+
+
+def retry_after(value: str | None, *, now: float) -> float | None:
+    """Seconds a `Retry-After` header asks for, given as seconds or as a date; never negative.
+
+    >>> retry_after("Thu, 01 Jan 1970 00:01:00 GMT", now=45.0)
+    15.0
+    """
+    if value is None:
+        return None
+    try:
+        wait = float(value)
+    except ValueError:
+        try:
+            wait = email.utils.parsedate_to_datetime(value).timestamp() - now
+        except (TypeError, ValueError):
+            return None
+    return None if math.isnan(wait) else max(0.0, wait)
+
+
+def _error_message(raw: bytes, clean: Callable[[str], str]) -> tuple[str, Any]:
+    try:
+        reply = read_json(raw, clean=clean)
+        text = json.dumps(reply, ensure_ascii=False)
+    except ValueError:
+        reply = text = clean(raw.decode("utf-8", "replace"))
+    error = reply.get("error", reply) if isinstance(reply, dict) else reply
+    message, code = error, None
+    if isinstance(error, dict):
+        message, code = error.get("message"), error.get("code")
+    return redact_line(message if isinstance(message, str) and message else text), code

@@ -1,5 +1,3 @@
-"""Answers from a file instead of a model."""
-
 from __future__ import annotations
 
 import json
@@ -21,29 +19,22 @@ class Replay:
     """Gives the answers of a JSONL file, each line an object with a `text` and its request.
 
     A line is found by its `identity` (the same question about the same times) or, if it has none,
-    by its `recording`, `start` and `end` (any question about the window). Other fields of `Answer`
-    are used if present.
+    by its `recording`, `start` and `end` (any question about the window).
     """
 
     by_identity: Mapping[str, Answer]
     by_window: Mapping[WindowKey, Answer]
     model: str = "replay"
-    """The model named in the requests; each answer names the one that gave it."""
     at_once: int | None = 1
 
     @classmethod
     def load(cls, path: Path, *, model: str = "replay") -> Replay:
-        """The answers in `path`.
-
-        Raises:
-            EarmarkError: naming the file and the line that cannot be used.
-        """
         by_identity: dict[str, Answer] = {}
         by_window: dict[WindowKey, Answer] = {}
         for line, entry in read_jsonl(path):
             try:
-                given = {name: value for name, value in entry.items() if name in ANSWER_FIELDS}
-                answer = Answer(**{"model": model, **given})
+                values = {name: value for name, value in entry.items() if name in ANSWER_FIELDS}
+                answer = Answer(**{"model": model, **values})
                 counts = (answer.prompt_tokens, answer.completion_tokens)
                 if not isinstance(answer.text, str) or not isinstance(answer.model, str):
                     raise TypeError("text and model are text")
@@ -62,12 +53,10 @@ class Replay:
         return cls(by_identity, by_window, model)
 
     def check(self) -> None:
-        """Raises if the file has no answers."""
         if not self.by_identity and not self.by_window:
             raise EarmarkError("the replay file holds no answers")
 
     def __call__(self, request: Request, *, timeout: float) -> Answer:  # noqa: ARG002
-        """The stored answer to `request`; raises `CallRejected` if there is none."""
         span = request.span
         key = _window_key(request.recording, span.start, span.end)
         answer = self.by_identity.get(request.identity) or self.by_window.get(key)
@@ -83,9 +72,8 @@ class Replay:
 
 
 def read_jsonl(path: Path) -> list[tuple[int, dict[str, Any]]]:
-    """The objects of a JSONL file, each with its line number from 1."""
     try:
-        with path.open(encoding="utf-8") as file:
+        with path.open(encoding="utf-8-sig") as file:
             lines = list(file)  # not `splitlines`, which also splits at Unicode separators
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
@@ -96,7 +84,7 @@ def read_jsonl(path: Path) -> list[tuple[int, dict[str, Any]]]:
             continue
         try:
             entry = json.loads(line)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:  # not JSON, or nested too deep
             raise EarmarkError(f"{path.name} line {number} is not JSON: {error}") from error
         if not isinstance(entry, dict):
             raise EarmarkError(f"{path.name} line {number} is JSON but not an object")

@@ -1,5 +1,3 @@
-"""Speech transcribed by an OpenAI-compatible server: `/v1/audio/transcriptions`."""
-
 from __future__ import annotations
 
 import io
@@ -11,39 +9,31 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from earmark.captioning.openai_endpoint import Endpoint
-from earmark.evidence.speech_text import Transcript, Word
+from earmark.captioning.openai_captioner import Endpoint
+from earmark.evidence.speech_listener import Transcript, Word
 from earmark.features.encoder import SAMPLE_RATE
 from earmark.timeline import FloatArray
 
 DEFAULT_CONFIDENCE = 0.5
-"""Confidence of a word if the server gives none."""
 
 TIMEOUT = 120.0
-"""Seconds that a call with half a minute of speech may take."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerTranscriber:
-    """Sends pieces of speech to a server; returns words with times."""
-
     url: str
     model: str
     language: str = ""
-    """Language code; empty lets the server detect it."""
     api_key: str | None = field(default=None, repr=False)
 
     @property
     def name(self) -> str:
-        """The model's name on the server."""
         return self.model
 
     def check(self) -> None:
-        """Raises if the address is not valid."""
         self._endpoint()
 
     def __call__(self, samples: FloatArray, *, languages: Collection[str] = ()) -> Transcript:
-        """The words in `samples`; `languages` is ignored, since servers detect the language."""
         del languages
         fields = {"model": self.model, "response_format": "verbose_json"}
         fields |= {"language": self.language} if self.language else {}
@@ -59,7 +49,6 @@ class ServerTranscriber:
 
 
 def encode_wav(samples: FloatArray) -> bytes:
-    """The samples as a 16-bit mono WAV file."""
     scratch = io.BytesIO()
     with wave.open(scratch, "wb") as file:
         file.setnchannels(1)
@@ -70,7 +59,7 @@ def encode_wav(samples: FloatArray) -> bytes:
 
 
 def _read_words(reply: Mapping[str, Any], *, seconds: float) -> Iterator[Word]:
-    """The words of a reply; without times, spread evenly over their segment or the whole piece."""
+    """Words without times are spread evenly over their segment or the whole piece."""
     segments, words = _objects(reply.get("segments")), _objects(reply.get("words"))
     for each in words:
         text, start, end = str(each.get("word") or "").strip(), each.get("start"), each.get("end")
@@ -89,7 +78,7 @@ def _read_words(reply: Mapping[str, Any], *, seconds: float) -> Iterator[Word]:
 
 
 def _objects(value: object) -> list[dict[str, Any]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _is_time(value: object) -> TypeGuard[float]:
@@ -97,10 +86,9 @@ def _is_time(value: object) -> TypeGuard[float]:
 
 
 def _confidence(segments: list[dict[str, Any]], time: float) -> float:
-    """The server's mean probability for the segment at `time`."""
-    for each in segments:
-        mean = each.get("avg_logprob")
-        start, end = each.get("start"), each.get("end")
+    for segment in segments:
+        mean = segment.get("avg_logprob")
+        start, end = segment.get("start"), segment.get("end")
         is_here = _is_time(start) and _is_time(end) and start <= time <= end
         if is_here and isinstance(mean, int | float):
             return float(min(1.0, math.exp(min(0.0, mean))))

@@ -1,5 +1,3 @@
-"""Captions from Qwen3-VL in this process, through transformers: the paper's own model."""
-
 from __future__ import annotations
 
 import importlib.util
@@ -18,18 +16,13 @@ LIBRARIES = ("torch", "transformers", "PIL")
 
 
 class TransformersCaptioner:
-    """Runs a Qwen3-VL checkpoint, with its own chat template, tokenizer and image processor.
+    """Runs a Qwen3-VL checkpoint; the weights are loaded at the first call.
 
-    Frames are given as images. The weights are loaded at the first call, and one request is
-    answered at a time. The prompt states the schema, but decoding does not enforce it.
+    One request is answered at a time. The prompt states the schema; decoding does not enforce it.
     """
 
     def __init__(self, source: str | Path, *, device: str | None = None) -> None:
-        """Describe the model; no file is read yet.
-
-        `source` is a folder with a checkpoint, or its name on the model hub; `device` is PyTorch's
-        name for it: None takes the first GPU, or the CPU if there is none.
-        """
+        """`source` is a folder or a name on the model hub; no `device` means a GPU if any."""
         self.source = str(source)
         self.device = device
         self.model = Path(source).name if Path(source).exists() else self.source
@@ -38,13 +31,11 @@ class TransformersCaptioner:
         self._loaded: _Checkpoint | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled by its arguments; the worker loads the weights itself."""
         path = Path(self.source)
         source = str(path.absolute()) if path.exists() else self.source
         return partial(TransformersCaptioner, device=self.device), (source,)
 
     def check(self) -> None:
-        """Raises if the libraries or the folder are missing."""
         # Looked up only: importing them takes seconds.
         if any(importlib.util.find_spec(library) is None for library in LIBRARIES):
             raise MissingExtra(
@@ -56,7 +47,6 @@ class TransformersCaptioner:
             raise CallRejected(f"there is no checkpoint in {path}: it has no config.json")
 
     def __call__(self, request: Request, *, timeout: float) -> Answer:
-        """The model's answer to `request`."""
         if not request.frames:
             raise ValueError("a vision model needs frames to look at; see Request.showing")
         with self._lock:
@@ -87,8 +77,6 @@ class TransformersCaptioner:
 
 
 class _Checkpoint:
-    """The loaded model, its tokenizer and its image processor."""
-
     def __init__(self, source: str, device: str | None) -> None:
         import torch
 
@@ -107,7 +95,6 @@ class _Checkpoint:
         self.picture_id = int(self.weights.config.image_token_id)
 
     def inputs(self, request: Request) -> dict[str, Any]:
-        """Tokens and pixels; the placeholder of each picture is repeated for each of its tokens."""
         shown = timed_parts([(frame.time, {"type": "image"}) for frame in request.frames])
         content = [*shown, {"type": "text", "text": request.text}]
         text = self.tokenizer.apply_chat_template(
@@ -135,7 +122,6 @@ class _Checkpoint:
         return "".join(expanded) + pieces[-1]
 
     def generate(self, inputs: dict[str, Any], request: Request, *, seconds: float) -> list[int]:
-        """The tokens of the answer, as many as were generated in `seconds`."""
         import torch
 
         sampling: dict[str, Any] = {}  # the checkpoint's default
@@ -151,7 +137,7 @@ class _Checkpoint:
         return tokens
 
     def finish(self, generated: Sequence[int], request: Request) -> str:
-        """Why the model stopped: `stop`, `length`, or `time` if time ran out."""
+        """`stop`, `length`, or `time` if time ran out."""
         ends = self.weights.generation_config.eos_token_id
         ends = ends if isinstance(ends, list) else [ends]
         if generated and (generated[-1] in ends or generated[-1] == self.tokenizer.eos_token_id):
@@ -159,5 +145,4 @@ class _Checkpoint:
         return "length" if len(generated) >= request.answer_tokens else "time"
 
     def text(self, generated: Sequence[int]) -> str:
-        """The answer's text."""
         return str(self.tokenizer.decode(generated, skip_special_tokens=True))

@@ -1,58 +1,45 @@
-"""Counts of calls, tokens and money so far, and whether the limits allow more."""
-
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from earmark.captioning.limits import CURRENCY, Limits
 from earmark.captioning.request import Answer, Request
+from earmark.settings import Limits
+from earmark.text_format import CURRENCY
+
+FIRST_WAIT = 0.5
+"""Seconds before the second attempt; doubled before each further one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A request without an answer."""
-
     request: Request
     reason: str
-    """One line for a person."""
     attempts: int
-    """Times it was sent; 0 if its pictures could not be decoded."""
+    """0 if its pictures could not be decoded."""
     prompt_tokens: int = 0
-    """What it cost nevertheless, as far as the server reported."""
     completion_tokens: int = 0
     is_guessed: bool = False
-    """Whether the server reported no tokens, so that the most possible is counted."""
 
     @property
     def tokens(self) -> tuple[int, int]:
-        """Input and output tokens."""
         return self.prompt_tokens, self.completion_tokens
 
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of calls and their outcomes."""
-
     calls: int = 0
-    """Requests with an outcome: answered, failed, and those without pictures to show."""
     answered: int = 0
     failed: int = 0
     attempts: int = 0
-    """Times a request was sent, retries included."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     guessed: int = 0
-    """Attempts without a report of tokens: the most possible is counted for each."""
     spend: float = 0.0
     failures_in_a_row: int = 0
     last_reason: str = ""
     stopped: str | None = None
-    """The limit that ended the run early, in a line; None if none did."""
-    written: int = 0
-    """Requests written to batch files, whose answers come later."""
-    files: tuple[str, ...] = ()
-    """The batch files."""
     calls_before: int = 0
     """Calls of earlier processes of the same run; only the caps count these three."""
     tokens_before: int = 0
@@ -60,11 +47,10 @@ class Tally:
 
     @property
     def tokens(self) -> int:
-        """Input and output tokens together."""
         return self.prompt_tokens + self.completion_tokens
 
     def fail(self, failure: Failure) -> None:
-        """Count a request without an answer; one never sent is no failure in a row."""
+        """One never sent is no failure in a row."""
         self.calls += 1
         self.failed += 1
         self.failures_in_a_row += failure.attempts > 0
@@ -73,17 +59,12 @@ class Tally:
 
 @dataclass(slots=True)
 class UsageCounter:
-    """Adds up what is spent, and checks the limits before each call."""
-
     limits: Limits
     tally: Tally
     most_prompt: int = 0
-    """Largest input of a call so far, in tokens; the next may be as large."""
     most_completion: int = 0
-    """Largest output, likewise."""
 
     def exceeded_limit(self, pending: Sequence[Request], request: Request) -> str | None:
-        """The limit that forbids `request` beside those `pending`, in a line; None if none does."""
         limits, tally = self.limits, self.tally
         if limits.most_failures is not None and tally.failures_in_a_row >= limits.most_failures:
             return f"{tally.failures_in_a_row} calls in a row failed, the last: {tally.last_reason}"
@@ -111,15 +92,11 @@ class UsageCounter:
         return None
 
     def _reserve(self, request: Request) -> tuple[int, int]:
-        """Tokens to reserve for `request`: its own estimate, or the most of any call so far."""
         prompt, completion = request.most_tokens
         return max(prompt, self.most_prompt), max(completion, self.most_completion)
 
     def count(self, request: Request, outcome: Answer | Failure | None) -> None:
-        """Count an outcome; None is an attempt that broke off.
-
-        If the server reports no tokens, the tokens reserved for the request are counted.
-        """
+        """None is an attempt that broke off; tokens not reported are counted as reserved."""
         tally, prompt, completion = self.tally, None, None
         if outcome is not None:
             tally.attempts += outcome.attempts
@@ -140,3 +117,21 @@ class UsageCounter:
         tally.prompt_tokens += prompt
         tally.completion_tokens += completion
         tally.spend += self.limits.price(prompt, completion)
+
+
+def cost_of(limits: Limits, request: Request, answer: Answer) -> float:
+    if answer.prompt_tokens is None or answer.completion_tokens is None:
+        return limits.price(*request.most_tokens)
+    return limits.price(answer.prompt_tokens, answer.completion_tokens)
+
+
+def backoff(
+    limits: Limits, attempt: int, *, retry_after: float | None, rng: random.Random
+) -> float:
+    """Seconds to wait after failed attempt number `attempt`, from 1; at least `retry_after`.
+
+    Exponential with jitter: doubled each time and shortened by up to half at random, so that
+    callers refused together do not come back together.
+    """
+    doubled = min(limits.longest_wait, FIRST_WAIT * 2.0 ** (attempt - 1))
+    return max(doubled * rng.uniform(0.5, 1.0), retry_after or 0.0)

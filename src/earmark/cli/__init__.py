@@ -7,19 +7,26 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from earmark.cli.app import app
 from earmark.errors import EarmarkError
-from earmark.reporting.console import err
+from earmark.report.console import err
+from earmark.settings import InvalidSetting, setting_named
 
 logger = logging.getLogger(__name__)
 
 INTERRUPTED = 130
-"""Exit code of typer after Ctrl-C."""
+"""Of typer, after Ctrl-C."""
 
 
 def main() -> None:
-    """Run the `earmark` command; an error prints one line and exits with code 1.
+    run(app)
+
+
+def run(commands: Callable[..., Any], args: Sequence[str] | None = None, **choices: Any) -> None:
+    """An error prints one line and exits 1.
 
     SIGTERM, which batch schedulers send, is treated like Ctrl-C: the command waits for answers in
     flight and stores them. The second signal waits for nothing: answers that have arrived are
@@ -31,7 +38,11 @@ def main() -> None:
             stream.reconfigure(errors="surrogateescape" if is_unicode else "backslashreplace")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        app()
+        commands(args, **choices)
+    except InvalidSetting as error:
+        named = f"{_flag(error.name)}: " if error.name else ""
+        err.print(f"earmark: {named}{error.reason}", style="red")
+        sys.exit(1)
     except (EarmarkError, ValueError) as error:
         logger.debug("raised here", exc_info=True)
         err.print(f"earmark: {error}", style="red")
@@ -51,3 +62,10 @@ def main() -> None:
                 worker.kill()
             os._exit(INTERRUPTED)
         raise
+
+
+def _flag(name: str) -> str:
+    try:
+        return f"--{setting_named(name).flag}"
+    except InvalidSetting:
+        return name

@@ -5,76 +5,65 @@ from __future__ import annotations
 import ast
 from ast import FunctionDef
 from importlib import import_module
+from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from earmark.reporting.console import show_log, warn
+from earmark.errors import MissingExtra
+from earmark.report.console import show_log
 from earmark.version import VERSION
 
 VERBOSE = "--verbose"
-SETTINGS = {"help_option_names": ["-h", "--help"]}
+CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
+_HERE = "earmark.cli"
 
 PANELS = {
-    "Choose": ("select", "plan", "probe", "episodes", "sounds", "frontlines", "schema"),
-    "Caption": ("caption", "audit", "find", "doctor", "demo"),
-    "Look at runs": (
-        "summary", "serve", "mcp", "report", "search", "ask", "export", "import", "merge",
-        "bundle", "highlights", "runs", "forget",
-    ),
-    "Compare and train": (
-        "evaluate", "occupancy", "cost", "train", "adapt", "reproduce", "models", "encoder",
-    ),
-}  # fmt: skip
-"""Names of all commands, by their heading in `--help`."""
-
-ELSEWHERE = {
-    "schema": "select:schema",
-    "frontlines": "models:frontlines",
-    "mcp": "serve:mcp",
-    "ask": "search:ask",
-    "adapt": "train:adapt",
-    "cost": "occupancy:cost",
-    "import": "runs:import_results",
-    **{
-        one: f"runs:{one}"
-        for one in ["summary", "report", "export", "merge", "bundle", "highlights"]
+    "Start": {"demo": "", "doctor": f"{_HERE}.machine:doctor"},
+    "Work on recordings": {
+        "plan": f"{_HERE}.select:plan",
+        "select": f"{_HERE}.select:select",
+        "caption": f"{_HERE}.caption:caption",
+        "find": f"{_HERE}.caption:find",
     },
-    **{one: f"app:{one}_group" for one in ("evaluate", "models", "encoder")},
+    "Look at runs": {
+        "show": f"{_HERE}.look:show",
+        "search": f"{_HERE}.look:search",
+        "ask": f"{_HERE}.look:ask",
+        "serve": f"{_HERE}.serve:serve",
+        "mcp": f"{_HERE}.serve:mcp",
+        "export": f"{_HERE}.look:export",
+        "run": f"{_HERE}.app:run_group",
+    },
+    "More": {"models": f"{_HERE}.app:models_group", "lab": ""},
 }
-"""Module and function, below `earmark.cli`, of commands whose module has another name than they;
-those in the module `app` are groups of commands."""
+"""Module and function of every command, by its heading in `--help`; empty for an added one."""
 
-COMMANDS = {
-    name: ELSEWHERE.get(name, f"{name}:{name}") for names in PANELS.values() for name in names
+ADDED = {
+    "demo": "Film a small scene and run the whole job on it.",
+    "lab": "Compare rules and frontlines, train a gate, reproduce the paper.",
 }
-PANEL_OF = {COMMANDS[name]: panel for panel, names in PANELS.items() for name in names}
-"""The heading of each command, by its module and function."""
 
-RENAMED = {"take": "import"}
-"""Former names of commands, and the present ones."""
+COMMANDS = {name: home for panel in PANELS.values() for name, home in panel.items()}
+PANEL_OF = {name: panel for panel, names in PANELS.items() for name in names}
 
 
 class LazyGroup(TyperGroup):
-    """A group that imports a command only when it is used, so that starting is fast."""
+    """Imports a command only when it is used, so that starting is fast."""
 
     entries: ClassVar[dict[str, str]] = {}
     default: ClassVar[str] = ""
-    """The command that is meant if the arguments name none."""
-    no_args_default: ClassVar[bool] = False
-    """Whether the default command runs if there are no arguments; else the help is printed."""
     is_listed = False
-    """Whether the help is being printed, which needs only the names and help texts."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
-        """The names of the commands, in the order of the help."""
         return list(self.entries)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Print the help without importing the commands: some import PyTorch."""
+        """Without importing the commands: some import PyTorch."""
         self.is_listed = True
         try:
             super().format_help(ctx, formatter)
@@ -82,97 +71,129 @@ class LazyGroup(TyperGroup):
             self.is_listed = False
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
-        """The command called `cmd_name`; None if there is none."""
-        if self.is_listed:
-            return describe(cmd_name, self.entries[cmd_name])
-        if cmd_name in RENAMED:
-            warn(f"`earmark {cmd_name}` is called `earmark {RENAMED[cmd_name]}` now")
-        name = RENAMED.get(cmd_name, cmd_name)
-        return load(name, self.entries[name]) if name in self.entries else None
+        if cmd_name not in self.entries:
+            return None
+        home = self.entries[cmd_name]
+        if not home:
+            return AddedCommand(
+                cmd_name, help=ADDED[cmd_name], rich_help_panel=PANEL_OF.get(cmd_name)
+            )
+        return describe(cmd_name, home) if self.is_listed else load(cmd_name, home)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse `args`, with the default command in front if they name no command."""
-        known = (*self.entries, *SETTINGS["help_option_names"])
-        if self.default and not (args and args[0] in known) and (args or self.no_args_default):
+        """The default command is put in front if `args` name none."""
+        known = (*self.entries, *CONTEXT["help_option_names"])
+        if self.default and not (args and args[0] in known):
             args = [self.default, *args]
         rest: list[str] = super().parse_args(ctx, args)
         return rest
 
 
 def commands_in(command: Any) -> dict[str, Any]:
-    """The commands of a group by name; empty if `command` is not a group."""
     if not isinstance(command, LazyGroup):
         return {}
-    return {name: load(name, home) for name, home in command.entries.items()}
+    return {name: load(name, home) for name, home in command.entries.items() if home}
 
 
 def load(name: str, home: str) -> Any:
-    """The command or group called `name`; `home` is `module:function`, below `earmark.cli`."""
+    """`home` is `module:function`."""
     module, _, function = home.partition(":")
-    found = getattr(import_module(f"earmark.cli.{module}"), function)
+    found = getattr(import_module(module), function)
     if not isinstance(found, typer.Typer):
-        single = typer.Typer(add_completion=False, context_settings=SETTINGS)
-        single.command(name)(found)
+        single = typer.Typer(add_completion=False, context_settings=CONTEXT, rich_markup_mode=None)
+        single.command(name, cls=getattr(found, "command_class", None))(found)
         found = single
     command = typer.main.get_command(found)
     command.name = name
-    command.rich_help_panel = PANEL_OF.get(home)  # type: ignore[attr-defined]
+    command.rich_help_panel = PANEL_OF.get(name)  # type: ignore[attr-defined]
     return command
 
 
 def describe(name: str, home: str) -> Any:
-    """The command as in `load`, but with its name and help text only, read from the source."""
+    """As `load`, but only name and help text, read from the source."""
     module, _, function = home.partition(":")
-    if module == "app":
+    if function.endswith("_group"):
         return load(name, home)
-    source = Path(__file__).with_name(f"{module}.py").read_text(encoding="utf-8")
+    spec = find_spec(module)
+    assert spec and spec.origin
+    source = Path(spec.origin).read_text(encoding="utf-8")
     functions = {one.name: one for one in ast.parse(source).body if isinstance(one, FunctionDef)}
     words = ast.get_docstring(functions[function])
-    return TyperCommand(name, help=words, rich_help_panel=PANEL_OF.get(home))
+    return TyperCommand(name, help=words, rich_help_panel=PANEL_OF.get(name))
 
 
-def _group(name: str, words: str, entries: dict[str, str], **choices: Any) -> typer.Typer:
+def make_group(name: str, words: str, entries: dict[str, str], **choices: Any) -> typer.Typer:
     kind = type(f"{name.title()}Group", (LazyGroup,), {"entries": entries, **choices})
-    settings: dict[str, Any] = {"no_args_is_help": True, "context_settings": SETTINGS}
-    group = typer.Typer(name=name, cls=kind, help=words, add_completion=False, **settings)
+    settings: dict[str, Any] = {"no_args_is_help": True, "context_settings": CONTEXT}
+    settings |= {"add_completion": False, "rich_markup_mode": None}
+    group = typer.Typer(name=name, cls=kind, help=words, **settings)
     group.callback()(lambda: None)
     return group
 
 
-evaluate_group = _group(
-    "evaluate",
-    "Measure rules, frontlines and captions against annotations.",
-    {"spans": "evaluate:evaluate", "captions": "evaluate_captions:captions"},
-    default="spans",
-)
-models_group = _group(
+models_group = make_group(
     "models",
-    "List, fetch and add checkpoints of models.",
-    {name: f"models:{name}" for name in ("list", "get", "add")},
+    "List, fetch and add model files.",
+    {
+        "list": "earmark.cli.machine:list_models",
+        "get": "earmark.cli.machine:get",
+        "add": "earmark.cli.machine:add",
+    },
     default="list",
-    no_args_default=True,
 )
-encoder_group = _group(
-    "encoder", "Export published audio encoders.", {"export": "models:export_encoder"}
+run_group = make_group(
+    "run",
+    "List, merge, import, audit and forget runs.",
+    {
+        "list": "earmark.cli.runs:list_runs",
+        "merge": "earmark.cli.runs:merge",
+        "import": "earmark.cli.runs:import_results",
+        "audit": "earmark.cli.runs:audit",
+        "forget": "earmark.cli.runs:forget",
+    },
 )
+
+
+class AddedCommand(TyperCommand):
+    """The console script `earmark-NAME` of another package."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.args = args
+        return args
+
+    def invoke(self, ctx: Any) -> None:
+        """`MissingExtra` if no installed package has the script."""
+        scripts = entry_points(group="console_scripts", name=f"earmark-{self.name}")
+        if not scripts:
+            raise MissingExtra(
+                f"`earmark {self.name}` needs the package earmark-lab: pip install earmark-lab"
+            )
+        next(iter(scripts)).load()(ctx.args)
 
 
 class EarmarkGroup(LazyGroup):
-    """All commands; the options of all commands take effect as soon as they are parsed."""
-
     entries = COMMANDS
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings | {"callback": None})
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Handle `--verbose` anywhere in `args`, and `--version` at their start."""
+        """`--verbose` anywhere in `args`; `--version`, `--help-all` and `--set` at their start."""
         if args[:1] == ["--version"]:
             typer.echo(f"earmark {VERSION}")
             raise typer.Exit
+        if args[:1] == ["--help-all"]:
+            from earmark.cli.options import print_all_settings
+
+            print_all_settings("")
+            raise typer.Exit
         if VERBOSE in args:
             show_log()
-        rest: list[str] = super().parse_args(ctx, [word for word in args if word != VERBOSE])
+        words = [word for word in args if word != VERBOSE]
+        early: list[str] = []
+        while words[:1] == ["--set"]:  # belongs to the command that follows
+            early, words = early + words[:2], words[2:]
+        rest: list[str] = super().parse_args(ctx, [*words, *early])
         return rest
 
 
@@ -182,7 +203,7 @@ app = typer.Typer(
     help="Listen to long video, and caption only the windows worth a call of a vision model.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    context_settings=SETTINGS,
+    context_settings=CONTEXT,
 )
 
 
@@ -192,5 +213,10 @@ def _declare(
     verbose: Annotated[
         bool, typer.Option(VERBOSE, help="Log to stderr, with tracebacks of bugs.")
     ] = False,
+    change: Annotated[
+        str | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Set any setting."),
+    ] = None,
+    help_all: Annotated[bool, typer.Option("--help-all", help="List every setting.")] = False,
 ) -> None:
     """Declare the options of all commands for the help; never called."""

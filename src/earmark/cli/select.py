@@ -1,42 +1,107 @@
-"""`earmark select`: prints which windows to send to a vision model, and why."""
+"""`earmark plan` and `earmark select`: which windows are worth a call, and what calls cost."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Annotated, Literal
 
 import typer
 
 from earmark.cli import options
-from earmark.gate.forecast_error import as_count, as_range
-from earmark.pipeline.run_plan import Plan
+from earmark.media import Source
+from earmark.pipeline.plan import plan as make_forecast
+from earmark.pipeline.select import list_episodes
 from earmark.pipeline.select import select as select_windows
-from earmark.reporting.console import emit, emit_csv, emit_json, out, print_table, warn
-from earmark.reporting.edit_list import selection_edl
-from earmark.reporting.text_format import counted, format_bytes_read, format_notes
-from earmark.selection.pick import Pick
-from earmark.selection.result import COLUMNS, Chosen, LeftOut, Selection, selection_schema
-from earmark.timeline import format_clock
+from earmark.report.console import Format, emit, emit_json, err
+from earmark.selection.forecast import CallCost
+from earmark.selection.result import selection_schema
+from earmark.settings import Settings
+from earmark.text_format import CURRENCY
 
 PicksAs = Literal["table", "json", "jsonl", "csv", "edl"]
 """Output formats of `select`."""
 
-NUMBERS = ("score", "rate", "expected")
+
+@options.takes_settings("frontline", "window", "action_length", "workers", "shard")
+def plan(
+    paths: options.Paths,
+    settings: Settings,
+    coverage: Annotated[
+        str | None, typer.Option(help="Also print how many calls this coverage takes, such as 90%.")
+    ] = None,
+    gpu_seconds: Annotated[
+        float, typer.Option(help="GPU-seconds per call; the default is the paper's.")
+    ] = CallCost().gpu_seconds,
+    money: Annotated[float, typer.Option(help=f"Price of one call {CURRENCY}.")] = CallCost().money,
+    format: options.ResultFormat = Format.table,
+) -> None:
+    """Print the expected coverage, GPU-hours and cost of several budgets.
+
+    Recordings are listened to; no model is called. The time that listening took
+    is compared with the GPU time of a full scan: the last line says up to which
+    share of the calls triage pays.
+
+    For example:
+
+      earmark plan shift.mp4
+
+      earmark plan archive/ --coverage 90% --gpu-seconds 0.5 --money 0.0002
+    """
+    with options.progress_of(settings) as progress:
+        forecast = make_forecast(
+            options.sources_at(paths),
+            settings=settings,
+            coverage=None if coverage is None else parse_share(coverage),
+            cost=CallCost(gpu_seconds=gpu_seconds, money=money),
+            progress=progress,
+        )
+    errors = [failed.error for failed in forecast.failures]
+    options.show(forecast, format, warnings=forecast.warnings(), errors=errors)
 
 
-@options.shows_progress
-@options.takes_plan(options.SPENDING | options.LISTENING | options.BACKEND)
+def parse_share(text: str) -> float:
+    """A share written as `90%` or `0.9`; `ValueError` if it is not above 0 and at most 1.
+
+    >>> parse_share("90%")
+    0.9
+    """
+    try:
+        number = float(text.strip().removesuffix("%"))
+    except ValueError:
+        raise ValueError(f"{text!r} is not a share: write 90% or 0.9") from None
+    share = number / 100 if text.strip().endswith("%") else number
+    if not 0 < share <= 1:
+        raise ValueError(f"a share lies above 0% and up to 100%, not {text}")
+    return share
+
+
+@options.takes_settings(
+    "budget", "across", "rule", "frontline", "window", "action_length", "workers", "shard"
+)
 def select(
-    plan: Plan,
-    format: Annotated[PicksAs, typer.Option(help="Output format.")] = "table",
+    settings: Settings,
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(help="Files, folders, globs, http(s):// or s3:// addresses."),
+    ] = None,
     explain: Annotated[
         bool,
         typer.Option("--explain", help="Also list the best windows that were not picked, and why."),
     ] = False,
-    *,
-    watch: options.Watch,
+    episodes: Annotated[
+        bool,
+        typer.Option("--episodes", help="List the stretches that the gate keeps open instead."),
+    ] = False,
+    recall: Annotated[
+        str, typer.Option(help="Share of actions that episodes reached on development recordings.")
+    ] = "95%",
+    guarantee: Annotated[
+        str | None,
+        typer.Option(help="Recall of episodes to guarantee, with 95% confidence."),
+    ] = None,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON Schema of the output instead.")
+    ] = False,
+    format: Annotated[PicksAs, typer.Option(help="Output format.")] = "table",
 ) -> None:
     """Print the windows of recordings that are worth a call.
 
@@ -51,88 +116,43 @@ def select(
       earmark select archive/ --budget 500 --across --format json
 
       earmark select s3://bucket/cam1.mp4 --rule separated --explain
+
+      earmark select shift.mp4 --episodes --recall 95%
     """
-    with watch() as progress:
-        selection = select_windows(plan=plan, explain=10 if explain else 0, progress=progress)
-    show(selection, format)
-    if selection.failures:
-        options.end_with(failed.error for failed in selection.failures)
+    if schema:
+        emit_json(selection_schema())
+        return
+    sources = options.sources_at(paths or ["."])
+    if episodes:
+        _show_episodes(sources, settings, recall, guarantee, format)
+        return
+    with options.progress_of(settings) as progress:
+        selection = select_windows(
+            sources, settings=settings, explain=10 if explain else 0, progress=progress
+        )
+    errors = [failed.error for failed in selection.failures]
+    if format in ("jsonl", "edl"):
+        from earmark.report.editing_formats import selection_edl  # opens runs too
 
-
-def show(selection: Selection, format: PicksAs) -> None:
-    """Print `selection` in `format`; warnings go to stderr in every format."""
-    if format == "table":
-        for chosen in selection.recordings:
-            show_chosen(chosen)
-        if len(selection.recordings) + len(selection.failures) > 1:
-            recordings = counted(len(selection.recordings), "recording")
-            out.print(
-                f"{counted(selection.calls, 'call')} of {selection.windows} in {recordings}; "
-                f"{len(selection.failures)} failed"
-            )
-    elif format == "json":
-        emit_json(selection.to_json())
-    elif format == "jsonl":
-        emit("".join(f"{line}\n" for line in as_jsonl(selection)))
-    elif format == "csv":
-        emit_csv(COLUMNS, ([row[name] for name in COLUMNS] for row in selection.rows()))
+        emit(selection.to_jsonl() if format == "jsonl" else selection_edl(selection))
+        options.end_with(errors, selection.warnings())
     else:
-        emit(selection_edl(selection))
-    for line in format_notes(
-        (one.path, note) for one in selection.recordings for note in one.notes
-    ):
-        warn(line)
+        options.show(selection, format, warnings=selection.warnings(), errors=errors)
 
 
-def schema() -> None:
-    """Print the JSON Schema of the output of `earmark select --format json`.
-
-    For example:
-
-      earmark schema > selection.schema.json
-    """
-    emit_json(selection_schema())
-
-
-def summary(chosen: Chosen) -> str:
-    """One line on a recording: picks, how it was listened to, bytes read, and expected coverage."""
-    read = format_bytes_read(chosen.bytes_read, chosen.bytes_total)
-    heard = "not listened to" if chosen.access == "none" else f"heard by {chosen.access}, {read}"
-    held = as_count(chosen.actions, chosen.actions_range)
-    return (
-        f"{chosen.path}: {len(chosen.picks)} of {chosen.windows} windows "
-        f"({format_clock(chosen.duration)}, {heard}); "
-        f"rule {chosen.rule}, frontline {chosen.frontline}, "
-        f"expected coverage {as_range(chosen.forecast, chosen.forecast_range)}"
-        f"{held and f'; {held}'}"
-    )
-
-
-def show_chosen(chosen: Chosen) -> None:
-    """Print the picks of one recording, and the best windows not chosen, in order of time."""
-    rows = [_cells(pick, pick.start, pick.end, pick.instant) for pick in chosen.picks]
-    out.print(summary(chosen), style="bold")
-    if rows:
-        print_table(("window", "start", "end", "look at", *NUMBERS, "why"), rows, words=["why"])
-    if chosen.left_out:
-        others, shown = chosen.windows - len(chosen.picks), len(chosen.left_out)
-        title = "left out" if shown == others else f"left out: the best {shown} of {others}"
-        in_order = sorted(chosen.left_out, key=lambda window: window.start)
-        rows = [_cells(window, window.start, window.end) for window in in_order]
-        columns = ("window", "start", "end", *NUMBERS, "why not")
-        print_table(columns, rows, words=["why not"], title=title)
-    if chosen.picks or chosen.left_out:
-        out.print()
-
-
-def _cells(window: Pick | LeftOut, *times: float) -> tuple[str, ...]:
-    numbers = (f"{window.score:.3g}", f"{window.rate:.2f}", f"{window.expected:.2f}")
-    place = "–" if window.window is None else str(window.window)
-    return (place, *map(format_clock, times), *numbers, window.reason)
-
-
-def as_jsonl(selection: Selection) -> Iterator[str]:
-    """One line of JSON per pick, then one per failure."""
-    yield from map(json.dumps, selection.rows())
-    for failed in selection.failures:
-        yield json.dumps(asdict(failed))
+def _show_episodes(
+    sources: list[Source], settings: Settings, recall: str, guarantee: str | None, format: PicksAs
+) -> None:
+    if format in ("jsonl", "edl"):
+        raise ValueError(f"episodes are printed as a table, json or csv, not as {format}")
+    with options.progress_of(settings) as progress:
+        listing = list_episodes(
+            sources,
+            settings=settings,
+            recall=parse_share(recall),
+            guarantee=None if guarantee is None else parse_share(guarantee),
+            progress=progress,
+        )
+    if listing.promise:
+        err.print(listing.promise)
+    options.show(listing, format, warnings=listing.notes, errors=listing.failures)

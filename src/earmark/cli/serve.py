@@ -1,5 +1,3 @@
-"""`earmark serve` and `earmark mcp`: serve runs to the browser, to programs and to agents."""
-
 from __future__ import annotations
 
 import secrets
@@ -9,18 +7,19 @@ from typing import Annotated
 
 import typer
 
-from earmark.cli.options import LIMITS, LISTENING, MODEL, QUESTION, api_key, takes_plan
-from earmark.pipeline.run_plan import Plan
-from earmark.reporting.console import emit, warn
+from earmark.cli import options
+from earmark.pipeline.session import open_session
+from earmark.report.console import emit, warn
+from earmark.settings import Settings
 
 Folders = Annotated[
     list[str] | None, typer.Argument(metavar="FOLDER", help="Folders with runs and recordings.")
 ]
 
 
-@takes_plan(MODEL | QUESTION | LISTENING | LIMITS)
+@options.takes_settings("model", "blur", "max_spend")
 def serve(
-    plan: Plan,
+    settings: Settings,
     paths: Folders = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[
@@ -35,9 +34,6 @@ def serve(
     allow_host: Annotated[
         list[str] | None, typer.Option(help="Further host name to answer to; may be repeated.")
     ] = None,
-    rate: Annotated[
-        float, typer.Option(help="Requests per second allowed for one client.")
-    ] = 500.0,
 ) -> None:
     """Show runs in the browser: play, search, correct and ask, and start and follow runs.
 
@@ -50,7 +46,7 @@ def serve(
 
       earmark serve
 
-      earmark serve archive/ --vlm http://localhost:8000/v1 --model Qwen3-VL-8B
+      earmark serve archive/ --model http://localhost:8000/v1#Qwen3-VL-8B
 
       earmark serve runs/ --host 0.0.0.0 --allow-host reviews.example.org
     """
@@ -59,14 +55,15 @@ def serve(
     if no_token:
         warn("anybody who reaches the address may look, correct and ask")
     secret = None if no_token else token or secrets.token_urlsafe(24)
-    options = ServeOptions(host, port, secret, tuple(allow_host or ()), rate)
+    served = ServeOptions(host, port, secret, tuple(allow_host or ()))
     folders = [Path(path) for path in paths or ["."]]
-    serve_folders(folders, plan, options, api_key=api_key(), on_start=tell)
+    session = open_session(folders, settings)
+    serve_folders(folders, session, served, api_key=options.api_key(), on_start=tell)
 
 
-@takes_plan(MODEL | QUESTION | LISTENING | LIMITS)
+@options.takes_settings("model", "blur", "max_spend")
 def mcp(
-    plan: Plan,
+    settings: Settings,
     paths: Folders = None,
     allow_calls: Annotated[
         int, typer.Option(help="Calls that agents may spend in total, retries included.", min=0)
@@ -95,29 +92,29 @@ def mcp(
 
       earmark mcp archive/
 
-      earmark mcp archive/ --vlm http://localhost:8000/v1 --allow-calls 50
+      earmark mcp archive/ --model http://localhost:8000/v1 --allow-calls 50
 
       earmark mcp archive/ --http 8585
     """
-    from earmark.server.mcp_server import serve_mcp
-    from earmark.server.web_server import ServeOptions
+    from earmark.server.web_server import ServeOptions, serve_mcp
 
     secret = None if no_token else token or secrets.token_urlsafe(24)
-    options = None if http is None else ServeOptions(port=http, token=secret)
-    if options is not None and no_token:
+    served = None if http is None else ServeOptions(port=http, token=secret)
+    if served is not None and no_token:
         warn("any program of this machine may look, and ask within --allow-calls")
     carried = f"  Authorization: Bearer {secret}" if secret else ""
+    folders = [Path(path) for path in paths or ["."]]
     serve_mcp(
-        [Path(path) for path in paths or ["."]],
-        plan,
-        options,
+        folders,
+        open_session(folders, settings),
+        served,
         calls=allow_calls,
-        api_key=api_key(),
+        api_key=options.api_key(),
         on_start=lambda address: tell(f"{address}{carried}"),
     )
 
 
 def tell(address: str) -> None:
-    """Print the address unredacted and at once: the user needs its token or header."""
+    """Unredacted and at once: the user needs its token or header."""
     emit(f"{address}\n")
     sys.stdout.flush()

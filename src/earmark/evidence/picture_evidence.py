@@ -1,18 +1,20 @@
-"""Objects and text that small models find in the frames of a window."""
-
 from __future__ import annotations
 
 import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
 
 from earmark.errors import ModelMissing
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.media import Frame
 from earmark.models import ModelStore
 from earmark.models.catalogue import PPOCR
+from earmark.models.sessions import borrow, class_names, open_network
 from earmark.timeline import Span
 
 DETECTOR = "efficientdet-lite0"
@@ -22,33 +24,66 @@ REQUIREMENTS = {
     "read": ("cv2", PPOCR),
     "seen": ("ai_edge_litert", (DETECTOR,)),
 }
-"""The library and the models of each kind of evidence."""
 
 MIN_CONFIDENCE = 0.5
-"""Least confidence of an object to be reported."""
 
+SIDE = 320
+"""Pixels along each side of the detector's input."""
+
+UNNAMED_CLASS = "???"
 
 PictureReader = Callable[[Sequence[Frame], Span], list[EvidenceEntry]]
-"""Finds evidence about a span in its frames; called from several threads, and pickled."""
 
 _SLOTS = threading.BoundedSemaphore(os.cpu_count() or 1)
-"""Limits the windows processed at once to one per core, since each takes some 100 MB."""
+"""One window per core at once, since each takes some 100 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class PictureEvidence:
-    """All that the available models find in the frames of a window."""
-
     readers: tuple[PictureReader, ...]
 
     def __call__(self, frames: Sequence[Frame], span: Span) -> tuple[EvidenceEntry, ...]:
-        """The evidence about `span` found in any of `frames`."""
         with _SLOTS:
             return tuple(entry for reader in self.readers for entry in reader(frames, span))
 
 
+@dataclass(frozen=True, slots=True)
+class ObjectTagger:
+    """Names objects of 80 everyday classes: EfficientDet-Lite0 (extra `vision`)."""
+
+    least: float = 0.4
+    most: int = 5
+    weights: Path | None = None
+
+    def __call__(self, frames: Sequence[Frame], span: Span) -> list[EvidenceEntry]:
+        weights = self.weights or ModelStore().find(DETECTOR)
+        best: dict[int, float] = {}
+        with borrow(_open_detector, weights) as network:
+            for frame in frames:
+                for number, score in _detect(network, frame):
+                    best[number] = max(score, best.get(number, 0.0))
+        names = class_names(weights)
+        objects = [
+            EvidenceEntry(span, "seen", names[number], score, DETECTOR)
+            for number, score in sorted(best.items(), key=lambda item: (-item[1], item[0]))
+            if score >= self.least and names[number] != UNNAMED_CLASS
+        ]
+        return objects[: self.most]
+
+
+_open_detector = partial(open_network, DETECTOR)
+
+
+def _detect(network: Any, frame: Frame) -> list[tuple[int, float]]:
+    network.set_tensor(0, frame.resized(SIDE, SIDE).rgb[None])
+    network.invoke()
+    _, classes, scores, _ = (
+        network.get_tensor(output["index"])[0] for output in network.get_output_details()
+    )
+    return [(int(number), float(score)) for number, score in zip(classes, scores, strict=True)]
+
+
 def available_kinds(store: ModelStore) -> list[str]:
-    """Kinds of evidence for which models in `store` and libraries are there; `said` is opt-in."""
     return [
         kind
         for kind, (library, names) in REQUIREMENTS.items()
@@ -59,15 +94,7 @@ def available_kinds(store: ModelStore) -> list[str]:
 def picture_evidence(
     wanted: bool | None = None, store: ModelStore | None = None
 ) -> PictureEvidence | None:
-    """The readers whose models are in `store`; None if not wanted or none is there.
-
-    Args:
-        wanted: None means only if there is a model, and a library for it.
-        store: Where models are looked for; the user's own store if not given.
-
-    Raises:
-        ModelMissing: it is wanted, and no model for it is here.
-    """
+    """If `wanted` is true, `ModelMissing` says how to get a model; if None, none is needed."""
     store = store or ModelStore()
     readers: list[PictureReader] = []
     if wanted is False:
@@ -78,9 +105,7 @@ def picture_evidence(
 
         readers.append(TextReader(store=store))
     if "seen" in available:
-        from earmark.evidence.object_detector import ObjectTagger
-
-        readers.append(ObjectTagger(least=MIN_CONFIDENCE, weights=store.find(DETECTOR)).read)
+        readers.append(ObjectTagger(least=MIN_CONFIDENCE, weights=store.find(DETECTOR)))
     if wanted and not readers:
         raise ModelMissing(
             "nothing here reads text or names objects in frames: pip install "

@@ -1,97 +1,86 @@
-"""Names the sounds in windows; cached, so that a recording is decoded for them once."""
+"""The sounds of windows in words: names from a model (cached), words for the level, and speech."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from importlib.util import find_spec
+from functools import lru_cache, partial
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from earmark.errors import EarmarkError
+from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.picture_evidence import available_kinds
 from earmark.media import Recording
-from earmark.media.atomic_file import write_whole
-from earmark.media.content_file import content_file
+from earmark.media.atomic_file import content_file, write_whole
 from earmark.models import ModelStore
-from earmark.timeline import Span
+from earmark.timeline import FloatArray, Span, Track
 
 if TYPE_CHECKING:
-    from earmark.evidence.sound_listener import SoundListener
+    from earmark.evidence.sound_track import SoundListener
     from earmark.features.sound_tags import SoundTagger
-    from earmark.features.yamnet import YAMNet
 
 NAMES = "names"
-"""Folder of the names in the cache."""
 
-TAGGING_MODELS = ("beats", "atst-frame", "fpasst", "frame-mn10", "frame-mn06", "panns")
-"""AudioSet networks that name sounds, in order of preference; the paper's first."""
+STEADY_DB = 3.0
+
+SUDDEN_DB = 12.0
 
 SoundNames = dict[Span, tuple[str, ...]]
-"""The names of the sounds in each span, likeliest first."""
+"""Likeliest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class SoundNamer:
-    """Names the sounds in spans of a recording, by the classes of its encoder.
-
-    The names of a span do not depend on the other spans asked for.
-    """
+    """The names of a span do not depend on the other spans asked for."""
 
     encoder: SoundTagger
     folder: Path | None = None
-    """Folder of the cache; None listens every time."""
-    track_encoder: YAMNet | None = None
-    """Tracks sounds over a whole recording where `encoder` can only name them."""
 
     @property
     def model(self) -> str:
-        """Name of the encoder, as saved in a plan."""
         return getattr(self.encoder, "name", "yamnet")
 
     def __call__(self, recording: Recording, spans: Sequence[Span]) -> SoundNames:
-        """The names of each of `spans`, likeliest first; empty where nothing is recognised."""
-        known = self.cached(recording) if spans else {}
-        missing = [span for span in spans if span not in known]
+        names = self.cached(recording) if spans else {}
+        missing = [span for span in spans if span not in names]
         if missing:
-            known |= zip(missing, self._name(recording, missing), strict=True)
-            self.keep(recording, known)
-        return {span: known[span] for span in spans}
+            names |= zip(missing, self._name(recording, missing), strict=True)
+            self.keep(recording, names)
+        return {span: names[span] for span in spans}
 
     @property
     def listener(self) -> SoundListener | None:
-        """Tracks sounds over a whole recording; None if no encoder can."""
-        from earmark.evidence.sound_listener import SoundListener
+        from earmark.evidence.sound_track import SoundListener
         from earmark.features.yamnet import YAMNet
 
-        encoder = self.encoder if isinstance(self.encoder, YAMNet) else self.track_encoder
-        return SoundListener(encoder, self.folder) if encoder else None
+        return (
+            SoundListener(self.encoder, self.folder) if isinstance(self.encoder, YAMNet) else None
+        )
 
     def _name(self, recording: Recording, spans: Sequence[Span]) -> Sequence[tuple[str, ...]]:
-        listener = self.listener
-        if listener and listener.encoder is self.encoder and (track := listener.find(recording)):
+        if (listener := self.listener) and (track := listener.find(recording)):
             return [track.names_in(span) for span in spans]
         return self.encoder.tags(recording, spans)
 
     def cached(self, recording: Recording) -> SoundNames:
-        """The cached names of a recording; empty if there are none, or the file is damaged."""
         path = self._path(recording)
         try:
             rows = json.loads(path.read_text(encoding="utf-8")) if path else []
             return {Span(start, end): tuple(names) for start, end, names in rows}
-        except (FileNotFoundError, ValueError, TypeError):  # not there, or damaged
+        except (FileNotFoundError, ValueError, TypeError):
             return {}
 
     def keep(self, recording: Recording, names: SoundNames) -> None:
-        """Add `names` to the cache."""
-        path = self._path(recording)
-        if path is None:
-            return
-        known = sorted((self.cached(recording) | names).items())
-        rows = [(span.start, span.end, words) for span, words in known]
-        write_whole(path, json.dumps(rows))
+        if path := self._path(recording):
+            merged = sorted((self.cached(recording) | names).items())
+            rows = [(span.start, span.end, words) for span, words in merged]
+            write_whole(path, json.dumps(rows))
 
     def _path(self, recording: Recording) -> Path | None:
         if self.folder is None:
@@ -102,10 +91,7 @@ class SoundNamer:
 
 @dataclass(frozen=True, slots=True)
 class NamingItem:
-    """The spans of one recording to name, as sent to a worker."""
-
-    place: int
-    """Index among the recordings named together."""
+    index: int
     recording: Recording
     spans: tuple[Span, ...]
 
@@ -114,79 +100,118 @@ class NamingItem:
 
 
 def _name_item(item: NamingItem, *, namer: SoundNamer) -> SoundNames:
-    """The names of one recording, computed by a worker."""
     return namer(item.recording, item.spans)
 
 
 ParallelMap = Callable[
     [Callable[[NamingItem], SoundNames], Sequence[NamingItem]], Iterable[tuple[NamingItem, Any]]
 ]
-"""Does the work for each item, possibly in parallel; yields its names or an `EarmarkError`."""
 
 
 def name_sounds(
     namer: SoundNamer | None,
-    wanted: Iterable[tuple[Recording, Sequence[Span]]],
+    recordings: Iterable[tuple[Recording, Sequence[Span]]],
     spread: ParallelMap,
 ) -> list[tuple[SoundNames, str]]:
-    """The names of the sounds in spans of several recordings, in order; cached ones are reused.
-
-    There are no names without a namer, for a recording without sound, and where naming fails; in
-    the last case the reason comes with them in one line.
-    """
     if namer is None:
-        return [({}, "") for _ in wanted]
+        return [({}, "") for _ in recordings]
     items = [
-        NamingItem(place, recording, tuple(spans) if recording.has_audio else ())
-        for place, (recording, spans) in enumerate(wanted)
+        NamingItem(index, recording, tuple(spans) if recording.has_audio else ())
+        for index, (recording, spans) in enumerate(recordings)
     ]
-    named = [namer.cached(item.recording) if item.spans else {} for item in items]
-    missing = [item for item in items if not named[item.place].keys() >= set(item.spans)]
+    names = [namer.cached(item.recording) if item.spans else {} for item in items]
+    missing = [item for item in items if not names[item.index].keys() >= set(item.spans)]
     reasons = [""] * len(items)
-    for item, names in spread(partial(_name_item, namer=namer), missing):
-        if isinstance(names, EarmarkError):
-            named[item.place], reasons[item.place] = {}, f"its sounds have no names: {names}"
-            continue
-        named[item.place] = names
-        namer.keep(item.recording, names)
-    return list(zip(named, reasons, strict=True))
+    for item, outcome in spread(partial(_name_item, namer=namer), missing):
+        if isinstance(outcome, EarmarkError):
+            names[item.index], reasons[item.index] = {}, f"its sounds could not be named: {outcome}"
+        else:
+            names[item.index] = outcome
+            namer.keep(item.recording, outcome)
+    return list(zip(names, reasons, strict=True))
 
 
 def sound_namer(
     wanted: bool | None, folder: Path | None, *, store: ModelStore | None = None
 ) -> SoundNamer | None:
-    """The first of `TAGGING_MODELS` whose weights are here, else YAMNet; None if not wanted.
+    """YAMNet as the namer of sounds; None if not wanted.
 
-    Args:
-        wanted: None means only if one of them and its library are on this machine.
-        folder: Where names are cached; None listens every time.
-        store: Where weights are looked for; the user's own store if not given.
-
-    Raises:
-        ModelMissing: it is wanted, and none is here.
+    If `wanted` is None, only if it is on this machine; if it is true, `ModelMissing` if it is not.
+    No `folder` means no cache.
     """
     store = store or ModelStore()
-    if wanted is False:
-        return None
-    has_yamnet = "heard" in available_kinds(store)
-    has_torch = find_spec("torch") is not None
-    usable = (
-        name
-        for name in TAGGING_MODELS
-        if store.path(name).with_suffix(".onnx").is_file()  # exported: PyTorch is not needed
-        or (has_torch and store.state(name) == "here")
-    )
-    tagger = next(usable, None)
-    if wanted is None and not has_yamnet and tagger is None:
+    if wanted is False or (wanted is None and "heard" not in available_kinds(store)):
         return None
     from earmark.evidence.sound_track import CELL
     from earmark.features.yamnet import YAMNet
 
-    if tagger is None:
-        return SoundNamer(YAMNet(cell=CELL, weights=store.find("yamnet")), folder)
-    from earmark.features.pretrained.pretrained_encoder import PretrainedEncoder
+    return SoundNamer(YAMNet(cell=CELL, weights=store.find("yamnet")), folder)
 
-    yamnet = YAMNet(cell=CELL, weights=store.find("yamnet")) if has_yamnet else None
-    return SoundNamer(
-        PretrainedEncoder(tagger, store=str(store.folder)), folder, track_encoder=yamnet
-    )
+
+@dataclass(frozen=True, slots=True)
+class WindowSounds:
+    names: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        return (*self.names, *self.words)
+
+
+def sounds_in(
+    spans: Iterable[Span],
+    *,
+    level: Track | None,
+    names: Mapping[Span, tuple[str, ...]],
+    said: Iterable[EvidenceEntry] = (),
+) -> dict[Span, WindowSounds]:
+    sentences = SpokenSentences(said)
+    return {
+        span: WindowSounds(
+            names.get(span, ()),
+            level_words(level, span) if level else (),
+            sentences.within(span),
+        )
+        for span in spans
+    }
+
+
+class SpokenSentences:
+    def __init__(self, said: Iterable[EvidenceEntry] = ()) -> None:
+        self._said = sorted(said, key=lambda entry: entry.span.start)
+        self._starts = [entry.span.start for entry in self._said]
+        # The latest end so far never falls, so that what has ended before a span is a beginning.
+        self._ended = list(accumulate((entry.span.end for entry in self._said), max))
+
+    def within(self, span: Span) -> tuple[str, ...]:
+        first, last = bisect_right(self._ended, span.start), bisect_left(self._starts, span.end)
+        return tuple(entry.text for entry in self._said[first:last] if entry.span.overlaps(span))
+
+
+@lru_cache(maxsize=2)
+def _quiet_and_loud(level: Track) -> FloatArray:
+    return np.quantile(level.values, [0.1, 0.9])
+
+
+def level_words(level: Track, span: Span) -> tuple[str, ...]:
+    """Words for `span`, relative to the whole of `level` (dB); none outside it.
+
+    `loud` is above nine tenths of the recording, `quiet` below one tenth; `sudden` has a sharp
+    rise, `steady` hardly any change.
+    """
+    first = max(0, round((span.start - level.start) / level.hop))
+    last = round((span.end - level.start) / level.hop)
+    inside = level.values[first:last]
+    if len(inside) == 0:
+        return ()
+    quiet, loud = _quiet_and_loud(level)
+    peak, spread = inside.max(), np.subtract(*np.quantile(inside, [0.75, 0.25]))
+    rise = np.diff(inside).max(initial=0.0)
+    words = {
+        "loud": loud > quiet and peak >= loud,
+        "quiet": loud > quiet and peak <= quiet,
+        "sudden": rise >= SUDDEN_DB,
+        "steady": spread <= STEADY_DB and rise < SUDDEN_DB,
+    }
+    return tuple(word for word, applies in words.items() if applies)

@@ -10,33 +10,39 @@ Only classes with some probability are stored for a cell, so an hour takes 0.5 M
 from __future__ import annotations
 
 import math
+import zipfile
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from earmark.evidence.sound_ontology import broader
+from earmark.errors import EarmarkError
+from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
+from earmark.evidence.sound_query import broader
 from earmark.features.sound_tags import BACKGROUND, likeliest_names
 from earmark.features.yamnet import YAMNet
-from earmark.media import Sound
+from earmark.media import Meter, Recording, Sound
+from earmark.media.atomic_file import content_file, replacing
 from earmark.timeline import HOP, FloatArray, IndexArray, Span, Track, merge
 
+SOUNDS = "sounds"
+
+CACHE_VERSION = 3
+
 CELL = 24
-"""Steps of the clock in one cell: 0.96 s, so that patches do not overlap and each moment is
-processed once. The network's own hop of 0.48 s would process each twice, and take twice as long."""
+"""Steps of the clock: 0.96 s. The network's own hop of 0.48 s would process each moment twice."""
 
 ABOVE_QUIET_DB = 3.0
-"""A cell this far above the quiet level of the last minutes is processed."""
 
 QUIET_CELLS = 312
-"""Cells over which the quiet level is the minimum: five minutes."""
 
 QUIET_DB = -50.0
-"""A room whose quiet level is below this, in dB of full scale, counts as quiet."""
+"""Of full scale; a room whose quiet level is below this counts as quiet."""
 
 NOISY_STRIDE = 4
 """In a room that is never quiet, one cell in this many is processed; shorter than `MAX_GAP`."""
@@ -45,17 +51,14 @@ MIN_PROBABILITY = 0.02
 """Least probability stored: too little to report, enough to search for."""
 
 ONSET_PROBABILITY = 0.4
-"""Probability that a sound must reach once to be reported."""
 
 CONTINUE_PROBABILITY = 0.15
-"""Probability at or above which it continues."""
 
 MAX_GAP = 4.0
 """Longest silence, in seconds, within one event."""
 
 
 def logit(share: float) -> float:
-    """The log odds of a probability."""
     return math.log(share / (1 - share))
 
 
@@ -63,41 +66,18 @@ def _probability(logits: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.asarray(1 / (1 + np.exp(-logits)), dtype=np.float32)
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class SoundEvent:
-    """A named sound with its start and end."""
-
-    span: Span
-    name: str
-    confidence: float
-    """The highest probability in it, as the network gives it; not calibrated."""
-
-    def to_json(self) -> dict[str, object]:
-        """Plain values."""
-        start, end = round(self.span.start, 2), round(self.span.end, 2)
-        return {
-            "start": start,
-            "end": end,
-            "sound": self.name,
-            "confidence": round(self.confidence, 3),
-        }
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class SoundTrack:
     """Probabilities of named sounds, sparse: three arrays of equal length, sorted by cell."""
 
     names: tuple[str, ...]
-    """Every class, by its number."""
     hop: float
-    """Seconds of one cell."""
     duration: float
     cells: IndexArray
     classes: NDArray[np.int16]
     logits: NDArray[np.float32]
 
     def names_in(self, span: Span) -> tuple[str, ...]:
-        """The names of the sounds in `span`, by decreasing maximum probability there."""
         first = int(span.start / self.hop + 1e-6)
         last = int(np.ceil(span.end / self.hop - 1e-6))
         low, high = np.searchsorted(self.cells, [first, last])
@@ -112,10 +92,7 @@ class SoundTrack:
         return Track(values, hop=self.hop)
 
     def mean_logits(self, shares: FloatArray) -> Track:
-        """The mean log odds over classes in each cell, weighted by `shares`.
-
-        A class that is not stored in a cell counts with `MIN_PROBABILITY`.
-        """
+        """Mean log odds; a class that is not stored in a cell counts with `MIN_PROBABILITY`."""
         above = shares[self.classes] * (self.logits - logit(MIN_PROBABILITY))
         cells = np.bincount(self.cells, above, minlength=self._count)
         return Track(logit(MIN_PROBABILITY) * shares.sum() + cells, hop=self.hop)
@@ -124,22 +101,21 @@ class SoundTrack:
     def _count(self) -> int:
         return int(np.ceil(self.duration / self.hop - 1e-6))
 
-    def events(self) -> list[SoundEvent]:
-        """The events of all sounds, by time; background classes (rooms, noise) are left out.
+    def events(self) -> list[EvidenceEntry]:
+        """By time, without background classes (rooms, noise).
 
-        So is a broad sound that lies within one of its subclasses: a drill is a tool anyway.
+        A broad sound that lies within one of its subclasses is left out: a drill is a tool anyway.
         """
-        found: list[SoundEvent] = []
+        events: list[EvidenceEntry] = []
         # A fifth of all entries, with a margin for rounding; compared exactly below.
-        places = np.flatnonzero(self.logits >= logit(CONTINUE_PROBABILITY) - 0.01)
-        classes = self.classes[places]
+        entries = np.flatnonzero(self.logits >= logit(CONTINUE_PROBABILITY) - 0.01)
+        classes = self.classes[entries]
         for number in np.unique(classes).tolist():
             if number < self.names.index(BACKGROUND):
-                found += self._events_of(number, places[classes == number])
-        return sorted(_without_broader(found))
+                events += self._events_of(number, entries[classes == number])
+        return sorted(_without_broader(events), key=lambda event: (event.span, event.text))
 
-    def _events_of(self, number: int, own: IndexArray) -> Iterator[SoundEvent]:
-        """The events of class `number`, from its entries `own`."""
+    def _events_of(self, number: int, own: IndexArray) -> Iterator[EvidenceEntry]:
         likely = _probability(self.logits[own])
         goes_on = likely >= CONTINUE_PROBABILITY
         cells, likely = self.cells[own][goes_on], likely[goes_on]
@@ -150,18 +126,18 @@ class SoundTrack:
             if some.max() >= ONSET_PROBABILITY:
                 end = min(self.duration, float(part[-1] + 1) * self.hop)
                 span = Span(float(part[0]) * self.hop, end)
-                yield SoundEvent(span, self.names[number], float(some.max()))
+                confidence = float(some.max())
+                yield EvidenceEntry(span, "heard", self.names[number], confidence, SOUND_TRACK)
 
 
-def _without_broader(events: Sequence[SoundEvent]) -> Iterator[SoundEvent]:
-    """The events without broad ones that lie at least half within their subclasses."""
+def _without_broader(events: Sequence[EvidenceEntry]) -> Iterator[EvidenceEntry]:
     spans: dict[str, list[Span]] = {}
     for event in events:
-        for broad in broader(event.name):
+        for broad in broader(event.text):
             spans.setdefault(broad, []).append(event.span)
     merged = {broad: merge(own) for broad, own in spans.items()}
     for event in events:
-        own = merged.get(event.name, [])
+        own = merged.get(event.text, [])
         first = max(0, bisect_right(own, event.span) - 1)
         inside = 0.0
         for span in islice(own, first, None):
@@ -173,10 +149,10 @@ def _without_broader(events: Sequence[SoundEvent]) -> Iterator[SoundEvent]:
 
 
 class CellSelector:
-    """Selects the cells to process: those louder than the quiet level of the last minutes.
+    """Selects the cells louder than the quiet level of the last minutes.
 
-    Other cells have nothing to report. In a quiet room none of them is processed, in a room that is
-    never quiet (a fan, an engine) one in `NOISY_STRIDE`.
+    In a quiet room no other is processed, in a room that is never quiet (a fan, an engine) one in
+    `NOISY_STRIDE`.
     """
 
     def __init__(self) -> None:
@@ -184,30 +160,26 @@ class CellSelector:
         self._number = 0
 
     def __call__(self, cells: FloatArray) -> IndexArray:
-        """Indices of the cells to process, of `cells` with shape (cells, samples)."""
         powers = np.einsum("ij,ij->i", cells, cells, dtype=np.float64) / cells.shape[1]
-        wanted = []
-        for place, level in enumerate((10 * np.log10(powers + 1e-12)).tolist()):
+        selected = []
+        for cell, level in enumerate((10 * np.log10(powers + 1e-12)).tolist()):
             self._levels.append(level)
             floor = min(self._levels)
             is_due = floor >= QUIET_DB and self._number % NOISY_STRIDE == 0
             if level >= floor + ABOVE_QUIET_DB or is_due:
-                wanted.append(place)
+                selected.append(cell)
             self._number += 1
-        return np.array(wanted, dtype=np.intp)
+        return np.array(selected, dtype=np.intp)
 
 
 class SoundTracker:
-    """Tracks the named sounds of a stream, a few blocks at a time."""
-
     def __init__(self, encoder: YAMNet) -> None:
         self.encoder = encoder
         empty = np.zeros(0, np.intp), np.zeros(0, np.int16), np.zeros(0, np.float32)
-        self._found = [empty]  # cells, classes and logits of each piece
+        self._pieces = [empty]  # cells, classes and logits of each
         self._steps = 0
 
     def pass_through(self, sound: Iterable[Sound]) -> Iterator[Sound]:
-        """Yield `sound`, from its beginning, unchanged; only the blocks just processed are held."""
         read: deque[Sound] = deque()
 
         def reading() -> Iterator[Sound]:
@@ -222,8 +194,7 @@ class SoundTracker:
         yield from read
 
     def track(self) -> SoundTrack:
-        """The track so far."""
-        arrays = map(np.concatenate, zip(*self._found, strict=True))
+        arrays = map(np.concatenate, zip(*self._pieces, strict=True))
         hop, duration = self.encoder.cell * HOP, self._steps * HOP
         return SoundTrack(self.encoder.classes, hop, duration, *arrays)
 
@@ -231,4 +202,72 @@ class SoundTracker:
         self._steps += steps
         cells, classes = np.nonzero(rows >= logit(MIN_PROBABILITY))
         logits = rows[cells, classes].astype(np.float32)
-        self._found.append((places[cells] + first, classes.astype(np.int16), logits))
+        self._pieces.append((places[cells] + first, classes.astype(np.int16), logits))
+
+
+@dataclass(frozen=True, slots=True)
+class SoundListener:
+    encoder: YAMNet
+    folder: Path | None = None
+
+    def __call__(
+        self, recording: Recording, *, on_seconds: Callable[[float, float], None] | None = None
+    ) -> SoundTrack:
+        track = self.find(recording)
+        if track is not None:
+            return track
+        tracker = SoundTracker(self.encoder)
+        for block in tracker.pass_through(recording.sound(sample_rate=16_000, meter=Meter())):
+            if on_seconds is not None:
+                on_seconds(block.start + len(block) / block.sample_rate, recording.duration)
+        return self.keep(recording, tracker.track())
+
+    def evidence(self, recording: Recording) -> list[EvidenceEntry]:
+        return self(recording).events()
+
+    def pass_through(self, recording: Recording, sound: Iterable[Sound]) -> Iterator[Sound]:
+        """Yield `sound` unchanged; nothing is tracked if it is cached, or there is no cache."""
+        if self.folder is None or self.find(recording) is not None:
+            yield from sound
+            return
+        tracker = SoundTracker(self.encoder)
+        yield from tracker.pass_through(sound)
+        self.keep(recording, tracker.track())
+
+    def find(self, recording: Recording) -> SoundTrack | None:
+        path = self._path(recording)
+        if path is None:
+            return None
+        try:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+                hop, duration = (float(value) for value in stored["times"])
+                cells, logits = stored["cells"].astype(np.intp), stored["logits"].astype(np.float32)
+                arrays = cells, stored["classes"], logits
+        except (FileNotFoundError, zipfile.BadZipFile, KeyError, ValueError, EOFError):
+            return None
+        return SoundTrack(self.encoder.classes, hop, duration, *arrays)
+
+    def keep(self, recording: Recording, track: SoundTrack) -> SoundTrack:
+        path = self._path(recording)
+        if path is not None:
+            try:
+                with replacing(path) as scratch:
+                    np.savez(
+                        scratch,
+                        times=np.array([track.hop, track.duration]),
+                        cells=track.cells.astype(np.int32),
+                        classes=track.classes,
+                        logits=track.logits.astype(np.float16),
+                    )
+            except OSError as error:
+                raise EarmarkError(
+                    f"sounds cannot be cached in {self.folder} ({error.strerror}); "
+                    "set `cache` to another folder, or to none"
+                ) from error
+        return track
+
+    def _path(self, recording: Recording) -> Path | None:
+        if self.folder is None:
+            return None
+        parts = f"{CACHE_VERSION} {recording.key} {recording.audio_track} {self.encoder!r}"
+        return content_file(self.folder / SOUNDS, recording.key, parts, ".npz")

@@ -8,70 +8,119 @@ pieces        |----------|                     |----|       transcribed, half a 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
 
 from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.evidence.speech_text import Transcript
 from earmark.evidence.voice_activity import VoiceActivity
 from earmark.features.encoder import SAMPLE_RATE
 from earmark.media import Recording, Sound
 from earmark.timeline import FloatArray, Span
 
 MAX_PIECE = 28.0
-"""Seconds transcribed at once; Whisper takes 30."""
+"""Seconds; Whisper takes 30."""
 
 MAX_GAP = 3.0
-"""Longest silence, in seconds, between two stretches of speech in one piece."""
 
 MIN_LANGUAGE_PROBABILITY = 0.6
-"""Least probability of a language to be remembered for the next pieces."""
+
+SENTENCE_ENDS = (".", "?", "!", "…", "。", "？", "！")
+
+PAUSE = 0.8
+"""Seconds between words that end a sentence."""
+
+MAX_SENTENCE = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    text: str
+    start: float
+    end: float
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    words: tuple[Word, ...]
+    language: str = ""
+    certainty: float = 0.0
+
+    def shifted(self, seconds: float) -> Transcript:
+        words = (
+            replace(word, start=word.start + seconds, end=word.end + seconds) for word in self.words
+        )
+        return replace(self, words=tuple(words))
+
+    def aligned_to(self, spoken: Sequence[Span]) -> Transcript:
+        """Each word is moved into the stretch of speech that contains most of it.
+
+        spoken      |-------|          |-----|
+        word              [....========]            begins with the second
+        word           [===......]                  ends with the first
+        """
+        if not spoken:
+            return self
+        return replace(self, words=tuple(_align_to(word, spoken) for word in self.words))
+
+    def sentences(self) -> Iterator[tuple[Word, ...]]:
+        """A sentence ends at a full stop, a pause, or the maximum length."""
+        group: list[Word] = []
+        for word in self.words:
+            is_new = group and (
+                group[-1].text.endswith(SENTENCE_ENDS)
+                or word.start - group[-1].end > PAUSE
+                or word.end - group[0].start > MAX_SENTENCE
+            )
+            if is_new:
+                yield tuple(group)
+                group = []
+            group.append(word)
+        if group:
+            yield tuple(group)
+
+
+def _align_to(word: Word, spoken: Sequence[Span]) -> Word:
+    def shared(span: Span) -> float:
+        return min(word.end, span.end) - max(word.start, span.start)
+
+    most = max(spoken, key=shared)
+    start = min(max(word.start, most.start), most.end)
+    ends = [span.end for span in spoken if span.start < word.end and span.end > start]
+    return replace(word, start=start, end=max(start, min([word.end, *ends[-1:]])))
 
 
 class Transcriber(Protocol):
-    """Transcribes speech; can be pickled, and is used by one thread at a time."""
+    """Can be pickled, and is used by one thread at a time."""
 
     @property
-    def name(self) -> str:
-        """Name of the model: the origin of its evidence."""
-        ...
+    def name(self) -> str: ...
 
-    def check(self) -> None:
-        """Raises, in one line, if nothing can be transcribed."""
-        ...
+    def check(self) -> None: ...
 
     def __call__(self, samples: FloatArray, *, languages: Collection[str] = ()) -> Transcript:
-        """The words in `samples`, 16,000 a second, no more than half a minute.
-
-        `languages` were heard before in the recording; they are preferred in case of doubt.
-        """
+        """`samples` at 16 kHz, up to half a minute; `languages` heard before are preferred."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RecordingSpeech:
-    """What is said in a recording."""
-
     entries: list[EvidenceEntry]
-    """Every sentence that is certain enough, in order of time."""
     uncertain: int = 0
     """Sentences left out because they are more likely made up than said."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpeechListener:
-    """Transcribes a recording in one pass."""
-
     transcriber: Transcriber
     activity: VoiceActivity = field(default_factory=VoiceActivity)
     least: float = 0.35
-    """Least confidence of a sentence: below it, it is more likely made up than said."""
+    """Of a sentence; below it, it is more likely made up than said."""
 
     def __call__(self, recording: Recording) -> RecordingSpeech:
-        """Every sentence with the times of its words; none for a recording without sound."""
         if not recording.has_audio:
             return RecordingSpeech([])
         found: list[EvidenceEntry] = []
@@ -90,11 +139,7 @@ class SpeechListener:
         return RecordingSpeech(certain, len(found) - len(certain))
 
     def pieces(self, sound: Iterable[Sound]) -> Iterator[tuple[float, FloatArray]]:
-        """The pieces of `sound` to transcribe: start in seconds, and samples.
-
-        Stretches of speech that lie close together are one piece, up to `MAX_PIECE`. Its samples
-        are taken when a stretch has ended: long before the next one begins they are dropped.
-        """
+        """Start in seconds, and samples; speech with short gaps is one piece, up to `MAX_PIECE`."""
         recent = _RecentSound(sound)
         piece, samples = None, np.zeros(0, dtype=np.float32)
         for span in self.activity(recent):
@@ -123,8 +168,6 @@ class SpeechListener:
 
 
 class _RecentSound:
-    """Passes sound on, and keeps the last block and about a minute before it."""
-
     def __init__(self, sound: Iterable[Sound]) -> None:
         self._sound = iter(sound)
         self._blocks: deque[Sound] = deque()
@@ -137,7 +180,6 @@ class _RecentSound:
             yield block
 
     def between(self, span: Span) -> FloatArray:
-        """The samples in `span`, as far as they are kept."""
         first = self._blocks[0].start
         samples = np.concatenate([block.values for block in self._blocks])
         start, end = (

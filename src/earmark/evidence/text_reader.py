@@ -20,53 +20,41 @@ from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.media import Frame
 from earmark.models import ModelStore, require
 from earmark.models.catalogue import PPOCR
-from earmark.models.onnx_session import open_session
+from earmark.models.sessions import open_session
 from earmark.timeline import FloatArray, Span
 
 LONGEST_SIDE = 960
-"""Longer side, in pixels, of the input of the first network; a multiple of `CELL`."""
+"""Pixels of the input of the first network; a multiple of `CELL`."""
 
 CELL = 32
-"""Both sides are multiples of this."""
 
 MEAN, STD = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
 """Of the training pictures, per colour channel."""
 
 TEXT_PROBABILITY, LINE_PROBABILITY = 0.3, 0.5
-"""Least probability of a text pixel, and of a box of them."""
 
 BOX_GROWTH = 1.6
-"""Growth of a box, times its area over its perimeter: the network was trained to find smaller
-boxes."""
+"""Times area over perimeter: the network was trained to find smaller boxes."""
 
 STRIP_HEIGHT = 48
-"""Height of a strip in pixels."""
 
 MAX_LINES = 24
-"""Most lines read in one frame, by decreasing confidence."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextReader:
-    """Reads the text in frames; may be called from several threads."""
-
     least: float = 0.8
-    """Least mean confidence of the letters of a line."""
     shortest: int = 2
-    """Least number of letters and digits in a line."""
     most: int = 8
-    """Most lines returned."""
     store: ModelStore = field(default_factory=ModelStore)
     name: ClassVar[str] = "pp-ocr"
 
     def check(self) -> None:
-        """Raises `ModelMissing` or `MissingExtra` if no frame can be read."""
         require("cv2", what="reading text in frames", extra="vision")
         for name in PPOCR:
             self.store.find(name)
 
     def __call__(self, frames: Sequence[Frame], span: Span) -> list[EvidenceEntry]:
-        """The lines in any of `frames`, each once, surest first, as evidence about `span`."""
         self.check()
         best: dict[str, float] = {}
         for frame in frames:
@@ -76,7 +64,6 @@ class TextReader:
         return [EvidenceEntry(span, "read", text, best[text], self.name) for text in sure_first]
 
     def _read(self, frame: Frame) -> Iterator[tuple[str, float]]:
-        """The lines of one frame that pass the limits."""
         detector, recogniser, letters = _open_networks(*map(self.store.find, PPOCR))
         for box in _find_lines(_text_probability(detector, frame), frame):
             strip = _straighten(frame.rgb, box)
@@ -88,37 +75,36 @@ class TextReader:
 
 @cache
 def _open_networks(*files: Path) -> tuple[Any, Any, list[str]]:
-    """The detector, the recogniser and its letters."""
     detector, recogniser = map(open_session, files)
     letters = recogniser.get_modelmeta().custom_metadata_map["character"].split("\n")
     return detector, recogniser, ["", *letters, " "]  # class 0 is the CTC blank
 
 
 def _text_probability(network: Any, frame: Frame) -> FloatArray:
-    """Text probability per pixel, at the size of the network's input."""
     scale = min(1.0, LONGEST_SIDE / max(frame.width, frame.height))
     width, height = (
         max(CELL, round(side * scale / CELL) * CELL) for side in (frame.width, frame.height)
     )
-    (found,) = network.run(None, {"x": _network_input(frame.resized(width, height).rgb, MEAN, STD)})
-    return np.asarray(found[0, 0])
+    (output,) = network.run(
+        None, {"x": _network_input(frame.resized(width, height).rgb, MEAN, STD)}
+    )
+    return np.asarray(output[0, 0])
 
 
 def _network_input(rgb: NDArray[np.uint8], mean: Any, std: Any) -> FloatArray:
-    """A picture as network input: BGR, normalised, shape (1, 3, height, width)."""
+    """BGR, normalised, shape (1, 3, height, width)."""
     values = (rgb[..., ::-1] / 255.0 - mean) / std
     return np.ascontiguousarray(values.transpose(2, 0, 1)[None], dtype=np.float32)
 
 
 def _find_lines(probability: FloatArray, frame: Frame) -> list[FloatArray]:
-    """The four corners of each line in pixels of `frame`, clockwise from the top left."""
     import cv2
 
     height, width = probability.shape
     outlines, _ = cv2.findContours(
         (probability > TEXT_PROBABILITY).astype(np.uint8), cv2.RETR_LIST, cv2.CHAIN_APPROX_SIMPLE
     )
-    found = []
+    boxes = []
     for outline in outlines:
         centre, (wide, high), angle = cv2.minAreaRect(outline)
         left, top, across, down = cv2.boundingRect(outline)
@@ -130,13 +116,12 @@ def _find_lines(probability: FloatArray, frame: Frame) -> list[FloatArray]:
         more = wide * high * BOX_GROWTH / (2 * (wide + high)) * 2
         corners = cv2.boxPoints((centre, (wide + more, high + more), angle))
         scaled = corners * [frame.width / width, frame.height / height]
-        found.append((sure, _order_corners(scaled)))
-    found.sort(key=lambda each: -each[0])
-    return [corners for _, corners in found[:MAX_LINES]]
+        boxes.append((sure, _order_corners(scaled)))
+    boxes.sort(key=lambda box: -box[0])
+    return [corners for _, corners in boxes[:MAX_LINES]]
 
 
 def _order_corners(corners: FloatArray) -> FloatArray:
-    """The corners clockwise from the top left, for text that runs from left to right."""
     left, right = np.split(corners[np.argsort(corners[:, 0], kind="stable")], 2)
     (top_left, bottom_left) = left[np.argsort(left[:, 1])]
     (top_right, bottom_right) = right[np.argsort(right[:, 1])]
@@ -144,7 +129,6 @@ def _order_corners(corners: FloatArray) -> FloatArray:
 
 
 def _straighten(rgb: NDArray[np.uint8], corners: FloatArray) -> NDArray[np.uint8]:
-    """The box warped to a horizontal strip of `STRIP_HEIGHT` pixels."""
     import cv2
 
     wide = float(np.linalg.norm(corners[1] - corners[0]))
@@ -161,13 +145,13 @@ def _straighten(rgb: NDArray[np.uint8], corners: FloatArray) -> NDArray[np.uint8
 
 
 def _decode_letters(rows: FloatArray, letters: Sequence[str]) -> tuple[str, float]:
-    """The likeliest letters without repeats and blanks (CTC), and their mean confidence."""
+    """Without repeats and blanks (CTC), and the mean confidence."""
     numbers = rows.argmax(axis=1)
-    kept = [
-        place
-        for place, number in enumerate(numbers)
-        if number and (place == 0 or number != numbers[place - 1])
+    steps = [
+        step
+        for step, number in enumerate(numbers)
+        if number and (step == 0 or number != numbers[step - 1])
     ]
-    text = "".join(letters[numbers[place]] for place in kept).strip()
-    sure = float(np.mean([rows[place, numbers[place]] for place in kept])) if kept else 0.0
+    text = "".join(letters[numbers[step]] for step in steps).strip()
+    sure = float(np.mean([rows[step, numbers[step]] for step in steps])) if steps else 0.0
     return text, min(1.0, sure)

@@ -19,7 +19,7 @@ import numpy as np
 from earmark.features.encoder import SAMPLE_RATE
 from earmark.media import Sound
 from earmark.models import ModelStore
-from earmark.models.onnx_session import shared_session
+from earmark.models.sessions import shared_session
 from earmark.timeline import FloatArray, Span
 
 CHUNK, CONTEXT, STATE_SIZE = 512, 64, 128
@@ -28,33 +28,24 @@ CHUNK, CONTEXT, STATE_SIZE = 512, 64, 128
 HOP = CHUNK / SAMPLE_RATE
 
 WORD_GAP, WORD_PAD = 0.15, 0.05
-"""Seconds of silence that separate two words, and seconds of it added to each."""
+"""Seconds of silence between words, and of padding around each."""
 
 
 @dataclass(frozen=True, slots=True)
 class VoiceActivity:
-    """Finds speech; holds no more than a block of sound, however long the recording."""
+    """Holds no more than a block of sound, however long the recording."""
 
     begins: float = 0.5
-    """Probability at which speech starts."""
     ends: float = 0.35
-    """Probability below which speech ends."""
     gap: float = 0.4
-    """Seconds of silence that end a stretch of speech."""
     shortest: float = 0.25
-    """Least seconds of a stretch of speech."""
     pad: float = 0.1
-    """Seconds added at either end."""
     longest: float = 25.0
-    """Seconds after which a stretch is split, so that no one has to hold hours of sound."""
+    """Seconds; so that no one has to hold hours of sound."""
     weights: Path | None = field(default=None, repr=False)
-    """The published file; None takes it from the user's model store."""
 
     def __call__(self, sound: Iterable[Sound]) -> Iterator[Span]:
-        """The stretches of speech in order, each yielded as soon as it has ended; none overlap.
-
-        `sound` has 16,000 samples a second. Raises `ModelMissing` without the weights.
-        """
+        """In order, each yielded as soon as it has ended; `sound` is at 16 kHz."""
         start = last = None
         end, reported = 0.0, 0.0
         for time, probability in self.probabilities(sound):
@@ -71,12 +62,10 @@ class VoiceActivity:
             yield from self._speech_span(start, min(last, end), reported)
 
     def between_pauses(self, samples: FloatArray) -> Iterator[Span]:
-        """The stretches of speech in a piece of sound, split also at pauses between words."""
         near = replace(self, gap=WORD_GAP, pad=WORD_PAD, shortest=0.0)
         return near([Sound(samples, 0.0, SAMPLE_RATE)])
 
     def probabilities(self, sound: Iterable[Sound]) -> Iterator[tuple[float, float]]:
-        """The time and the speech probability of every chunk, the last padded with silence."""
         session = shared_session(self.weights or ModelStore().find("silero-vad"))
         queue = np.zeros(CONTEXT, dtype=np.float32)
         state = {name: np.zeros((1, 1, STATE_SIZE), dtype=np.float32) for name in ("h", "c")}
@@ -88,10 +77,10 @@ class VoiceActivity:
             if not count:
                 continue
             rows = np.lib.stride_tricks.sliding_window_view(queue, CONTEXT + CHUNK)[::CHUNK][:count]
-            found, state["h"], state["c"] = session.run(
+            values, state["h"], state["c"] = session.run(
                 None, {"input": np.ascontiguousarray(rows), **state}
             )
-            yield from ((place * HOP, float(value)) for place, value in enumerate(found, done))
+            yield from ((chunk * HOP, float(value)) for chunk, value in enumerate(values, done))
             queue, done = queue[count * CHUNK :], done + count
 
     def _speech_span(self, start: float, end: float, reported: float) -> Iterator[Span]:

@@ -12,45 +12,41 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Sequence
+import unicodedata
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from earmark.evidence.speech_text import Transcript, Word, words_from_tokens
+from earmark.evidence.speech_listener import Transcript, Word
 from earmark.features.encoder import SAMPLE_RATE
 from earmark.features.spectrum import hertz_bands
 from earmark.models import ModelStore
 from earmark.models.catalogue import WHISPER
-from earmark.models.onnx_session import open_session
+from earmark.models.sessions import open_session
 from earmark.timeline import FloatArray
 
 MAX_SECONDS = 30.0
-"""Seconds the network takes at once."""
 
 BANDS, SIZE, HOP = 80, 400, 160
 """Mel bands, samples per spectrum, and samples between spectra."""
 
 STEP = 2 * HOP / SAMPLE_RATE
-"""Seconds per step of the encoder."""
 
 TOKENS_A_SECOND, EXTRA_TOKENS = 7.0, 12
-"""Most tokens per second, and on top of these: more is a model that makes up what it hears."""
+"""More is a model that makes up what it hears."""
 
 MAX_FIRST_TIME = 50
-"""Latest start of the text, in steps of 0.02 s; the authors' choice."""
+"""Steps of 0.02 s; the authors' choice."""
 
 KNOWN_LANGUAGE_WEIGHT = 10.0
-"""Weight of a language that was heard before in the recording, relative to the others."""
 
 ONSET_SHARE = 0.5
-"""Share of its maximal attention at which a token starts."""
 
 MEDIAN_STEPS = 7
-"""Steps of the median filter over the attention; the authors' choice."""
 
 
 class WhisperModel:
@@ -59,12 +55,6 @@ class WhisperModel:
     name = "whisper-base"
 
     def __init__(self, store: ModelStore | None = None, language: str = "") -> None:
-        """Cheap to make; raises `ModelMissing` only on first use.
-
-        Args:
-            store: Where the files are; the user's own store if not given.
-            language: The code of the language spoken; empty detects it, half a minute at a time.
-        """
         self._store = store or ModelStore()
         self._language = language
 
@@ -72,10 +62,7 @@ class WhisperModel:
         return WhisperModel, (self._store, self._language)
 
     def __call__(self, samples: FloatArray, *, languages: Collection[str] = ()) -> Transcript:
-        """The words in `samples`, at most `MAX_SECONDS` at 16 kHz.
-
-        `languages` were heard before in the recording, and are preferred.
-        """
+        """At most `MAX_SECONDS` at 16 kHz; `languages` heard before are preferred."""
         if len(samples) > MAX_SECONDS * SAMPLE_RATE:
             raise ValueError(f"Whisper hears {MAX_SECONDS:g} s at once")
         self.check()
@@ -93,7 +80,6 @@ class WhisperModel:
         return Transcript(words, language, certainty)
 
     def check(self) -> None:
-        """Raises `ModelMissing` if a file is missing, `ValueError` for an unknown language."""
         for name in WHISPER:
             self._store.find(name)
         known = [code.strip("<|>") for code in self._settings["lang_to_id"]]
@@ -112,7 +98,6 @@ class WhisperModel:
         return language, float(known[language])
 
     def _decode_tokens(self, encoded: FloatArray, start: Sequence[int], *, most: int) -> list[int]:
-        """Greedy decoding: text and time tokens, until the end token or `most` tokens."""
         settings, text = self._settings, list[int]()
         end = settings["eos_token_id"]
         step = self._decoder.run(encoded, start)
@@ -127,14 +112,14 @@ class WhisperModel:
             if token == end:
                 break
             text.append(token)
-            if extra := repeated_tail([one for one in text if one < self._first_time_token]):
-                said = [place for place, one in enumerate(text) if one < self._first_time_token]
-                return text[: said[-extra]]
+            spoken = [index for index, word in enumerate(text) if word < self._first_time_token]
+            if extra := repeated_tail([text[index] for index in spoken]):
+                return text[: spoken[-extra]]
             step = self._decoder.run(encoded, [token], after=step)
         return text
 
     def _apply_time_rules(self, logits: FloatArray, text: Sequence[int]) -> FloatArray:
-        """`logits` of what may follow `text`: times come in pairs around text, and never decrease.
+        """Times come in pairs around text, and never decrease.
 
         <0.0> text text <2.1> <2.1> text <4.0>
         """
@@ -145,9 +130,9 @@ class WhisperModel:
         elif is_time[-1]:
             is_open = len(is_time) == 1 or is_time[0]
             logits[slice(times, None) if is_open else slice(0, end)] = -np.inf
-        said = [token for token in text if token >= times]
-        if said:
-            logits[times : said[-1] + (not is_time[-1])] = -np.inf
+        earlier_times = [token for token in text if token >= times]
+        if earlier_times:
+            logits[times : earlier_times[-1] + (not is_time[-1])] = -np.inf
         later = logits[times:].max()
         together = (
             later + np.log(np.exp(logits[times:] - later).sum()) if later > -np.inf else later
@@ -159,7 +144,6 @@ class WhisperModel:
     def _align(
         self, encoded: FloatArray, start: Sequence[int], text: Sequence[int], *, steps: int
     ) -> tuple[Word, ...]:
-        """The words of `text` with their times and probabilities."""
         if not text or steps == 0:
             return ()
         end = self._settings["eos_token_id"]
@@ -173,7 +157,6 @@ class WhisperModel:
 
     @property
     def _first_time_token(self) -> int:
-        """The first time token: all tokens from it on are times."""
         return int(self._settings["no_timestamps_token_id"]) + 1
 
     @cached_property
@@ -196,8 +179,6 @@ class WhisperModel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _DecoderOutput:
-    """Output of the decoder for some tokens."""
-
     logits: FloatArray
     """`(tokens, vocabulary)`; each row predicts the next token."""
     attention: list[FloatArray]
@@ -206,42 +187,40 @@ class _DecoderOutput:
 
 
 class _Decoder:
-    """The decoder with its key-value cache."""
-
     def __init__(self, session: Any) -> None:
         self._session = session
-        self._names = [each.name for each in session.get_outputs()]
-        wanted = [each for each in session.get_inputs() if each.name.startswith("past")]
+        self._names = [value.name for value in session.get_outputs()]
+        past_inputs = [value for value in session.get_inputs() if value.name.startswith("past")]
         self._empty = {
-            each.name: np.zeros((1, each.shape[1], 0, each.shape[3]), np.float32) for each in wanted
+            value.name: np.zeros((1, value.shape[1], 0, value.shape[3]), np.float32)
+            for value in past_inputs
         }
 
     def run(
         self, encoded: FloatArray, tokens: Sequence[int], *, after: _DecoderOutput | None = None
     ) -> _DecoderOutput:
-        """The output for `tokens`, at the beginning or `after` others."""
         past = after.cache if after else self._empty
         is_first = after is None
         names = [name for name in self._names if is_first or not name.startswith("cross")]
         names = [name for name in names if not name.startswith("decoder_attentions")]
-        given = {
+        inputs = {
             "input_ids": np.array([tokens], dtype=np.int64),
             "encoder_hidden_states": encoded,
             "use_cache_branch": np.array([not is_first]),
             **past,
         }
-        found = dict(zip(names, self._session.run(names, given), strict=True))
+        outputs = dict(zip(names, self._session.run(names, inputs), strict=True))
         cache = {
             name.replace("present", "past_key_values"): value
-            for name, value in found.items()
+            for name, value in outputs.items()
             if name.startswith("present") and (is_first or ".decoder." in name)
         }
-        attention = [value[0] for name, value in found.items() if name.startswith("cross")]
-        return _DecoderOutput(found["logits"][0], attention, past | cache)
+        attention = [value[0] for name, value in outputs.items() if name.startswith("cross")]
+        return _DecoderOutput(outputs["logits"][0], attention, past | cache)
 
 
 def log_mel(samples: FloatArray) -> FloatArray:
-    """Log-mel spectra as Whisper was trained on, `(1, BANDS, 3000)`: `samples` padded to 30 s."""
+    """As Whisper was trained on, `(1, BANDS, 3000)`: padded to 30 s."""
     from scipy import fft
 
     whole = np.zeros(round(MAX_SECONDS * SAMPLE_RATE), dtype=np.float32)
@@ -265,12 +244,8 @@ def monotonic_path(attention: FloatArray) -> tuple[FloatArray, FloatArray]:
         path    |<------ one ----->|<------- two --------->|<---- three
         begins        ^                         ^          ^
 
-    The path assigns every step to a token, and so a pause to the token after it: a token begins
-    where the attention to it does.
-
-    Args:
-        attention: `(heads, tokens, steps)`. The path visits every token in order for one step or
-            more, as far as there are steps.
+    The path visits every token in order, and assigns a pause to the token after it: a token begins
+    where the attention to it does. `attention` is `(heads, tokens, steps)`.
     """
     from scipy.ndimage import median_filter
 
@@ -287,7 +262,6 @@ def monotonic_path(attention: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _best_path(gain: FloatArray) -> FloatArray:
-    """The first step of each token on the path of greatest `gain`, and the end of the last."""
     tokens, steps = gain.shape
     best, advanced = np.full(tokens, -np.inf), np.zeros((steps, tokens), dtype=bool)
     best[0] = 0.0
@@ -305,7 +279,7 @@ def _best_path(gain: FloatArray) -> FloatArray:
 
 
 def repeated_tail(text: Sequence[int]) -> int:
-    """How many of the last tokens only repeat what comes before them; 0 for none.
+    """How many of the last tokens only repeat what comes before them.
 
     A phrase of up to three tokens may occur five times, a longer one three times.
     """
@@ -320,3 +294,65 @@ def repeated_tail(text: Sequence[int]) -> int:
 def _softmax(logits: FloatArray) -> FloatArray:
     shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return np.asarray(shifted / shifted.sum(axis=-1, keepdims=True))
+
+
+def words_from_tokens(
+    tokens: Sequence[int],
+    begins: FloatArray,
+    ends: FloatArray,
+    sure: FloatArray,
+    vocabulary: Mapping[int, str],
+) -> tuple[Word, ...]:
+    words: list[Word] = []
+    for indices in _group_tokens(tokens, vocabulary):
+        text = _text([tokens[index] for index in indices], vocabulary)
+        start, end = float(begins[indices[0]]), float(ends[indices[-1]])
+        share = float(np.mean(sure[list(indices)]))
+        words.append(Word(text.strip(), start, max(start, end), min(1.0, share)))
+    return tuple(word for word in words if word.text)
+
+
+def _group_tokens(tokens: Sequence[int], vocabulary: Mapping[int, str]) -> Iterator[list[int]]:
+    """A space starts a word, punctuation never does.
+
+    In scripts without spaces a word ends as soon as its bytes are whole characters.
+    """
+    group: list[int] = []
+    for index in range(len(tokens)):
+        so_far = _text([tokens[member] for member in group], vocabulary)
+        piece = _text([tokens[index]], vocabulary)
+        is_whole = "\ufffd" not in so_far
+        begins = piece.startswith(" ") or (is_whole and so_far and not _has_blanks(so_far + piece))
+        if group and begins and not _is_punctuation(piece):
+            yield group
+            group = []
+        group.append(index)
+    if group:
+        yield group
+
+
+def _has_blanks(text: str) -> bool:
+    names = (unicodedata.name(char, "") for char in text if char.isalpha())
+    unspaced = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "MYANMAR", "KHMER")
+    return not any(name.startswith(unspaced) for name in names)
+
+
+def _is_punctuation(text: str) -> bool:
+    stripped = text.strip()
+    return bool(stripped) and all(unicodedata.category(char).startswith("P") for char in stripped)
+
+
+def _text(tokens: Sequence[int], vocabulary: Mapping[int, str]) -> str:
+    spelt = "".join(vocabulary.get(token, "") for token in tokens)
+    alphabet = _byte_alphabet()
+    return bytes(alphabet[char] for char in spelt if char in alphabet).decode("utf-8", "replace")
+
+
+@cache
+def _byte_alphabet() -> dict[str, int]:
+    """A byte is itself if printable, else a character from 256 on."""
+    seen = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in seen]
+    return {chr(byte): byte for byte in seen} | {
+        chr(256 + place): byte for place, byte in enumerate(others)
+    }

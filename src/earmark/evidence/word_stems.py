@@ -15,13 +15,12 @@ def _stemmer() -> object:
 
 @lru_cache(maxsize=1 << 16)
 def _stem(word: str) -> str:
-    """The stem of one word; cached, since captions repeat a few hundred words."""
     found: str = _stemmer().stemWord(word)  # type: ignore[attr-defined]
     return found
 
 
 def stems(text: str) -> list[str]:
-    """The stems of the words in `text`, as in the search index.
+    """As in the search index.
 
     >>> stems("Drilling, power tools")
     ['drill', 'power', 'tool']

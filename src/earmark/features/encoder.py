@@ -1,5 +1,3 @@
-"""The interface of encoders, and how sound is cut into cells of the 25 Hz clock."""
-
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
@@ -13,10 +11,8 @@ from earmark.media import Meter, Recording, Sound
 from earmark.timeline import CLOCK_RATE, FloatArray, Track
 
 SAMPLE_RATE = 16_000
-"""Samples a second of the sound that the built-in encoders read; the paper's."""
 
 STEP = SAMPLE_RATE // CLOCK_RATE
-"""Samples in one step of the clock."""
 
 
 class Encoder(Protocol):
@@ -28,49 +24,37 @@ class Encoder(Protocol):
     """
 
     @property
-    def channels(self) -> int:
-        """Values in each row."""
-        ...
+    def channels(self) -> int: ...
 
-    def __call__(self, recording: Recording, *, meter: Meter) -> Iterator[Track]:
-        """The features of `recording`, in order, a stretch at a time."""
-        ...
+    def __call__(self, recording: Recording, *, meter: Meter) -> Iterator[Track]: ...
 
 
 class SoundEncoder(ABC):
-    """An encoder that reads only the sound."""
-
     __slots__ = ()
 
     def __call__(self, recording: Recording, *, meter: Meter) -> Iterator[Track]:
-        """The features of `recording`, in order, a stretch at a time."""
         return self.encode(recording.sound(sample_rate=self.sample_rate, meter=meter))
 
     @property
     def sample_rate(self) -> int:
-        """Samples a second of the sound it reads; a multiple of 25."""
+        """A multiple of 25."""
         return SAMPLE_RATE
 
     @property
     def channels(self) -> int:
-        """Values in each row."""
         return 1
 
     @abstractmethod
     def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
-        """The features of `sound`, whose blocks follow each other from time 0."""
+        """The blocks of `sound` follow each other from time 0."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Piece:
-    """Whole cells of sound with a margin before and after them."""
-
     samples: FloatArray
     """Mono, `before + cells * width + after` of them; zeros beyond the ends of the recording."""
     steps: int
-    """Clock steps in the cells; those past the end of the sound are not counted."""
     first: int
-    """Number of the first step, counted from time 0."""
 
 
 def cut_cells(

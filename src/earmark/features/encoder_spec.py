@@ -24,7 +24,7 @@ from earmark.models import MODELS, PRETRAINED, find_checkpoint
 Built = TypeVar("Built")
 
 MACHINE_OPTIONS = ("weights", "queries", "store", "device", "batch", "threads")
-"""Options that depend on the machine: where files are and how a model runs, not its features."""
+"""Where files are and how a model runs, not its features."""
 
 POSITIVE = {
     "variance": ("around",),
@@ -33,16 +33,13 @@ POSITIVE = {
     "packets": ("drift",),
     **dict.fromkeys(("frame-difference", "flow", "flow-compensated"), ("width_pixels",)),
 }
-"""Options that are above 0, by encoder; other limits are the encoder's to check."""
 
 NOT_OPTIONS = ("name", "model")
-"""Fields that identify the encoder and are not options."""
 
 ACTIVITY = "activity"
-"""The value of `reads` with which an encoder can rank moments without a gate."""
+"""With this value of `reads` an encoder can rank moments without a gate."""
 
 FILES = {"yamnet": {"weights": "yamnet"}, "dasm": {"weights": "dasm", "queries": "dasm-queries"}}
-"""Catalogue files by option, of encoders that are not published PyTorch models."""
 
 _OPTION = re.compile(r":(?=[a-z_]+=)")
 
@@ -58,10 +55,6 @@ def split_name(text: str) -> tuple[str, dict[str, str]]:
 
 
 def option_types(kind: Callable[..., object]) -> dict[str, Any]:
-    """The options of an encoder with their types; empty if it is not a dataclass.
-
-    `kind` is its class, or a `partial` of it.
-    """
     made: Any = kind.func if isinstance(kind, partial) else kind
     if not is_dataclass(made):
         return {}
@@ -70,11 +63,7 @@ def option_types(kind: Callable[..., object]) -> dict[str, Any]:
 
 
 def make_encoder(kind: Callable[..., Built], text: str, *, as_detector: bool = False) -> Built:
-    """Call `kind` with the options in `text`.
-
-    With `as_detector` the encoder must rank moments without a gate, so `reads` defaults to
-    `activity` where there is such an option. A `ValueError` lists the valid options.
-    """
+    """With `as_detector` it must rank moments without a gate: `reads` defaults to `activity`."""
     name, options = split_name(text)
     types = option_types(kind)
     if as_detector and ACTIVITY in get_args(types.get("reads")):
@@ -83,7 +72,6 @@ def make_encoder(kind: Callable[..., Built], text: str, *, as_detector: bool = F
 
 
 def with_machine_options(encoder: Encoder, options: Mapping[str, str]) -> Encoder:
-    """The encoder with other `MACHINE_OPTIONS`; `ValueError` for any other option."""
     made: Any = encoder
     for option in options:
         if option not in MACHINE_OPTIONS:
@@ -98,10 +86,7 @@ def with_machine_options(encoder: Encoder, options: Mapping[str, str]) -> Encode
 
 
 def portable_options(encoder: Encoder) -> dict[str, Any]:
-    """The options that change the features, to be stored in a gate: none of `MACHINE_OPTIONS`.
-
-    Where weights come from the user, `expects` is set to their current hash.
-    """
+    """Without `MACHINE_OPTIONS`; `expects` is the hash of weights that come from the user."""
     made: Any = encoder
     kept = [name for name in option_types(type(made)) if name not in MACHINE_OPTIONS]
     options = {name: getattr(made, name) for name in kept}
@@ -111,7 +96,6 @@ def portable_options(encoder: Encoder) -> dict[str, Any]:
 def _parse_options(
     name: str, types: Mapping[str, Any], options: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The options converted to the types of their fields."""
     for option in options:
         if option not in types:
             known = ", ".join(types) or "none"
@@ -142,12 +126,10 @@ def _parse_option(option: str, text: str, wanted: Any) -> Any:
 
 
 def encoder_files(name: str) -> dict[str, str]:
-    """The catalogue files that the encoder `name` needs, by the option for their path."""
     return {"weights": name} if name in PRETRAINED else FILES.get(name, {})
 
 
 def weights_options(folder: Path, name: str) -> dict[str, str]:
-    """The path options of the files of `name` in `folder`; empty unless all are there."""
     if name in PRETRAINED:
         try:
             return {"weights": str(find_checkpoint(name, folder))} if folder.is_dir() else {}

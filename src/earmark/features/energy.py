@@ -1,5 +1,3 @@
-"""Encoders of the sound's energy, without a model."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
@@ -18,7 +16,6 @@ class Energy(SoundEncoder):
     """Short-term energy: the root mean square of each step, full scale 1."""
 
     def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
-        """The energy of `sound`."""
         for piece in cut_cells(sound):
             yield Track(rms(piece.samples), start=piece.first / CLOCK_RATE)
 
@@ -28,12 +25,11 @@ class EnergyVariance(SoundEncoder):
     """The variance of the level in dB over the seconds around each step."""
 
     around: float = 1.0
-    """Seconds that the variance is computed over, centred on the step."""
+    """Seconds, centred on the step."""
     floor_db: float = -70.0
     """Lower levels are raised to this, so that numerical silence has no variance."""
 
     def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
-        """The energy variance of `sound`."""
         side = max(1, round(self.around * CLOCK_RATE / 2))
         for piece in cut_cells(sound, before=side * STEP, after=side * STEP):
             levels = np.maximum(decibels(rms(piece.samples)), self.floor_db)
@@ -42,6 +38,5 @@ class EnergyVariance(SoundEncoder):
 
 
 def rms(samples: FloatArray) -> FloatArray:
-    """Root mean square of each whole step of `samples`."""
     steps = samples.reshape(-1, STEP)
     return np.sqrt(np.einsum("ij,ij->i", steps, steps) / STEP)

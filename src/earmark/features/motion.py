@@ -1,7 +1,6 @@
-"""Motion in the video: the visual frontlines the paper compares with. All video is decoded.
+"""Motion in the video: the visual frontlines the paper compares with.
 
-Each pair of consecutive frames gives one amount of motion for the steps between them, scaled so
-that it does not depend on the frame rate:
+Each pair of consecutive frames gives one amount of motion, independent of the frame rate:
 
     pictures   P0      P1      P2        P3
     motion     |--0-1--|--1-2--|---2-3---|
@@ -22,27 +21,23 @@ import numpy as np
 from earmark.errors import MissingExtra
 from earmark.media import Meter, Recording
 from earmark.media.frame import Pixels
-from earmark.media.video_scan import GreyFrame, scan_video
-from earmark.timeline import CLOCK_RATE, HOP, Track
+from earmark.media.video_scan import GreyFrame, VideoPackets, scan_video
+from earmark.timeline import CLOCK_RATE, HOP, FloatArray, Track
 
 TRACK_STEPS = 30 * CLOCK_RATE
-"""Steps of one track."""
 
 
 class Motion(ABC):
-    """An encoder of the video: one value per step, 0 where nothing moves."""
-
     __slots__ = ()
 
     width_pixels: int
 
     @property
     def channels(self) -> int:
-        """One: the motion."""
         return 1
 
     def __call__(self, recording: Recording, *, meter: Meter) -> Iterator[Track]:
-        """The motion in `recording`; `MediaError` without a video stream."""
+        """`MediaError` without a video stream."""
         steps = math.ceil(recording.duration * CLOCK_RATE - 1e-9)
         shown = scan_video(recording, width_pixels=self.width_pixels, meter=meter)
         return place_on_clock(self._changes(shown), steps)
@@ -55,14 +50,11 @@ class Motion(ABC):
                 yield Change(before.time, after.time, amount)
 
     @abstractmethod
-    def measure_motion(self, before: Pixels, after: Pixels) -> float:
-        """The amount of motion from one grey frame to the next."""
+    def measure_motion(self, before: Pixels, after: Pixels) -> float: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Motion between two frames, at `start` and `end` seconds."""
-
     start: float
     end: float
     amount: float
@@ -70,7 +62,7 @@ class Change:
 
 
 def place_on_clock(changes: Iterable[Change], steps: int) -> Iterator[Track]:
-    """Tracks of `steps` steps from `changes` in order of time; 0 before the first and after all."""
+    """`changes` are in order of time; 0 before the first and after all."""
     amounts = _amounts(changes, steps)
     for first in range(0, steps, TRACK_STEPS):
         values = np.fromiter(islice(amounts, TRACK_STEPS), np.float32)
@@ -78,7 +70,6 @@ def place_on_clock(changes: Iterable[Change], steps: int) -> Iterator[Track]:
 
 
 def _amounts(changes: Iterable[Change], steps: int) -> Iterator[float]:
-    """The amount at the middle of each step."""
     step = 0
     for change in changes:
         while step < steps and (middle := (step + 0.5) * HOP) < change.end:
@@ -94,7 +85,6 @@ class FrameDifference(Motion):
     width_pixels: int = 160
 
     def measure_motion(self, before: Pixels, after: Pixels) -> float:
-        """The mean absolute difference."""
         return float(np.abs(after.astype(np.int16) - before).mean()) / 255
 
 
@@ -107,10 +97,9 @@ class OpticalFlow(Motion):
 
     width_pixels: int = 160
     is_compensated: bool = False
-    """Whether the median flow is subtracted first, to remove the wearer's own motion."""
+    """Subtract the median flow first, to remove the wearer's own motion."""
 
     def measure_motion(self, before: Pixels, after: Pixels) -> float:
-        """The mean length of the flow vectors."""
         # Pyramid of 3 halvings, 15-pixel windows, 3 rounds, neighbourhoods of 5 and 1.2: the
         # values of OpenCV's own examples.
         flow = _opencv().calcOpticalFlowFarneback(before, after, None, 0.5, 3, 15, 3, 5, 1.2, 0)
@@ -133,3 +122,58 @@ def _opencv() -> Any:
     except ImportError as error:
         raise MissingExtra("optical flow needs OpenCV: pip install 'earmark[vision]'") from error
     return cv2
+
+
+@dataclass(frozen=True, slots=True)
+class Packets:
+    """The log packet size relative to the minute around it, in nats.
+
+    Motion costs bits. Key frames cost bits with or without motion, so they are left out and
+    interpolated; frame types within a group of pictures differ in size by design, so sizes are
+    averaged over `smooth` seconds; and rate control drifts, so the running median over `drift`
+    seconds is subtracted.
+    """
+
+    smooth: float = 0.4
+    """Seconds; longer than the usual distance between two reference frames."""
+    drift: float = 60.0
+
+    @property
+    def channels(self) -> int:
+        return 1
+
+    def __call__(self, recording: Recording, *, meter: Meter) -> Iterator[Track]:
+        """`NoVideoIndex` if the file has no index of sizes."""
+        packets = recording.video_packets(meter=meter)
+        yield Track(self.motion(packets, recording.duration))
+
+    def motion(self, packets: VideoPackets, duration: float) -> FloatArray:
+        steps = math.ceil(duration * CLOCK_RATE - 1e-9)
+        plain = ~packets.is_key
+        place = np.floor(packets.times[plain] * CLOCK_RATE).astype(np.intp)
+        inside = (place >= 0) & (place < steps)
+        place, sizes = place[inside], packets.sizes_bytes[plain][inside]
+        if len(place) == 0:
+            return np.zeros(steps, dtype=np.float32)
+        width = max(1, round(self.smooth * CLOCK_RATE)) | 1
+        total = _smooth(np.bincount(place, sizes, steps).astype(float), width)
+        count = _smooth(np.bincount(place, minlength=steps).astype(float), width)
+        seen = np.flatnonzero(count > 0.5 / width**2)
+        level = np.interp(np.arange(steps), seen, np.log1p(total[seen] / count[seen]))
+        return (level - self._drift(level)).astype(np.float32)
+
+    def _drift(self, level: FloatArray) -> FloatArray:
+        from scipy.ndimage import median_filter
+
+        knots = np.arange(CLOCK_RATE // 2, max(len(level), CLOCK_RATE), CLOCK_RATE)
+        knots = np.minimum(knots, len(level) - 1)
+        middle = median_filter(level[knots], size=min(len(knots), round(self.drift)) | 1)
+        return np.interp(np.arange(len(level)), knots, middle)
+
+
+def _smooth(values: FloatArray, width: int) -> FloatArray:
+    """A triangular kernel, which damps periodic patterns more."""
+    from scipy.ndimage import uniform_filter1d
+
+    once = uniform_filter1d(values, width, mode="constant")
+    return uniform_filter1d(once, width, mode="constant")

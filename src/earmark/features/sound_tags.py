@@ -1,32 +1,72 @@
-"""Encoders over named sound classes: tags and activity from their scores."""
-
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
+from importlib import resources
+from pathlib import Path
 
 import numpy as np
 
+from earmark.errors import ModelMismatch
 from earmark.features.encoder import SoundEncoder
-from earmark.features.pretrained.vocabulary import not_manipulation
 from earmark.media import Meter, Recording
 from earmark.timeline import FloatArray, Span
+
+VOCABULARIES = {"audioset-strong": 447, "audioset": 527, "epic-sounds": 44}
 
 BACKGROUND = "Silence"
 """The first of the last AudioSet classes, which name rooms, noise and the recording itself."""
 
 MAX_TAGS = 3
-"""Tags of one span at most."""
 
 MIN_PROBABILITY = 0.2
-"""Least probability of a class that becomes a tag."""
 _MIN_LOGIT = math.log(MIN_PROBABILITY / (1 - MIN_PROBABILITY))
 
 
+@cache
+def class_names(vocabulary: str) -> tuple[str, ...]:
+    if vocabulary not in VOCABULARIES:
+        raise ValueError(f"no class list {vocabulary!r}; there are {', '.join(VOCABULARIES)}")
+    names = _lines(f"{vocabulary}.txt")
+    assert len(names) == VOCABULARIES[vocabulary]
+    return names
+
+
+@cache
+def not_manipulation() -> frozenset[str]:
+    """Classes that hands do not cause: voices, animals, music, traffic."""
+    return frozenset(_lines("not-manipulation.txt"))
+
+
+def read_names(path: Path) -> tuple[str, ...]:
+    """One per line; empty lines and lines that start with # are skipped."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ModelMismatch(f"cannot read the names in {path}: {error}") from error
+    names = _names(text)
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if not names or twice:
+        what = f"names {twice[0]!r} twice" if twice else "names nothing"
+        raise ModelMismatch(f"{path.name} {what}; write one name a line, each once")
+    return names
+
+
+def _lines(file: str) -> tuple[str, ...]:
+    folder = resources.files("earmark.features")
+    return _names(folder.joinpath(file).read_text(encoding="utf-8"))
+
+
+def _names(text: str) -> tuple[str, ...]:
+    lines = (line.strip() for line in text.splitlines())
+    return tuple(line for line in lines if line and not line.startswith("#"))
+
+
 def likeliest_names(logits: FloatArray, names: Sequence[str]) -> tuple[str, ...]:
-    """Up to `MAX_TAGS` of `names` by decreasing logit; background and unlikely classes left out."""
+    """By decreasing logit; background and unlikely classes left out."""
     count = names.index(BACKGROUND) if BACKGROUND in names else len(names)
     likeliest = np.argsort(-logits[:count], kind="stable")[:MAX_TAGS].tolist()
     return tuple(names[place] for place in likeliest if logits[place] >= _MIN_LOGIT)
@@ -36,7 +76,7 @@ class SoundTagger(SoundEncoder):
     """An encoder whose classes have names.
 
     Its option `reads` chooses `logits`, one class per channel, or `activity`: the highest posterior
-    of any class that hands can cause; 0 where it is below `threshold`.
+    of any class that hands can cause; 0 if it is below `threshold`.
     """
 
     __slots__ = ()
@@ -44,19 +84,14 @@ class SoundTagger(SoundEncoder):
     reads: str
     threshold: float
     excluded: tuple[str, ...] | None = None
-    """Names of classes that are not activity; None for the documented list."""
+    """None for the documented list."""
 
     @property
     @abstractmethod
-    def classes(self) -> tuple[str, ...]:
-        """The names of the classes, in the order of the logits."""
+    def classes(self) -> tuple[str, ...]: ...
 
     def tags(self, recording: Recording, spans: Sequence[Span]) -> list[tuple[str, ...]]:
-        """The classes in each of `spans`, likeliest first; the recording is decoded once.
-
-        The probability of a class in a span is its maximum over the span; classes below
-        `MIN_PROBABILITY` are left out. Spans may overlap and come in any order.
-        """
+        """Likeliest first, by the maximum over each span; the recording is decoded once."""
         listener = replace(self, reads="logits", threshold=0.0)  # type: ignore[type-var]
         best = np.full((len(spans), len(self.classes)), -np.inf, dtype=np.float32)
         for track in listener(recording, meter=Meter()):
@@ -69,7 +104,6 @@ class SoundTagger(SoundEncoder):
         return [likeliest_names(row, self.classes) for row in best]
 
     def _activity(self, posteriors: FloatArray) -> FloatArray:
-        """The highest posterior in each row of any class that hands can cause, `(steps,)`."""
         excluded = not_manipulation() if self.excluded is None else frozenset(self.excluded)
         kept = np.flatnonzero([name not in excluded for name in self.classes])
         if len(kept) == 0:
@@ -79,7 +113,6 @@ class SoundTagger(SoundEncoder):
         return np.where(most >= self.threshold, most, 0.0).astype(np.float32)
 
     def _check(self, name: str, *, reads: tuple[str, ...]) -> None:
-        """Raise `ValueError` if the options are invalid."""
         if self.reads not in reads:
             words = f"{', '.join(reads[:-1])} or {reads[-1]}"
             raise ValueError(f"{name} reads {words}, not {self.reads!r}")

@@ -1,5 +1,3 @@
-"""Short-time spectra and mel bands, shared by `flux`, `log-mel` and `floor-mel`."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
@@ -12,32 +10,27 @@ from earmark.media import Sound
 from earmark.timeline import FloatArray
 
 WINDOW = 512
-"""Samples of one spectrum: 32 ms, short enough for an impact."""
+"""Samples: 32 ms, short enough for an impact."""
 
 SPECTRA = 4
-"""Spectra in one step of the clock: one every 10 ms."""
+"""Per step of the clock: one every 10 ms."""
 
 SPECTRA_PER_BLOCK = 512
-"""Spectra computed at once; 3,000 at once take a fifth longer because of page faults."""
+"""3,000 at once take a fifth longer because of page faults."""
 
 SMALL_PRODUCT = 1 << 19
 """Multiplications up to which OpenBLAS stays on one thread, with a margin."""
 
 MAX_COLUMNS = 128
-"""Columns of such a product at most."""
 
 EPSILON = 1e-8
 """Power added before the logarithm: -80 dB, where a full-scale tone has its mean square, 0.5."""
 
 SILENCE_DB = -100.0
-"""Level given to digital silence."""
 
 
 def power_spectra(sound: Iterable[Sound]) -> Iterator[tuple[FloatArray, int]]:
-    """Power spectra of `sound`, `(steps, SPECTRA, WINDOW // 2 + 1)`, and the first step's number.
-
-    Spectrum k of a step is centred in its k-th quarter, so that a row covers all sound of its step.
-    """
+    """`(steps, SPECTRA, WINDOW // 2 + 1)`, and the number of the first step."""
     from scipy import fft  # four times as quick as NumPy's on float32, and slow to import
 
     hop = STEP // SPECTRA
@@ -55,12 +48,7 @@ def power_spectra(sound: Iterable[Sound]) -> Iterator[tuple[FloatArray, int]]:
 
 
 def serial_matmul(rows: FloatArray, weights: FloatArray) -> FloatArray:
-    """`rows @ weights`, computed in small parts on one thread.
-
-    A large product starts the threads of the linear algebra library, which then spin between
-    blocks and cost more than they save: half of the total time, measured on two cores, and ten
-    times all the rest if the other core is busy.
-    """
+    """On one thread: threads of the linear algebra library spin between blocks."""
     inner, columns = weights.shape
     wide = min(columns, MAX_COLUMNS)
     high = max(1, SMALL_PRODUCT // (inner * wide))
@@ -74,7 +62,7 @@ def serial_matmul(rows: FloatArray, weights: FloatArray) -> FloatArray:
 
 @cache
 def mel_weights(bands: int, *, low: float = 50.0, high: float = 7_800.0) -> FloatArray:
-    """Triangular bands evenly spaced on the mel scale, `(WINDOW // 2 + 1, bands)`; sums are 1.
+    """Triangles evenly spaced on the mel scale, `(WINDOW // 2 + 1, bands)`; sums are 1.
 
     Mel is 2595 log10(1 + f / 700) (O'Shaughnessy). Every band has at least one bin.
     """
@@ -88,10 +76,7 @@ def mel_weights(bands: int, *, low: float = 50.0, high: float = 7_800.0) -> Floa
 
 
 def triangles_between(edges: FloatArray, bins: FloatArray) -> FloatArray:
-    """Triangles from 0 at one edge to 1 at the next and 0 at the one after, `(bins, bands)`.
-
-    `edges` has two more values than there are bands; `bins` is a column, both in hertz.
-    """
+    """From 0 at one edge to 1 at the next and 0 at the one after, `(bins, bands)`, in hertz."""
     rising = (bins - edges[:-2]) / (edges[1:-1] - edges[:-2])
     falling = (edges[2:] - bins) / (edges[2:] - edges[1:-1])
     return np.clip(np.minimum(rising, falling), 0.0, None)
@@ -100,10 +85,9 @@ def triangles_between(edges: FloatArray, bins: FloatArray) -> FloatArray:
 def hertz_bands(
     bands: int, *, size: int, sample_rate: int, low: float, high: float, slaney: bool
 ) -> FloatArray:
-    """Triangular bands that are linear in hertz, `(bands, size // 2 + 1)`.
+    """Triangles linear in hertz, `(bands, size // 2 + 1)`.
 
-    Evenly spaced either on O'Shaughnessy's mel scale with peaks of 1, or on Slaney's with equal
-    areas.
+    Evenly spaced on O'Shaughnessy's mel scale with peaks of 1, or on Slaney's with equal areas.
     """
     mel, hertz = (_slaney_mel, _slaney_hertz) if slaney else (to_mel, to_hertz)
     edges = hertz(np.linspace(mel(np.array(low)), mel(np.array(high)), bands + 2))
@@ -114,17 +98,15 @@ def hertz_bands(
 
 
 def to_mel(frequency: FloatArray | float) -> FloatArray:
-    """Frequency in hertz as mel on O'Shaughnessy's scale."""
     return 2595.0 * np.log10(1.0 + frequency / 700.0)
 
 
 def to_hertz(mel: FloatArray) -> FloatArray:
-    """Mel on O'Shaughnessy's scale as frequency in hertz."""
     return 700.0 * (10.0 ** (mel / 2595.0) - 1.0)
 
 
 def _slaney_mel(frequency: FloatArray) -> FloatArray:
-    """Slaney's mel: linear to 1 kHz at 66.7 Hz per mel, then 27 mels per factor of 6.4."""
+    """Linear to 1 kHz at 66.7 Hz per mel, then 27 mels per factor of 6.4."""
     above = 15.0 + np.log(np.maximum(frequency, 1e-9) / 1000.0) * 27.0 / np.log(6.4)
     return np.where(frequency < 1000.0, frequency * 3.0 / 200.0, above)
 
@@ -135,6 +117,5 @@ def _slaney_hertz(mel: FloatArray) -> FloatArray:
 
 
 def decibels(energy: FloatArray) -> FloatArray:
-    """The level of a root mean square in dB of full scale; at least `SILENCE_DB`."""
     least = np.float32(10.0 ** (SILENCE_DB / 20))
     return 20 * np.log10(np.maximum(energy, least))

@@ -1,16 +1,14 @@
 """YAMNet: a small network trained on AudioSet, run without PyTorch (extra `yamnet`, LiteRT).
 
-The network reads patches of 0.975 s. There is one patch for every cell of the clock, centred on it,
-and all steps of the cell share its values:
+There is one patch of 0.975 s for every cell of the clock, centred on it:
 
     sound    [----------|======== cell ========|----------]      one patch, 15,600 samples
     clock               |. . . . . . . . . . . .|                12 steps of 0.04 s: 0.48 s
     next                            [----------|======== cell ========|----------]
 
 The published file computes in 8 bits and rounds its 521 logits to steps of 0.347, where many tie.
-The 1,024 values of the embedding are rounded ten times finer, so the last layer is computed here,
-with the file's own weights: the same logits to within half a step, without the ties. The spectra
-are computed here too, as in the file and three times as fast.
+The embedding is rounded ten times finer, so the last layer is computed here, with the file's own
+weights: the same logits to within half a step, without the ties.
 """
 
 from __future__ import annotations
@@ -34,32 +32,28 @@ from earmark.features.spectrum import serial_matmul
 from earmark.media import Sound
 from earmark.media.child_process import cores
 from earmark.models import ModelStore
-from earmark.models.litert import borrow, class_names, open_network
+from earmark.models.sessions import borrow, class_names, open_network
 from earmark.timeline import CLOCK_RATE, FloatArray, IndexArray, Track
 
 PATCH = 15_600
-"""Samples of one input of the network, at 16 kHz."""
+"""Samples at 16 kHz."""
 
 WINDOW, BANDS, LEAST_POWER, SPECTRA, EMBEDDING, WEIGHTS, BIASES = 11, 22, 23, 32, 115, 116, 117
-"""Tensor numbers in the published file: the window, mel bands and power floor of the spectra, and
-the spectra themselves; the input, weights and biases of the last layer."""
 
 MODEL_EDITS = {3839128: SPECTRA, 3839120: EMBEDDING, 3836304: 28, 3836212: 92}
-"""Edits of the published file by byte offset, to run only the part between spectra and embedding:
-its input, its output, the number of operators between them (of 47), and the offset of their list.
-The file's own spectra take a third of the total time."""
+"""By byte offset of the published file, to run only the part between spectra and embedding: input,
+output, the number of operators between them (of 47), and the offset of their list. The file's
+own spectra take a third of the total time."""
 
 FFT_SIZE, FFT_HOP = 512, 160
-"""Samples of one spectrum, and between the starts of two, at 16 kHz."""
+"""Samples at 16 kHz."""
 
 PATCH_SHAPE = (96, 64)
-"""Spectra of a patch, and bands of each."""
 
 BLOCK = 4
-"""Patches whose spectra are computed together, so that they fit the CPU cache."""
+"""Patches whose spectra fit the CPU cache together."""
 
 PATCHES_PER_THREAD, MAX_THREADS = 8, 4
-"""Patches that make another thread worthwhile, and the largest useful number of threads."""
 
 CLASSES, WIDTH = 521, 1024
 
@@ -83,9 +77,8 @@ class YAMNet(SoundTagger):
     threshold: float = 0.0
     """Probabilities below this count as 0; activity only."""
     weights: Path | None = field(default=None, repr=False)
-    """`yamnet.tflite`; None takes it from the model store, see `earmark models get yamnet`."""
+    """None takes it from the model store, see `earmark models get yamnet`."""
     store: Path | None = field(default=None, repr=False)
-    """The folder of the model store; None for the user's own."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.cell <= PATCH // STEP:
@@ -94,20 +87,13 @@ class YAMNet(SoundTagger):
 
     @property
     def channels(self) -> int:
-        """521 for logits, 1 for activity, 1,024 for the embedding."""
         return {"logits": CLASSES, "activity": 1, "embedding": WIDTH}[self.reads]
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The 521 classes in the order of the logits, read from the file."""
         return class_names(self._file())
 
     def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
-        """The features of `sound`; all steps of a cell have the same values.
-
-        `MissingExtra` without LiteRT, `ModelMissing` without the weights, and `ModelMismatch` where
-        the file is not the published one.
-        """
         for cells, steps, first in _cells(sound, self.cell):
             with borrow(_QuantizedNetwork, self._file()) as network:
                 rows = self._features(network, network.embed(cells))
@@ -119,7 +105,7 @@ class YAMNet(SoundTagger):
     ) -> Iterator[tuple[int, int, IndexArray, FloatArray]]:
         """For each piece of `sound`: its first cell, its steps, the chosen cells and their logits.
 
-        `wanted` chooses the cells, given the samples of all cells of a piece, `(cells, samples)`.
+        `wanted` chooses cells, given the samples of all cells of a piece, `(cells, samples)`.
         """
         width = self.cell * STEP
         before = (PATCH - width) // 2
@@ -140,7 +126,6 @@ class YAMNet(SoundTagger):
             return network.logits(network.embed(patches))
 
     def _features(self, network: _QuantizedNetwork, rows: FloatArray) -> FloatArray:
-        """The features that `reads` names, one row per cell, from quantized embeddings."""
         if self.reads == "embedding":
             return network.embedding(rows)
         logits = network.logits(rows)
@@ -158,8 +143,6 @@ class YAMNet(SoundTagger):
 
 
 class _QuantizedNetwork:
-    """The published file, opened on one thread; not to be shared between threads."""
-
     def __init__(self, path: Path) -> None:
         self._interpreter = open_network("yamnet", path, edits=MODEL_EDITS)
         details = {each["index"]: each for each in self._interpreter.get_tensor_details()}
@@ -174,7 +157,6 @@ class _QuantizedNetwork:
         self._biases = biases * details[BIASES]["quantization"][0]
 
     def embed(self, patches: FloatArray) -> FloatArray:
-        """The quantized embedding of each patch, zero point subtracted, `(patches, WIDTH)`."""
         rows = np.empty((len(patches), WIDTH))
         for place, spectra in enumerate(self._spectra(patches) if len(patches) else ()):
             self._interpreter.set_tensor(SPECTRA, spectra[None, :, :, None])
@@ -183,7 +165,7 @@ class _QuantizedNetwork:
         return rows - self._zero
 
     def _spectra(self, patches: FloatArray) -> NDArray[np.int8]:
-        """The log-mel spectra of each patch, `(patches, 96, 64)`, rounded as the file does."""
+        """`(patches, 96, 64)`, rounded as the file does."""
         from scipy import fft  # slow to import
 
         parts = np.lib.stride_tricks.sliding_window_view(patches, len(self._window), axis=1)
@@ -204,22 +186,17 @@ class _QuantizedNetwork:
         return whole
 
     def embedding(self, rows: FloatArray) -> FloatArray:
-        """Quantized values scaled to the unit of the network."""
         return (rows * self._scale).astype(np.float32)
 
     def logits(self, rows: FloatArray) -> FloatArray:
-        """The output of the last layer, `(patches, CLASSES)`.
-
-        Products of whole numbers are exact in any order of summation, so the result does not
-        depend on the machine or on the number of rows.
-        """
+        """`(patches, CLASSES)`, the same on every machine: products of whole numbers are exact."""
         products = serial_matmul(rows, self._weights)
         logits = products * (self._scale * self._weights_scale) + self._biases
         return logits.astype(np.float32)
 
 
 def _threads() -> int:
-    """The number of threads; 1 in a worker process, since every core has a worker already."""
+    """1 in a worker process, since every core has a worker already."""
     return 1 if current_process().daemon else min(MAX_THREADS, cores())
 
 
@@ -230,7 +207,6 @@ def _finish(
 
 
 def _cells(sound: Iterable[Sound], cell: int) -> Iterator[tuple[FloatArray, int, int]]:
-    """Patches centred on cells of `cell` steps, the number of their steps, and the first step."""
     width = cell * STEP
     before = (PATCH - width) // 2
     for piece in cut_cells(sound, before=before, after=PATCH - width - before, cell=cell):

@@ -1,1 +1,0 @@
-"""Turns features into scores, and scores into rates."""

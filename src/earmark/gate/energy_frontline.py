@@ -15,44 +15,38 @@ from earmark.gate.survival import Survival
 from earmark.timeline import FloatArray
 
 SILENCE_ENERGY = 1e-4
-"""Energy that counts as silence, -80 dB of full scale; coded silence is below it."""
+"""-80 dB of full scale; coded silence is below it."""
 
 USUAL_LEVEL_RADIUS = 60.0
-"""Seconds on each side of a window over which the median level is the usual level."""
+"""Seconds on each side of a window."""
 
 NOISE_LIMIT_DB = 3.0
-"""Decibels above the usual level up to which the loudest moment of a window counts as noise."""
+"""Above the usual level, at the loudest moment of a window."""
 
 HALF_WORK_DB = 16.0
-"""Decibels above the usual level at which it counts as about half work."""
+"""Above the usual level."""
 
 WORK_SCALE_DB = 4.0
-"""Scale of the logistic curve in between, in decibels."""
 
 OWN = 0.3
-"""Weight of a window itself in its surroundings, so that a single sound counts in a quiet hour."""
+"""Of a window in its own surroundings, so that a single sound counts in a quiet hour."""
 
 NOISE_STAND_OUT = (1 + len(SCALES)) * math.log(FLOOR)
-"""Value of `stand_out` for noise in a recording of nothing else."""
 
 NOISE_RATE_SHARE = 0.01
-"""Share of the rate of such noise that is kept, so that no rate is 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class LevelRates:
     """Rates by a Poisson regression on one column, `stand_out`, from the sound level.
 
-    The rates are absolute and do not depend on the overall level: a softer copy of a recording has
-    the same rates. Silence and steady noise have rates near 0, however loud the noise is. The fit
-    for the nearest window length is used.
+    A softer copy of a recording has the same rates, and steady noise has rates near 0, however loud
+    it is. The fit for the nearest window length is used.
     """
 
     fits: tuple[Fit, ...]
-    """One for each window length, each with one weight."""
 
     def __call__(self, scores: WindowScores) -> FloatArray:
-        """The rates of `scores`, which are energies, one a window."""
         fit = nearest(self.fits, scores.length)
         (weight,) = fit.weights
         noise = (1 - NOISE_RATE_SHARE) * math.exp(weight * NOISE_STAND_OUT)
@@ -63,12 +57,9 @@ class LevelRates:
 def stand_out(scores: WindowScores) -> FloatArray:
     """How much each window of energies sounds like work: `NOISE_STAND_OUT` in noise, to about 0.
 
-        above = loudest moment - usual level around
-        work = logistic((above - HALF_WORK_DB) / WORK_SCALE_DB), 0 below NOISE_LIMIT_DB
-        (log(work) + log(work of 10 s around) + log(work of 40 s around)) * (1 - work of all)^2
-
-    In a busy recording the values differ less: comparing windows is less informative there. Empty
-    without windows.
+    above = loudest moment - usual level around
+    work = logistic((above - HALF_WORK_DB) / WORK_SCALE_DB), 0 below NOISE_LIMIT_DB
+    (log(work) + log(work of 10 s around) + log(work of 40 s around)) * (1 - work of all)^2
     """
     if len(scores) == 0:
         return np.zeros(0)
@@ -86,7 +77,6 @@ def _logistic(above: FloatArray) -> FloatArray:
 
 
 def usual_levels(scores: WindowScores) -> FloatArray:
-    """Median level in decibels around each window (`USUAL_LEVEL_RADIUS`); mirrored at the ends."""
     from scipy.ndimage import median_filter  # slow to import, needed by this frontline only
 
     levels = decibels(np.maximum(scores.mean, SILENCE_ENERGY))
@@ -104,13 +94,10 @@ RATES = LevelRates(
         Fit(16.0, -1.523, (0.574,)),
     )
 )
-"""Fitted by `scripts/energy_table.py` on composites, dense and sparse, of sixteen participants;
-these ten numbers are all that is kept of them."""
+"""Fitted by `scripts/energy_table.py` on composites, dense and sparse, of sixteen participants."""
 
 SURVIVAL = Survival.lognormal(median=1.9, sigma=1.0)
-"""Lengths of actions: a log-normal close to the default gate's curve."""
 
 
 def energy_frontline() -> Frontline:
-    """The frontline that computes scores and rates from the sound level alone."""
     return Frontline("energy", Energy(), rates=RATES, survival=SURVIVAL)

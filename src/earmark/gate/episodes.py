@@ -1,7 +1,12 @@
-"""Episodes: spans of high scores, the thresholds that open and close them, and their cost."""
+"""Episodes: spans of high scores, the thresholds that open and close them, and their cost.
+
+Recall is promised by learn-then-test (Angelopoulos, Bates, Candès, Jordan and Lei). It assumes only
+that development and future recordings are exchangeable.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,10 +16,10 @@ import numpy as np
 from earmark.timeline import HOP, FloatArray, Span, Track, merge
 
 SHORTEST = 0.15
-"""Least length of an episode in seconds: annotated actions are not shorter. The paper's value."""
+"""Seconds; annotated actions are not shorter. The paper's value."""
 
 CLOSED_GAP = 0.6
-"""Episodes less than this many seconds apart are joined. The paper's value."""
+"""Seconds; closer episodes are joined. The paper's value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +36,7 @@ class Episodes:
     on: float
     off: float
     median: int = 1
-    """Steps of the median filter, odd; 1 leaves the scores as they are."""
+    """Odd number of steps; 1 leaves the scores as they are."""
     shortest: float = SHORTEST
     gap: float = CLOSED_GAP
 
@@ -42,12 +47,10 @@ class Episodes:
             raise ValueError(f"a median filter is an odd number of steps wide, not {self.median}")
 
     def __call__(self, scores: Track) -> list[Span]:
-        """The episodes of `scores`, in order."""
         begins, ends = self.edges(scores.values.astype(float), hop=scores.hop)
         return list(map(Span, *((scores.start + each).tolist() for each in (begins, ends))))
 
     def edges(self, scores: FloatArray, *, hop: float = HOP) -> tuple[FloatArray, FloatArray]:
-        """Begins and ends of the episodes, in seconds from the first score; empty for none."""
         if self.median > 1 and len(scores):
             from scipy.ndimage import median_filter  # slow to import, not needed for listening
 
@@ -67,26 +70,24 @@ class Episodes:
 
 @dataclass(frozen=True, slots=True)
 class OperatingPoints:
-    """Thresholds and filter that turn scores into episodes, chosen on development recordings."""
-
     on: tuple[tuple[float, float], ...]
     """Pairs of development recall and the threshold that reaches it, highest recall first."""
     off_share: float
     """The closing threshold as a share of the opening one."""
     median: int
-    """Steps of the median filter."""
 
     @classmethod
-    def of(cls, kept: Mapping[str, Any]) -> OperatingPoints:
-        """The operating points from the plain values in a gate file."""
-        return cls(**{**kept, "on": tuple(map(tuple, kept["on"]))})
+    def from_json(cls, plain: Mapping[str, Any]) -> OperatingPoints:
+        points = cls(**{**plain, "on": tuple(map(tuple, plain["on"]))})
+        if not points.on or any(len(pair) != 2 for pair in points.on):
+            raise ValueError("its operating points are not pairs of a recall and a threshold")
+        if not np.isfinite(np.array(points.on, float)).all() or not 0 <= points.off_share <= 1:
+            raise ValueError("its operating points are out of range")
+        points.episodes(points.on[0][1])  # checks the rest
+        return points
 
     def threshold(self, recall: float) -> float:
-        """The highest threshold whose development recall is at least `recall`, from 0 to 1.
-
-        Raises:
-            ValueError: no operating point reaches it.
-        """
+        """The highest threshold with this development recall; `ValueError` if there is none."""
         for target, threshold in reversed(self.on):
             if target >= recall - 1e-9:
                 return threshold
@@ -94,36 +95,27 @@ class OperatingPoints:
         raise ValueError(f"no operating point reaches {recall:.0%} recall; there are {known}")
 
     def at_recall(self, recall: float) -> Episodes:
-        """The rule for episodes that reached `recall` on the development recordings."""
         return self.episodes(self.threshold(recall))
 
     def episodes(self, threshold: float) -> Episodes:
-        """The rule that opens at `threshold`."""
         return Episodes(on=threshold, off=threshold * self.off_share, median=self.median)
 
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """Cost of episodes: actual calls, and the calls counted from their duration alone."""
-
     episodes: int
     duration: float
-    """Total seconds of the episodes."""
     calls: int
-    """Windows that at least one episode touches: one call each."""
     windows: int
-    """Windows of the whole recording."""
     charged: float
     """Calls counted from duration alone: `duration / length`."""
 
     @property
     def undercount(self) -> float:
-        """Actual calls relative to those counted from duration; nan without episodes."""
         return self.calls / self.charged if self.charged else float("nan")
 
 
 def bill(episodes: Iterable[Span], *, length: float, windows: int) -> Bill:
-    """Cost of `episodes` on a grid of `windows` windows of `length` seconds."""
     spans = merge(episodes)
     touched = np.zeros(windows + 1, dtype=np.intp)
     for span in spans:
@@ -134,3 +126,81 @@ def bill(episodes: Iterable[Span], *, length: float, windows: int) -> Bill:
     duration = sum(span.duration for span in spans)
     calls = int((np.cumsum(touched)[:windows] > 0).sum())
     return Bill(len(spans), duration, calls, windows, duration / length)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Misses:
+    thresholds: FloatArray
+    """Increasing, `(thresholds,)`; a higher one misses more."""
+    shares: FloatArray
+    """Of actions missed, `(recordings, thresholds)`."""
+
+    def __post_init__(self) -> None:
+        if self.shares.shape != (len(self.shares), len(self.thresholds)):
+            raise ValueError("misses need one column per threshold")
+        if not np.all(np.diff(self.thresholds) > 0):
+            raise ValueError("thresholds must increase")
+        if not np.all((self.shares >= 0) & (self.shares <= 1)):
+            raise ValueError("shares of missed actions lie between 0 and 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    threshold: float
+    recall: float
+    confidence: float
+    """The promise fails for at most `1 - confidence` of all possible development sets."""
+    recordings: int
+    observed: float
+
+
+def promise(misses: Misses, *, recall: float, confidence: float = 0.95) -> Promise:
+    """The highest threshold for which a mean `recall` can be promised; `ValueError` if none."""
+    for name, share in (("recall", recall), ("confidence", confidence)):
+        if not 0 < share < 1:
+            raise ValueError(f"a promised {name} lies between 0 % and 100 %, not {share:.0%}")
+    count, risk, doubt = len(misses.shares), 1 - recall, 1 - confidence
+    if count < fewest(recall=recall, confidence=confidence):
+        raise ValueError(
+            f"{count} development recordings cannot promise {recall:.0%} recall with "
+            f"{confidence:.0%} confidence, however good the gate: that takes "
+            f"{fewest(recall=recall, confidence=confidence)}; ask for less, or calibrate on more"
+        )
+    lost = misses.shares.mean(axis=0)
+    safe = 0
+    while safe < len(lost) and p_value(float(lost[safe]), count=count, risk=risk) <= doubt:
+        safe += 1
+    if safe == 0:
+        raise ValueError(
+            f"no threshold of this gate can be promised to keep {recall:.0%} with "
+            f"{confidence:.0%} confidence: the lowest keeps {1 - lost[0]:.1%} of {count} "
+            f"development recordings; ask for less"
+        )
+    return Promise(
+        threshold=float(misses.thresholds[safe - 1]),
+        recall=recall,
+        confidence=confidence,
+        recordings=count,
+        observed=float(1 - lost[safe - 1]),
+    )
+
+
+def fewest(*, recall: float, confidence: float) -> int:
+    """For a gate that misses nothing the p-value is `recall ** count`."""
+    return math.ceil(math.log(1 - confidence) / math.log(recall) - 1e-9)
+
+
+def p_value(mean: float, *, count: int, risk: float) -> float:
+    """Bound on the chance of a `mean` loss this low in `count` recordings if truly above `risk`.
+
+    The smaller of Hoeffding's bound in its relative-entropy form and Bentkus's, both valid for
+    independent losses between 0 and 1 of any distribution.
+    """
+    if mean >= risk:
+        return 1.0
+    from scipy import special, stats  # slow to import, needed for promises only
+
+    entropy = special.rel_entr(mean, risk) + special.rel_entr(1 - mean, 1 - risk)
+    hoeffding = math.exp(-count * float(entropy))
+    bentkus = math.e * float(stats.binom.cdf(math.ceil(count * mean - 1e-9), count, risk))
+    return min(1.0, hoeffding, bentkus)

@@ -1,5 +1,3 @@
-"""Listens to a recording in one pass: scores for the selector, a sound level for the report."""
-
 from __future__ import annotations
 
 import time
@@ -14,88 +12,81 @@ from earmark.features.encoder import SAMPLE_RATE, SoundEncoder
 from earmark.features.spectrum import decibels
 from earmark.gate.frontline import Frontline
 from earmark.media import Meter, Recording, Sound
-from earmark.media.recording_warnings import list_warnings
+from earmark.media.inspection import list_warnings
 from earmark.timeline import FloatArray, Track
 
 LEVEL_HOP = 0.2
 """Seconds between two values of the sound level that the report draws."""
 
 MIN_REPORTED_SECONDS = 1.0
-"""Seconds of missing or overlapping sound above which a warning is given."""
+"""Of missing or overlapping sound."""
 
 SILENCE = Track(np.zeros(0, np.float32))
-"""Empty scores: of a recording that was not listened to, or whose scores are kept by window."""
 
 SILENT_DB = -90.0
-"""Level in dB that silent sound tracks never reach: they hold only noise of the converter."""
+"""Silent sound tracks hold only noise of the converter."""
 
 MIN_MOTION_RANGE = 0.4
-"""Least difference between the 90 % and 10 % quantiles of motion for it to be used, in nats: 1.5
-times as many bits. In two real clips, 12 and 10 s of one movement, it is 0.1."""
+"""Least difference between the 90 % and 10 % quantiles of motion, in nats: 1.5 times as many bits.
+In two real clips of one movement it is 0.1."""
 
 INSTEAD = "the sizes of the video packets were read instead"
 MOTION_TOO_EVEN = (
-    "the sizes of its video packets hardly differ; `--frontline packets` goes by them all the same"
+    "the sizes of its video packets hardly differ; the frontline `packets` scores by them anyway"
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Heard:
-    """Result of listening to one recording; about 360 kB an hour."""
+class Listened:
+    __slots__ = ()
 
-    recording: Recording
-    frontline: str
-    scores: Track
-    """One score a step of the 25 Hz clock, float32."""
     level: Track | None
-    """Sound level in dB, drawn in the report; none if no sound was read."""
     access: str
-    """How the file was read: `index` or `demux`; `none` if it was not."""
-    bytes_read: int
-    seconds: float
-    """Time that listening took; kept with a result from the cache."""
-    warnings: tuple[str, ...] = ()
-    """Problems of the recording or its sound, a line each."""
-    from_cache: bool = False
+    warnings: tuple[str, ...]
 
     @property
     def is_heard(self) -> bool:
-        """Whether the recording was read and its sound track, if it was used, is not silent.
-
-        The scores of a silent sound track are 0.
-        """
         if self.level is None:
             return self.access != "none"
         return bool(self.level.values.max(initial=-np.inf) >= SILENT_DB)
 
-    def compact(self) -> Heard:
-        """A copy without scores, with the level at the resolution of a drawing; 40 kB an hour.
-
-        Small, because thousands of recordings are kept in memory and passed between processes.
-        """
-        level = None if self.level is None else self.level.sketched()
-        return replace(self, scores=SILENCE, level=level)
-
     def notes(self, note: str = "") -> tuple[str, ...]:
-        """Notes for the reader: silence, the selection's `note` if not empty, the warnings."""
         silent = "the sound track is silent" if self.level is not None and not self.is_heard else ""
         return tuple(each for each in (silent, note, *self.warnings) if each)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Heard(Listened):
+    """About 360 kB per hour."""
+
+    recording: Recording
+    frontline: str
+    scores: Track
+    """One per step of the 25 Hz clock, float32."""
+    level: Track | None
+    """In dB; None if no sound was read."""
+    access: str
+    """`index` or `demux`; `none` if the file was not read."""
+    bytes_read: int
+    seconds: float
+    warnings: tuple[str, ...] = ()
+    from_cache: bool = False
+
+    def compact(self) -> Heard:
+        """A copy without scores, with the level at the resolution of a drawing; 40 kB per hour."""
+        level = None if self.level is None else self.level.sketched()
+        return replace(self, scores=SILENCE, level=level)
+
+
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A recording that could not be processed, and why."""
-
     path: str
     error: str
 
 
 Progress = Callable[[float], None]
-"""Called with the seconds of the recording processed so far."""
 
 Beside = Callable[[Recording, Iterable[Sound]], Iterator[Sound]]
-"""Reads the sound in the same pass as a frontline and yields it unchanged: blocks at 16,000
-samples a second from the beginning."""
+"""Yields the sound unchanged: blocks at 16,000 samples per second from the beginning."""
 
 
 def listen(
@@ -105,10 +96,9 @@ def listen(
     progress: Progress | None = None,
     beside: Beside | None = None,
 ) -> Heard:
-    """Listen to all of `recording` once, without decoding a video frame.
+    """`beside` reads the same sound, at 16,000 samples per second.
 
-    `beside` reads the same sound, if the frontline listens to sound at 16,000 samples a second. The
-    scores are all 0 where nothing was heard.
+    The scores are all 0 if nothing was heard. No video frame is decoded.
     """
     began, meter, powers = time.perf_counter(), Meter(), list[FloatArray]()
     if isinstance(frontline.encoder, SoundEncoder):
@@ -150,10 +140,7 @@ def listen_to_any(
     progress: Progress | None = None,
     beside: Beside | None = None,
 ) -> Heard:
-    """Listen to the recording's audio track; if track 0 is silent, to the first that is not.
-
-    A recording without sound is not an error: its scores are empty and its warnings say so.
-    """
+    """If track 0 is silent, listen to the first that is not; without sound the scores are empty."""
     try:
         first = listen(recording, frontline, progress=progress, beside=beside)
     except NoAudioStream:
@@ -171,11 +158,7 @@ def listen_to_any(
 
 
 def look_instead(heard: Heard, fallback: Frontline) -> Heard:
-    """`heard` with the scores of `fallback`, which reads packet sizes, and a warning that says so.
-
-    Unchanged where the recording cannot be read that way. Where packet sizes hardly differ, as with
-    a camera of constant bit rate, only a warning is added.
-    """
+    """If packet sizes hardly differ, as with a constant bit rate, only a warning is added."""
     try:
         seen = listen(heard.recording, fallback)
     except MediaError:
@@ -190,10 +173,6 @@ def look_instead(heard: Heard, fallback: Frontline) -> Heard:
 
 
 def _varies(motion: Track, *, block: float = 4.0) -> bool:
-    """Whether the means of `motion` over blocks of `block` seconds differ by `MIN_MOTION_RANGE`.
-
-    False with fewer than two whole blocks.
-    """
     steps = round(block / motion.hop)
     whole = len(motion) // steps * steps
     means = motion.values[:whole].reshape(-1, steps).mean(axis=1)
@@ -208,20 +187,19 @@ def _warnings(recording: Recording, meter: Meter, *, has_listened: bool) -> Iter
         yield from list_warnings(recording)
     damaged = f"{meter.damaged_packets} damaged packet{'s' * (meter.damaged_packets != 1)}"
     if meter.damaged_packets and has_listened:
-        yield f"{damaged} of sound; their time is heard as silence"
+        yield f"{damaged} of sound, treated as silence"
     elif meter.damaged_packets:
-        yield f"{damaged} of pictures, passed over"
+        yield f"{damaged} of video, skipped"
     elif meter.missing > MIN_REPORTED_SECONDS:
-        yield f"holes in the sound, {meter.missing:.1f} s in all, heard as silence"
+        yield f"gaps in the sound, {meter.missing:.1f} s in all, treated as silence"
     if meter.overlap > MIN_REPORTED_SECONDS:
         yield (
-            f"{meter.overlap:.1f} s of sound have times that were heard already and are left out; "
+            f"{meter.overlap:.1f} s of sound repeat earlier times and are left out; "
             "remux the file if it was joined from several"
         )
 
 
 def _measure_power(sound: Iterable[Sound], powers: list[FloatArray]) -> Iterator[Sound]:
-    """Yield `sound` unchanged; append its mean square in each `LEVEL_HOP` to `powers`."""
     rest, cell = np.zeros(0, dtype=np.float32), 1
     for block in sound:
         cell = round(LEVEL_HOP * block.sample_rate)

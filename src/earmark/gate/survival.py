@@ -1,5 +1,3 @@
-"""How long actions last: the probability that one lasts longer than x seconds."""
-
 from __future__ import annotations
 
 import hashlib
@@ -27,7 +25,7 @@ class Survival:
     times: tuple[float, ...]
     """Seconds, increasing, from 0."""
     shares: tuple[float, ...]
-    """Probabilities, one a knot, never increasing: the first is 1, the last 0."""
+    """One per knot, never increasing: the first is 1, the last 0."""
 
     def __post_init__(self) -> None:
         times, shares = np.array(self.times), np.array(self.shares)
@@ -40,11 +38,7 @@ class Survival:
 
     @classmethod
     def from_lengths(cls, lengths: Sequence[float] | FloatArray, *, knots: int = 200) -> Survival:
-        """The curve of observed action lengths in seconds; zero lengths are allowed.
-
-        Every distinct length is a step of the empirical curve. With more than `knots` distinct
-        lengths, the curve passes through `knots` of its points, denser where actions are short.
-        """
+        """Lengths in seconds; the curve passes through at most `knots` of its points."""
         seen = np.sort(np.asarray(lengths, dtype=float))
         if len(seen) == 0 or not np.all(np.isfinite(seen)) or seen[0] < 0 or seen[-1] == 0:
             raise ValueError("a survival curve needs finite action lengths, at least one above 0")
@@ -78,7 +72,6 @@ class Survival:
 
     @classmethod
     def lognormal(cls, *, median: float, sigma: float, longest: float = 120.0) -> Survival:
-        """A log-normal curve, cut off at `longest` seconds; the usual shape of action lengths."""
         if not (median > 0 and sigma > 0 and longest > 0):
             raise ValueError("a log-normal curve needs a positive median, sigma and longest")
         times = np.concatenate([[0.0], np.geomspace(0.05, longest, 120)])
@@ -87,7 +80,6 @@ class Survival:
 
     @property
     def median(self) -> float:
-        """Median length of actions in seconds."""
         falling = np.flatnonzero(np.array(self.shares) <= 0.5)[0]
         (before, after), (high, low) = (
             values[falling - 1 : falling + 1] for values in (self.times, self.shares)
@@ -99,22 +91,17 @@ class Survival:
         return f"{self.median:.3g} by the curve {knots}"
 
     def stretched(self, median: float) -> Survival:
-        """The curve with all lengths multiplied by one factor, so that `median` is the median."""
         if not (math.isfinite(median) and median > 0):
             raise ValueError(f"actions last more than 0 seconds, not {median:g}")
         factor = median / self.median
         return Survival(tuple(time * factor for time in self.times), self.shares)
 
     def __call__(self, seconds: FloatArray) -> FloatArray:
-        """The share of actions that last longer than each of `seconds`."""
         shares: FloatArray = np.interp(seconds, self.times, self.shares)
         return shares
 
     def remaining(self, seconds: FloatArray) -> FloatArray:
-        """Probability that an action under way at a random moment lasts longer than `seconds` more.
-
-        A random moment is more often in a long action, so this falls more slowly than the curve.
-        """
+        """Probability that an action under way at a random moment lasts `seconds` longer."""
         whole = self._area(np.array([self.times[-1]]))
         share: FloatArray = 1 - self._area(np.asarray(seconds, dtype=float)) / whole
         return share
@@ -124,8 +111,7 @@ class Survival:
         """`g(d)`: the chance that an action starting in window m still lasts when m + d begins.
 
         `g(0) = 1`; `g(d)` is the mean over `u` in `[0, window)` of `S(d * window - u)`, exact for
-        this curve. The array ends before the first `d` whose chance is below `negligible`; it is
-        read-only. `window` is in seconds.
+        this curve. The array ends before the first `d` whose chance is below `negligible`.
         """
         last = math.ceil(self.times[-1] / window) + 1
         areas = self._area(np.arange(last + 1) * window)
@@ -137,7 +123,6 @@ class Survival:
         return kept
 
     def _area(self, seconds: FloatArray) -> FloatArray:
-        """The integral of `S` from 0 to each of `seconds`."""
         times, shares = np.array(self.times), np.array(self.shares)
         pieces = np.diff(times) * (shares[1:] + shares[:-1]) / 2
         areas = np.concatenate([[0.0], np.cumsum(pieces)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import time
 import uuid
 from collections.abc import Iterator
@@ -10,14 +11,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""Errors of writing that name no file."""
 
 STALE = 3600.0
 """Seconds without a write after which a scratch file is taken to be abandoned."""
 
 
 def remove_stale(folder: Path) -> None:
-    """Remove scratch files that killed processes have left in `folder`."""
     for path in folder.glob(".*.scratch*"):
         with suppress(OSError):  # another process was faster
             if time.time() - path.stat().st_mtime > STALE:
@@ -25,7 +24,7 @@ def remove_stale(folder: Path) -> None:
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write `content` to `path`, text as UTF-8: `path` is either unchanged or complete."""
+    """`path` is either unchanged or complete."""
     with replacing(path) as scratch:
         scratch.write_bytes(content.encode() if isinstance(content, str) else content)
 
@@ -52,3 +51,14 @@ def replacing(path: Path) -> Iterator[Path]:
         if is_unnamed or error.filename in (scratch, str(scratch)):
             error.filename = str(path)
         raise
+
+
+def content_file(folder: Path, key: str, made_by: str, suffix: str) -> Path:
+    """The name begins with the recording's hash, so that `files_of_recording` finds it."""
+    owner, maker = (hashlib.sha256(text.encode()).hexdigest() for text in (key, made_by))
+    return folder / owner[:2] / f"{owner[:32]}-{maker}{suffix}"
+
+
+def files_of_recording(folder: Path, key: str) -> Iterator[Path]:
+    owner = hashlib.sha256(key.encode()).hexdigest()[:32]
+    return folder.glob(f"{owner[:2]}/{owner}-*")

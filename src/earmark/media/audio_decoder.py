@@ -1,74 +1,63 @@
-"""Decodes an audio track into runs: sound without a break in its timestamps.
+"""Decodes an audio track and places it on the recording's clock, with bounded memory.
 
 packets  reached by the index of the file, or by demuxing it
 frames   [0][1][2][3]      [4][5][6]
-runs     [== piece ==]     [= piece =]      a long run comes in several pieces
+runs     [== piece ==]     [= piece =]      sound without a break in its timestamps
+sound    [ resampled ]00000[to mono ]       in blocks; gaps are silence, overlaps are used once
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import cast
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, cast
 
 import av.error
 import numpy as np
 from av.audio.fifo import AudioFifo
 from av.audio.frame import AudioFrame
 from av.audio.stream import AudioStream
+from av.filter import Graph
 from av.packet import Packet
 from numpy.typing import NDArray
 
 from earmark.errors import UnreadableFile, summarise
 from earmark.media.container import MediaFile, decode_packet, decode_stream, open_media
-from earmark.media.packet_index import read_packets
-from earmark.media.recording_part import Part
+from earmark.media.mp4_index import read_packets
 from earmark.media.source import place_of
 from earmark.media.storage import Meter, Storage
 from earmark.timeline import HOP
+
+if TYPE_CHECKING:
+    from earmark.media.recording import Part
 
 SOUND_RATES = range(1000, 1_000_001)
 """Accepted sample rates in Hz; others take gigabytes to resample."""
 
 JITTER = HOP / 2
-"""Seconds that a timestamp may differ from the end of the sound so far without being a break.
-
-Containers round timestamps (Matroska to 1 ms) and those of cameras jitter; cutting the sound at
-each would be heard as a click. Half a step of the feature clock is the largest error allowed.
-"""
+"""Seconds; containers round timestamps (Matroska to 1 ms), and those of cameras jitter."""
 
 _PIECE_SAMPLES = 1 << 15
-"""Decoded samples joined before they are resampled.
-
-One packet at a time takes 1.5 times as long, and more than this does not fit the CPU cache.
-"""
+"""One packet at a time takes 1.5 times as long, and more does not fit the CPU cache."""
 
 _BATCH_BYTES = 1 << 20
-"""Most audio read ahead of the decoder; over a network one batch is one round of requests."""
 
 _PADDING = bytes(64)
-"""Decoders may read this many bytes past the end of a packet, so it is padded."""
+"""Decoders may read this many bytes past the end of a packet."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunPiece:
-    """A piece of decoded sound: it continues the piece before it, or begins a run."""
-
     frame: AudioFrame
-    """Without a timestamp."""
     part: int
-    """Index of its file."""
     begins: float | None
-    """Container time at which it begins a run; None if it continues one."""
+    """Container time; None if it continues a run."""
 
 
 def decode_runs(parts: Sequence[Part], track: int, meter: Meter) -> Generator[RunPiece, None, None]:
-    """The decoded sound of an audio track over all files of a recording, in order.
-
-    Raises `UnreadableFile` if a file cannot be read, or its sound not decoded or joined.
-    """
     for number, part in enumerate(parts):
         with explain_mixing_errors(part):
             for frame, begins in join_frames(_decode(part, track, meter), part.zero):
@@ -77,7 +66,6 @@ def decode_runs(parts: Sequence[Part], track: int, meter: Meter) -> Generator[Ru
 
 @contextmanager
 def explain_mixing_errors(part: Part) -> Iterator[None]:
-    """Turn libav errors in the block into `UnreadableFile`: the sound cannot be mixed."""
     try:
         yield
     except av.error.FFmpegError as error:
@@ -90,7 +78,7 @@ def explain_mixing_errors(part: Part) -> Iterator[None]:
 def join_frames(
     frames: Iterable[AudioFrame], zero: float
 ) -> Iterator[tuple[AudioFrame, float | None]]:
-    """The frames joined into longer ones, each with the time at which it begins a run, or None.
+    """Longer frames, each with the time at which it begins a run, or None.
 
     A frame without a timestamp follows the one before; if it is the first, it is at `zero`.
     """
@@ -116,7 +104,6 @@ def join_frames(
 
 
 def _decode(part: Part, track: int, meter: Meter) -> Iterator[AudioFrame]:
-    """The frames of an audio track in file order; none if the file has no such track."""
     damaged = meter.damaged_packets
     is_silent = True
     with open_media(part.uri, meter, version=part.version, index_only=True) as file:
@@ -159,11 +146,6 @@ def _decode_indexed(file: MediaFile, stream: AudioStream, meter: Meter) -> Itera
 def _read_pieces(
     storage: Storage, positions: NDArray[np.int64], sizes: NDArray[np.int32]
 ) -> Iterator[memoryview]:
-    """The bytes of each piece, in order, with few reads.
-
-    Pieces no further apart than the storage's `spare_bytes` share one read; a new read begins if
-    the next piece lies earlier in the file, or further on than that.
-    """
     ends = positions + sizes
     gaps = positions[1:] - ends[:-1]
     run_of = np.concatenate([[0], np.cumsum((gaps < 0) | (gaps > storage.spare_bytes))])
@@ -175,3 +157,111 @@ def _read_pieces(
     offsets = (positions - starts[run_of]).tolist()
     for run, offset, size in zip(run_of.tolist(), offsets, sizes.tolist(), strict=True):
         yield runs[run][offset : offset + size]
+
+
+Samples = NDArray[np.float32]
+
+BLOCK = 30.0
+"""Seconds; 30 s at 16 kHz take 2 MB."""
+
+_SILENCE = np.float32(0.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sound:
+    values: Samples
+    """Shape `(samples,)`, full scale 1."""
+    start: float
+    sample_rate: int
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+PlacedSamples = tuple[int, Samples, range]
+"""First position, the samples, and the positions of their file, all counted in samples."""
+
+
+def place_runs(
+    pieces: Generator[RunPiece, None, None], parts: Sequence[Part], sample_rate: int, meter: Meter
+) -> Generator[Sound, None, None]:
+    with closing(pieces):
+        placed = _resample(pieces, parts, sample_rate)
+        end = round(parts[-1].end * sample_rate)
+        yield from cut_blocks(fill_gaps(placed, end, sample_rate, meter), sample_rate)
+
+
+def _resample(
+    pieces: Iterable[RunPiece], parts: Sequence[Part], rate: int
+) -> Iterator[PlacedSamples]:
+    for piece, following in pairwise(chain[RunPiece | None](pieces, [None])):
+        assert piece is not None, "only the last one is followed by none"
+        part = parts[piece.part]
+        with explain_mixing_errors(part):
+            if piece.begins is not None:
+                graph = _open_resampler(piece.frame, rate)
+                place = round((piece.begins + part.shift) * rate)
+                file = range(round(part.start * rate), round(part.end * rate))
+            is_last = following is None or following.begins is not None
+            for values in _push(graph, piece.frame, *([None] if is_last else [])):
+                yield place, values, file
+                place += len(values)
+
+
+def _push(graph: Graph, *frames: AudioFrame | None) -> Iterator[Samples]:
+    for frame in frames:
+        graph.push(frame)
+        with suppress(av.error.BlockingIOError, av.error.EOFError):
+            while True:
+                yield cast(AudioFrame, graph.pull()).to_ndarray()[0]
+
+
+def fill_gaps(
+    placed: Iterable[PlacedSamples], end: int, sample_rate: int, meter: Meter
+) -> Iterator[Samples]:
+    """The samples in order up to `end`, with silence in the gaps; overlaps are dropped.
+
+    `meter.overlap` counts from the beginning of their file, `meter.missing` between its sounds.
+    """
+    position = overlap = missing = 0
+    for place, values, file in placed:
+        gap = max(0, min(place, file.stop) - position)
+        missing += gap if position > file.start else 0
+        yield np.broadcast_to(_SILENCE, gap)
+        position += gap
+        overlap += max(0, min(position, place + len(values)) - max(place, file.start))
+        own = values[max(0, position - place) : max(0, file.stop - place)]
+        yield own
+        position += len(own)
+    meter.overlap, meter.missing = overlap / sample_rate, missing / sample_rate
+    yield np.broadcast_to(_SILENCE, max(0, end - position))
+
+
+def cut_blocks(stream: Iterable[Samples], sample_rate: int) -> Iterator[Sound]:
+    size = round(BLOCK * sample_rate)
+    block, start, filled = np.zeros(size, np.float32), 0, 0
+    for values in stream:
+        rest = values
+        while len(rest):
+            taken, rest = rest[: size - filled], rest[size - filled :]
+            block[filled : filled + len(taken)] = taken
+            filled += len(taken)
+            if filled == size:
+                yield Sound(block, start / sample_rate, sample_rate)
+                block, start, filled = np.zeros(size, np.float32), start + size, 0
+    if filled:
+        yield Sound(block[:filled], start / sample_rate, sample_rate)
+
+
+def _open_resampler(frame: AudioFrame, sample_rate: int) -> Graph:
+    # PyAV's own resampler starts one thread per core, which these filters do not use and which
+    # takes as long as resampling some seconds of sound.
+    graph = Graph()
+    graph.threads = 1
+    kind, layout, rate = frame.format.name, frame.layout.name, str(frame.sample_rate)
+    graph.link_nodes(
+        graph.add("abuffer", sample_rate=rate, sample_fmt=kind, channel_layout=layout),
+        graph.add("aformat", f"sample_rates={sample_rate}:sample_fmts=flt:channel_layouts=mono"),
+        graph.add("abuffersink"),
+    ).configure()
+    return graph

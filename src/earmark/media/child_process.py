@@ -1,26 +1,45 @@
-"""Starts child processes that share nothing with this one but their arguments."""
+"""Decodes the sound of a long recording in another process.
+
+the other process                         │ this one
+read ──▶ decode ──▶ pieces of runs ──▶ shared memory ──▶ resample ──▶ features ──▶ scores
+
+Threads of one process would wait for the interpreter's lock after each call of libav.
+"""
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
+import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
+from multiprocessing import Pipe, current_process
+from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
+from multiprocessing.sharedctypes import RawArray
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from av.audio.frame import AudioFrame
+
+from earmark.errors import BackendError, EarmarkError, internal_error
+from earmark.media.audio_decoder import RunPiece, decode_runs
+from earmark.media.source import is_remote, place_of
+from earmark.media.storage import Meter
+
+if TYPE_CHECKING:
+    from earmark.media.recording import Part
 
 _STARTING = threading.Lock()
-"""Held while a process is started, since the environment is changed for it."""
+"""The environment is changed while a process is started."""
 
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-"""Environment variables of the libraries behind NumPy; Ray sets the second for its workers."""
 
 
 def cores() -> int:
-    """Number of cores that this process may use."""
     with suppress(AttributeError):  # not on macOS
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -29,12 +48,9 @@ def cores() -> int:
 def start_process(
     target: Callable[..., None], *arguments: Any, needs_script: bool = False
 ) -> SpawnProcess:
-    """A started process that calls `target` with `arguments`, and ends with this one.
+    """A process that ends with this one; with `needs_script` it imports the user's script first.
 
-    With `needs_script` it imports the user's script first, for the classes defined there. It uses
-    one thread for linear algebra, as there is one process per core: otherwise each would start one
-    per core, and they would spin while waiting for each other, so that listening takes 1.5 times as
-    long. The libraries read the variables once, when loaded.
+    It uses one thread for linear algebra: threads of several processes spin on the same cores.
     """
     # Spawned, not forked: a fork copies locks that other threads may hold.
     process = multiprocessing.get_context("spawn").Process(
@@ -53,3 +69,119 @@ def start_process(
             for name in unset:
                 os.environ.pop(name, None)
     return process
+
+
+WORTH_A_PROCESS = 1500.0
+"""Seconds of sound."""
+
+_SLOTS, _SLOT_BYTES = 48, 288 << 10
+"""14 MB of sound decoded ahead; a slot holds a stereo piece."""
+
+
+def is_worth_a_process(parts: Sequence[Part]) -> bool:
+    """Not in a batch, which has a process on every core, nor over a slow network."""
+    return (
+        parts[-1].end >= WORTH_A_PROCESS
+        and cores() > 1
+        and not current_process().daemon
+        and not any(is_remote(part.uri) for part in parts)
+    )
+
+
+def decode_in_process(
+    parts: Sequence[Part], track: int, meter: Meter
+) -> Generator[RunPiece, None, None]:
+    pieces = _decode_in_process(parts, track, meter)
+    next(pieces)
+    return pieces
+
+
+def _decode_in_process(
+    parts: Sequence[Part], track: int, meter: Meter
+) -> Generator[Any, None, None]:
+    """Yields None once the process is started, then the pieces; closing this kills it."""
+    ours, theirs = Pipe()
+    memory = RawArray("B", _SLOTS * _SLOT_BYTES)
+    process = start_process(_decoder_main, theirs, memory, tuple(parts), track, meter)
+    theirs.close()
+    try:
+        yield
+        yield from _receive(ours, memory, meter)
+    except (EOFError, ConnectionError):
+        process.join()
+        raise BackendError(
+            f"{place_of(parts[0].uri)}: the process that decodes its sound was lost (code "
+            f"{process.exitcode}); see what it printed, or give it more memory"
+        ) from None
+    finally:
+        process.kill()
+        process.join()
+        ours.close()
+
+
+_MessageHeader = tuple[int, float | None, str, str, int, int, Meter]
+"""Part and start of a piece; format, layout, number and rate of its samples; the meter so far."""
+
+
+def _slots(memory: Any) -> Iterator[memoryview]:
+    shared = memoryview(memory).cast("B")
+    for number in itertools.count():
+        first = number % _SLOTS * _SLOT_BYTES
+        yield shared[first : first + _SLOT_BYTES]
+
+
+def _receive(connection: Connection[Any, Any], memory: Any, meter: Meter) -> Iterator[RunPiece]:
+    slots = _slots(memory)
+    while isinstance(message := connection.recv(), tuple):
+        part, begins, kind, layout, samples, sample_rate, counted = message
+        frame = AudioFrame(kind, layout, samples)
+        frame.sample_rate = sample_rate
+        slot = next(slots)
+        for plane in frame.planes:
+            memoryview(plane)[:] = slot[: plane.buffer_size]
+            slot = slot[plane.buffer_size :]
+        connection.send_bytes(b"")
+        meter.copy_from(counted)
+        yield RunPiece(frame, part, begins)
+    if isinstance(message, EarmarkError):
+        raise message
+    meter.copy_from(message)
+
+
+def _decoder_main(
+    connection: Connection[Any, Any], memory: Any, parts: Sequence[Part], track: int, meter: Meter
+) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that listens
+    with suppress(EOFError, ConnectionError):  # nobody listens any more
+        try:
+            slots = _slots(memory)
+            for number, (header, planes) in enumerate(_messages(parts, track, meter)):
+                if number >= _SLOTS:
+                    connection.recv_bytes()  # a slot is free
+                slot = next(slots)
+                for plane in planes:
+                    slot[: len(plane)], slot = plane, slot[len(plane) :]
+                connection.send(header)
+            connection.send(meter)
+        except EarmarkError as error:
+            connection.send(error)
+        except Exception as error:  # noqa: BLE001 - raised again where it is listened to
+            connection.send(internal_error(place_of(parts[0].uri), error))
+        while True:  # keep the pipe open until the reader has received everything
+            connection.recv_bytes()
+
+
+def _messages(
+    parts: Sequence[Part], track: int, meter: Meter
+) -> Iterator[tuple[_MessageHeader, list[memoryview]]]:
+    for piece in decode_runs(parts, track, meter):
+        frame = piece.frame
+        planes = [memoryview(plane) for plane in frame.planes]
+        width = len(planes[0]) // frame.samples
+        most = _SLOT_BYTES // (width * len(planes))
+        for first in range(0, frame.samples, most):
+            samples = min(most, frame.samples - first)
+            begins = piece.begins if first == 0 else None
+            kind = frame.format.name, frame.layout.name
+            header = (piece.part, begins, *kind, samples, frame.sample_rate, meter)
+            yield header, [plane[first * width : (first + samples) * width] for plane in planes]

@@ -1,10 +1,9 @@
-"""Joins clips into one video with chapters and optional subtitles."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -16,18 +15,19 @@ from av.packet import Packet
 
 from earmark.errors import MediaError, summarise
 from earmark.media.atomic_file import replacing
-from earmark.media.chapter_writer import (
-    MILLISECONDS,
+from earmark.media.clip_writer import (
+    TICKS_A_SECOND,
     StreamCopy,
-    chapter_entries,
+    add_video,
     open_output,
+    to_ticks,
 )
-from earmark.media.clip_writer import TICKS_A_SECOND, add_video, to_ticks
 from earmark.media.container import decode_packet
 from earmark.media.storage import Meter
 
+MILLISECONDS = Fraction(1, 1000)
+
 RATE = 48_000
-"""Sample rate of re-encoded sound, in Hz."""
 
 _ROTATIONS = {
     90: "transpose=cclock",
@@ -35,7 +35,6 @@ _ROTATIONS = {
     180: "hflip,vflip",
     -180: "hflip,vflip",
 }
-"""Filters that rotate a picture as a player would, by its rotation in degrees."""
 
 _STYLE = (
     "[V4+ Styles]\r\nFormat: Name, Fontname, Fontsize, PrimaryColour, SecondaryColour, "
@@ -43,15 +42,11 @@ _STYLE = (
     "Angle, BorderStyle, Outline, Shadow, Alignment, MarginL, MarginR, MarginV, Encoding\r\n"
     "Style: Default,Arial,16,&Hffffff,&Hffffff,&H0,&H0,0,0,0,0,100,100,0,0,1,1,0,2,10,10,10,1\r\n"
 )
-"""Style of the subtitles, which the encoder requires."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClipCue:
-    """A chapter of a clip, and its subtitle."""
-
     start: float
-    """Seconds from the start of the clip."""
     end: float
     title: str
     text: str
@@ -59,18 +54,12 @@ class ClipCue:
 
 @dataclass(frozen=True, slots=True)
 class CaptionedClip:
-    """A clip with its cues, in order."""
-
     path: Path
     cues: tuple[ClipCue, ...]
 
 
 def join_clips(clips: Sequence[CaptionedClip], path: Path) -> bool:
-    """Write `clips` in order to `path`, an MP4; return whether their streams were copied.
-
-    Streams are copied if all clips have the same formats, as clips of one recording do; else they
-    are re-encoded in the size of the first. Raises `MediaError` if neither is possible.
-    """
+    """Whether streams were copied; they are re-encoded if the formats of the clips differ."""
     try:
         kinds, lengths = zip(*(_measure(clip.path) for clip in clips), strict=True)
         is_same = all(kind == kinds[0] for kind in kinds)
@@ -85,7 +74,6 @@ def join_clips(clips: Sequence[CaptionedClip], path: Path) -> bool:
 
 
 def _measure(path: Path) -> tuple[object, float]:
-    """The formats, which must be equal for streams to be copied, and the end of the last packet."""
     with av.open(str(path)) as clip:
         kind = tuple(
             (
@@ -106,16 +94,21 @@ def _measure(path: Path) -> tuple[object, float]:
 
 
 def _main_streams(clip: Any) -> tuple[Any, ...]:
-    """The first video stream and the first audio stream, those of them that it has."""
     return (*clip.streams.video[:1], *clip.streams.audio[:1])
 
 
 def _chapters(clips: Sequence[CaptionedClip], starts: Sequence[float]) -> list[Any]:
-    return chapter_entries(
-        (round((start + cue.start) * 1000), round((start + cue.end) * 1000), cue.title)
-        for clip, start in zip(clips, starts, strict=True)
-        for cue in clip.cues
-    )
+    cues = [(start, cue) for clip, start in zip(clips, starts, strict=True) for cue in clip.cues]
+    return [
+        {
+            "id": number,
+            "start": round((start + cue.start) * 1000),
+            "end": round((start + cue.end) * 1000),
+            "time_base": MILLISECONDS,
+            "metadata": {"title": cue.title},
+        }
+        for number, (start, cue) in enumerate(cues, start=1)
+    ]
 
 
 def _add_subtitles(output_file: Any) -> Any:
@@ -141,11 +134,11 @@ def _copy(clips: Sequence[CaptionedClip], starts: Sequence[float], output_file: 
     subtitles: Any = None
     for clip, start in zip(clips, starts, strict=True):
         with av.open(str(clip.path)) as input_file:
-            wanted = _main_streams(input_file)
-            copies = copies or {one.type: StreamCopy(output_file, one) for one in wanted}
+            streams = _main_streams(input_file)
+            copies = copies or {stream.type: StreamCopy(output_file, stream) for stream in streams}
             subtitles = subtitles or _add_subtitles(output_file)
             output_file.mux(_subtitles(clip, start, subtitles))
-            for packet in input_file.demux(wanted):
+            for packet in input_file.demux(streams):
                 if packet.size:
                     copies[packet.stream.type].write(packet, start)
 
@@ -155,18 +148,17 @@ def _encode(clips: Sequence[CaptionedClip], starts: Sequence[float], output_file
         input_files = [stack.enter_context(av.open(str(clip.path))) for clip in clips]
         size = input_files[0].streams.video[0]
         video = add_video(output_file, size.width, size.height)
-        has_sound = any(each.streams.audio for each in input_files)
+        has_sound = any(input_file.streams.audio for input_file in input_files)
         sound = output_file.add_stream("aac", RATE, layout="stereo") if has_sound else None
         subtitles = _add_subtitles(output_file)
-        for clip, each, start in zip(clips, input_files, starts, strict=True):
+        for clip, input_file, start in zip(clips, input_files, starts, strict=True):
             output_file.mux(_subtitles(clip, start, subtitles))
-            _encode_one(each, start, video, sound, output_file)
+            _encode_clip(input_file, start, video, sound, output_file)
         for stream in filter(None, (video, sound)):
             output_file.mux(stream.encode(None))
 
 
-def _encode_one(input_file: Any, start: float, video: Any, sound: Any, output_file: Any) -> None:
-    """Re-encode the video and sound of one clip, in file order."""
+def _encode_clip(input_file: Any, start: float, video: Any, sound: Any, output_file: Any) -> None:
     resampler = AudioResampler("fltp", "stereo", RATE)
     graph: Any = None
     for packet in input_file.demux(_main_streams(input_file)):
@@ -188,7 +180,6 @@ def _encode_one(input_file: Any, start: float, video: Any, sound: Any, output_fi
 
 
 def _open_fit_filter(stream: Any, frame: Any, video: Any) -> Graph:
-    """A filter graph that rotates pictures upright and letterboxes them to the video's size."""
     graph = Graph()
     size = f"{video.width}:{video.height}"
     rotation = [_ROTATIONS[frame.rotation]] if frame.rotation in _ROTATIONS else []

@@ -1,8 +1,3 @@
-"""Writes clips cut out of recordings.
-
-Packets are copied from a key frame on; only video to be blurred is decoded and re-encoded.
-"""
-
 from __future__ import annotations
 
 from collections import deque
@@ -20,7 +15,6 @@ from av.video.frame import VideoFrame
 
 from earmark.errors import MediaError, summarise
 from earmark.media.atomic_file import replacing
-from earmark.media.chapter_writer import StreamCopy, open_output
 from earmark.media.container import (
     decode_packet,
     decode_time,
@@ -36,27 +30,21 @@ from earmark.media.storage import Meter
 from earmark.timeline import Span
 
 MOST_INTERLEAVE = 2.0
-"""Seconds by which one stream may be ahead of another in a file."""
 
 TICKS_A_SECOND = 90_000
-"""Time base of re-encoded video."""
 
 BLUR_HOLD = 0.3
 """Seconds for which a face once found stays blurred: one that turns away is still there."""
 
 
 class Blur(Protocol):
-    """Blurs what must not be seen in a frame."""
-
     def __call__(
         self, frame: Frame, also: Sequence[PictureBox] = ()
     ) -> tuple[Frame, list[PictureBox]]:
         """The frame, blurred also in the boxes `also`; and the boxes found in it."""
         ...
 
-    def at_half_resolution(self) -> Blur:
-        """The same for videos, of which every picture is searched."""
-        ...
+    def at_half_resolution(self) -> Blur: ...
 
 
 def cut_clip(
@@ -67,22 +55,22 @@ def cut_clip(
     muted: Sequence[Span] | None = (),
     blur: Blur | None = None,
 ) -> float:
-    """Write `span` of `recording` to `path`, from the key frame before it.
+    """Write `span` from the key frame before it; return the second at which the clip begins.
 
-    Returns the second of the recording at which the clip begins; its own time begins at 0. Of
-    several chapters, the one that contains the start of `span` is used. The sound is the track that
-    is listened to, without the packets that touch a span of `muted`; None leaves out all sound.
-    With `blur` every picture is decoded, blurred and re-encoded, and the clip begins with `span`.
-    Raises `MediaError` if the file is not local or cannot be cut.
+    Packets of sound that touch a span of `muted` are left out; None leaves out all sound. With
+    `blur` every picture is re-encoded, and the clip begins with `span`. Only the chapter in which
+    `span` starts is used; it must be local.
     """
-    begun = [one for one in recording.parts if one.start <= span.start]
+    begun = [part for part in recording.parts if part.start <= span.start]
     part = begun[-1] if begun else recording.parts[0]
     if is_remote(part.uri):
-        raise MediaError(f"{recording.source.name} is no local file, so no clip is cut from it")
+        raise MediaError(
+            f"{recording.source.name} is not a local file, so no clip can be cut from it"
+        )
     first = recording.frames([span.start])[0] if blur and part.video else None
     muted_times = None
     if muted is not None:
-        muted_times = [(one.start - part.shift, one.end - part.shift) for one in muted]
+        muted_times = [(mute.start - part.shift, mute.end - part.shift) for mute in muted]
     cut = CutRange(
         span.start - part.shift, span.end - part.shift, muted_times, recording.audio_track
     )
@@ -102,17 +90,12 @@ def cut_clip(
 
 @dataclass(frozen=True, slots=True)
 class CutRange:
-    """The range to cut, in container time."""
-
     begin: float
     end: float
     muted_times: list[tuple[float, float]] | None
-    """Ranges without sound; None mutes everything."""
     track: int
-    """Which of the audio tracks, from 0."""
 
     def has_sound(self, packet: Packet[Any], time: float) -> bool:
-        """Whether `packet`, which begins at `time`, touches no muted range."""
         length = float((packet.duration or 0) * packet.time_base) if packet.time_base else 0.0
         return not any(
             time < end and time + length >= start for start, end in self.muted_times or ()
@@ -122,13 +105,13 @@ class CutRange:
 def _cut(
     container: InputContainer, output_file: Any, cut: CutRange, blurred: BlurredVideo | None
 ) -> float:
-    """Write the range; return the container time at which the clip begins."""
     video = find_video_stream(container)
     sounds = container.streams.audio[cut.track :][: cut.muted_times is not None]
     streams: list[Stream] = [*([video] if video else []), *sounds]
     if not streams:
         raise ValueError("nothing is left without its sound")
-    copies = {one.index: StreamCopy(output_file, one) for one in streams[bool(blurred) :]}
+    copied = streams[1:] if blurred else streams
+    copies = {stream.index: StreamCopy(output_file, stream) for stream in copied}
     zero = cut.begin if blurred else None
     for packet in read_from_key(container, streams, cut.begin):
         time = decode_time(packet)
@@ -139,8 +122,8 @@ def _cut(
         zero = time_shown(packet) if zero is None else zero
         if packet.stream.index not in copies:
             assert blurred, "all else is copied"
-            shown = decode_packet(packet.stream.decode, packet, Meter())
-            blurred.write(shown, packet.time_base)
+            pictures = decode_packet(packet.stream.decode, packet, Meter())
+            blurred.write(pictures, packet.time_base)
         elif packet.stream == video or (time >= zero and cut.has_sound(packet, time)):
             copies[packet.stream.index].write(packet, -zero)
     if zero is None:
@@ -152,18 +135,13 @@ def _cut(
 
 
 class BlurredVideo:
-    """The video stream of a clip, encoded from blurred frames."""
-
     def __init__(self, output_file: Any, first: Frame, blur: Blur, cut: CutRange) -> None:
-        """Pictures of the size of `first` in the container `output_file`."""
         self._output_file, self._blur, self._cut = output_file, blur.at_half_resolution(), cut
         self._stream = add_video(output_file, first.width, first.height)
         self._found: deque[tuple[float, list[PictureBox]]] = deque()
         self._earlier: VideoFrame | None = None
-        """The last picture before the range: it may be on show when that begins."""
 
     def write(self, pictures: Iterable[VideoFrame], tick: Fraction | None) -> None:
-        """Write those of `pictures` that are in the range, and the one on show as it begins."""
         for picture in pictures:
             time = float((picture.pts or 0) * (tick or 0))
             if picture.pts is None or time > self._cut.end:
@@ -177,7 +155,6 @@ class BlurredVideo:
             self._encode(picture, time)
 
     def close(self) -> None:
-        """Flush the encoder."""
         self._write_earlier()
         self._output_file.mux(self._stream.encode(None))
 
@@ -186,7 +163,6 @@ class BlurredVideo:
             self._encode(self._earlier, self._cut.begin)
 
     def _encode(self, picture: VideoFrame, time: float) -> None:
-        """Write `picture` at `time`, in container time."""
         while self._found and self._found[0][0] < time - BLUR_HOLD:
             self._found.popleft()
         also = [box for _, boxes in self._found for box in boxes]
@@ -199,7 +175,7 @@ class BlurredVideo:
 
 
 def add_video(output_file: Any, width: int, height: int) -> Any:
-    """An H.264 stream of that size, rounded down to even, which all players support."""
+    """Rounded down to an even size, which all players support."""
     stream = output_file.add_stream("libx264", 30, options={"crf": "21", "preset": "veryfast"})
     stream.width, stream.height = width // 2 * 2, height // 2 * 2
     stream.pix_fmt = "yuv420p"
@@ -208,5 +184,37 @@ def add_video(output_file: Any, width: int, height: int) -> Any:
 
 
 def to_ticks(time: float, rate: int) -> tuple[int, Fraction]:
-    """A time in seconds as ticks of a clock, and its time base."""
     return round(time * rate), Fraction(1, rate)
+
+
+class StreamCopy:
+    def __init__(self, output_file: Any, stream: Any) -> None:
+        # Opaque: a copy needs no encoder, and for some codecs (AV1) there is none.
+        self._copy = output_file.add_stream_from_template(stream, opaque=True)
+        self._output_file = output_file
+        self._last: Fraction | None = None
+        """Decode time in seconds: the next packet may come from another file."""
+        if stream.language not in (None, "und"):
+            self._copy.metadata["language"] = stream.language
+        if stream.type == "video" and stream.average_rate:
+            self._copy.codec_context.framerate = stream.average_rate
+
+    def write(self, packet: Packet[Any], shift: float) -> None:
+        """The first packets of Matroska have no decode time; in MPEG-PS it may jump back."""
+        assert packet.time_base is not None, "it comes from a file"
+        tick = packet.time_base
+        steps = round(shift / tick)
+        packet.pts = None if packet.pts is None else packet.pts + steps
+        if packet.dts is not None:
+            packet.dts += steps
+            if self._last is not None and packet.dts * tick <= self._last:
+                packet.dts = int(self._last // tick) + 1
+                packet.pts = max(packet.dts, packet.pts or packet.dts)
+            self._last = packet.dts * tick
+        packet.stream = self._copy
+        self._output_file.mux(packet)
+
+
+def open_output(path: Path, kind: str | None = None) -> Any:
+    # An absolute path: libav takes what precedes a colon for a protocol.
+    return av.open(str(path.absolute()), "w", format=kind)

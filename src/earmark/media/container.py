@@ -1,5 +1,3 @@
-"""Opens media files with libav; every byte read is counted."""
-
 from __future__ import annotations
 
 import io
@@ -28,10 +26,7 @@ from earmark.media.mp4_boxes import (
     read_boxes,
     read_traks,
 )
-from earmark.media.packet_index import (
-    check_fragments,
-    why_unsupported,
-)
+from earmark.media.mp4_index import check_fragments, why_unsupported
 from earmark.media.source import is_remote, place_of
 from earmark.media.storage import LocalStorage, Meter, Storage, file_changed
 
@@ -40,59 +35,46 @@ _FORMATS = (
     "matroska mov mp3 mpeg mpegts mpegvideo mxf nut obu ogg rm tta w64 wav wtv wv"
 )
 _OPTIONS = {"format_whitelist": ",".join(_FORMATS.split()), "protocol_whitelist": "none"}
-"""The formats that libav may detect: only those that contain the media themselves. Playlists and
-session descriptions open files and sockets, so none is allowed, and neither is any protocol, so
-that a format cannot open anything else."""
+"""Only formats that contain the media themselves: playlists and session descriptions open files and
+sockets. No protocol is allowed, so that a format cannot open anything else."""
 
 _COVER_ART = Disposition.attached_pic
-"""Marks a video stream that is a still, such as an album cover."""
 
 MOST_PIXELS = 1 << 27
-"""Most pixels of one picture: four times 8K."""
+"""Four times 8K: a damaged header may ask for gigabytes."""
 
 TOLERANCE = 1e-6
-"""Seconds of rounding error in a time."""
 
 _FARTHEST = 1 << 62
-"""Farthest seek in either direction: libav counts ticks in 64 bits."""
+"""libav counts ticks in 64 bits."""
 
 Decoded = TypeVar("Decoded")
 
 
 @dataclass(frozen=True, slots=True)
 class Tracks:
-    """The index of a file, and the tracks that can be read by it."""
-
     index: Mp4Box | None
-    """The moov box of an MP4 or MOV file, with its children."""
+    """The moov box of an MP4 or MOV file."""
     traks: dict[int, Trak]
-    """By number, if the index locates all packets; empty if the file must be demuxed."""
+    """By number; empty if the file must be demuxed."""
     access_reason: str
-    """Why packets are read by index, or by demuxing."""
     is_fragmented: bool = False
-    """Whether the index is split into fragments throughout the file."""
     description: bytes = b""
-    """A media file with these tracks and no packets; empty if the file must be demuxed."""
 
 
 _tracks_cache: dict[tuple[str, str], Tracks] = {}
-"""The tracks of recently opened files, by URI and version: a recording is opened to describe it, to
-listen and to decode frames, and its boxes are parsed only once."""
 
 _MOST_CACHED = 16
 
 
 @dataclass(frozen=True, slots=True)
 class MediaFile:
-    """An open container and its storage."""
-
     container: InputContainer
     storage: Storage
     tracks: Tracks
 
 
 def open_storage(uri: str, meter: Meter) -> Storage:
-    """The storage at `uri`, counted by `meter`; raises `MediaError` if it cannot be opened."""
     if not is_remote(uri):
         return LocalStorage(uri, meter)
     from earmark.media.remote_storage import RemoteStorage
@@ -104,18 +86,7 @@ def open_storage(uri: str, meter: Meter) -> Storage:
 def open_media(
     uri: str, meter: Meter, *, version: str = "", index_only: bool = False
 ) -> Iterator[MediaFile]:
-    """The container at `uri`; closed at the end.
-
-    Args:
-        uri: A path or an address.
-        meter: Counts every byte.
-        version: The storage's version when the file was described; another one is refused.
-        index_only: If the file has an index, give libav only its tracks, and no packets.
-
-    Raises:
-        UnreadableFile: missing, a directory, empty, cut off or not media.
-        RemoteError: the server does not answer, or does not support byte ranges.
-    """
+    """Refuses another `version` of the storage; with `index_only`, libav gets no packets."""
     storage = open_storage(uri, meter)
     try:
         if version and storage.version != version:
@@ -132,36 +103,36 @@ def open_media(
 
 
 def _tracks_of(storage: Storage, version: str) -> Tracks:
-    """The tracks of a file, from memory if it is still the `version` that was read before."""
     key = storage.uri, storage.version
     if version and (cached := _tracks_cache.get(key)):
         if cached.index and cached.traks:
             storage.hold(cached.index.whole)
         return cached
-    _tracks_cache[key] = found = _read_tracks(storage)
+    _tracks_cache[key] = tracks = _read_tracks(storage)
     if len(_tracks_cache) > _MOST_CACHED:
         del _tracks_cache[next(iter(_tracks_cache))]
-    return found
+    return tracks
 
 
 def _read_tracks(storage: Storage) -> Tracks:
-    """The tracks that can be read by index, and why those or none."""
     boxes = read_boxes(storage)
     if not boxes:
-        return Tracks(None, {}, "its container keeps no index of every packet")
+        return Tracks(None, {}, "its container has no index of its packets")
     index = boxes[b"moov"]
     check_table_places(storage, index)
     known = [(trak, why_unsupported(storage, trak)) for trak in read_traks(storage, index)]
     if b"moof" in boxes or any(box.kind == b"mvex" for box in index.children):
         check_fragments(storage)
-        reason = "it is fragmented, with its index in pieces"
+        reason = "it is fragmented, so its index is in pieces"
         return Tracks(index, {}, reason, is_fragmented=True)
     media = [(trak, obstacle) for trak, obstacle in known if trak.kind in (b"soun", b"vide")]
     obstacles = [obstacle for _, obstacle in media if obstacle]
     if obstacles or not media:
-        return Tracks(index, {}, obstacles[0] if obstacles else "its index is of a rare kind")
+        return Tracks(
+            index, {}, obstacles[0] if obstacles else "its index is of an unsupported kind"
+        )
     traks = {trak.number: trak for trak, _ in media}
-    reason = "its index says where every audio packet lies"
+    reason = "its index lists every audio packet"
     described = [boxes[kind] for kind in (b"ftyp", b"moov") if kind in boxes]
     return Tracks(index, traks, reason, description=describe(storage, *described))
 
@@ -170,7 +141,7 @@ def _open_indexed(storage: Storage, tracks: Tracks, *, index_only: bool) -> Medi
     if index_only and tracks.description:
         bare = _open_container(io.BytesIO(tracks.description), storage)
         streams = (*bare.streams.audio, *bare.streams.video)
-        if all(one.id in tracks.traks or one.disposition & _COVER_ART for one in streams):
+        if all(s.id in tracks.traks or s.disposition & _COVER_ART for s in streams):
             return MediaFile(bare, storage, tracks)
         bare.close()
         reason = "its index and its tracks do not agree"
@@ -186,19 +157,17 @@ def _open_container(file: object, storage: Storage) -> InputContainer:
     except (av.error.FFmpegError, ValueError) as error:
         if _is_text(storage.read(0, 4096)):
             raise UnreadableFile(
-                f"{place_of(storage.uri)} is not a media file but text; a playlist is not followed "
-                "to what it names, so name the media themselves"
+                f"{place_of(storage.uri)} is text, not a media file; playlists are not followed, "
+                "so name the media files themselves"
             ) from error
         raise unreadable_file(storage.uri, error) from error
 
 
 def _is_text(head: bytes) -> bool:
-    """Whether a file begins with printable ASCII, as playlists do."""
     return head.isascii() and head.decode("ascii").replace("\n", "").replace("\r", "").isprintable()
 
 
 def unreadable_file(uri: str, error: Exception) -> UnreadableFile:
-    """The error to raise for the file at `uri`, with the reason that libav gives."""
     reason = getattr(error, "strerror", None) or summarise(error)
     return UnreadableFile(
         f"{place_of(uri)} is not a media file libav can read ({reason}); check that it plays"
@@ -206,12 +175,8 @@ def unreadable_file(uri: str, error: Exception) -> UnreadableFile:
 
 
 def select_stream(container: InputContainer, stream: Stream) -> None:
-    """Make the demuxer skip all other streams, and decode video on all cores.
-
-    Pictures larger than those of any camera are refused: a damaged header may ask for gigabytes.
-    """
-    for each in container.streams:
-        each.discard = Discard.default if each == stream else Discard.all
+    for other in container.streams:
+        other.discard = Discard.default if other == stream else Discard.all
     if isinstance(stream, VideoStream):
         stream.codec_context.thread_type = "AUTO"
         stream.codec_context.options = {"max_pixels": str(MOST_PIXELS)}
@@ -221,8 +186,7 @@ def seek_back(container: InputContainer, offset: int, stream: Stream | None = No
     """Seek to the last key frame by `offset`, in ticks of `stream` or in microseconds.
 
     If there is none, to the first after it: some formats (AVI, FLV) have no other way to the start.
-    In MPEG streams libav seeks by decode time, which their first packet may not have, and sometimes
-    fails: the start is the first byte there, and from there everything is reached.
+    In MPEG streams libav seeks by decode time and may fail: the start is the first byte there.
     """
     offset = max(-_FARTHEST, min(offset, _FARTHEST))
     is_mpeg = container.format.name in ("mpegts", "mpeg")
@@ -241,10 +205,9 @@ def seek_back(container: InputContainer, offset: int, stream: Stream | None = No
 def read_from_key(
     container: InputContainer, streams: Sequence[Stream], time: float
 ) -> Iterator[Packet[Any]]:
-    """The packets of `streams` up to the end of the file, without those to flush decoders.
+    """The packets up to the end of the file, first a key frame of the first stream.
 
-    First comes a key frame of the first stream shown by `time`, in container time, or the first one
-    of the file if none is; then what lies before it in the file of the other streams.
+    It is shown by `time`, in container time, if any is; then comes what lies before it in the file.
     """
     main, back = streams[0], 0.0
     tick = main.time_base or Fraction(1, av.time_base)
@@ -269,40 +232,34 @@ def read_from_key(
 
 
 def time_shown(packet: Packet[Any]) -> float:
-    """When a packet is shown, in container time; where it does not say, when it is decoded."""
+    """Container time; if the packet does not say, when it is decoded."""
     stamp = packet.dts if packet.pts is None else packet.pts
     return float((stamp or 0) * (packet.time_base or 0))
 
 
 def decode_time(packet: Packet[Any]) -> float:
-    """When a packet is decoded, in container time; where it does not say, when it is shown."""
+    """Container time; if the packet does not say, when it is shown."""
     stamp = packet.pts if packet.dts is None else packet.dts
     return float((stamp or 0) * (packet.time_base or 0))
 
 
 def demux_packets(container: InputContainer, *streams: Stream) -> Iterator[Packet[Any]]:
-    """The packets of `streams` from the current position to the end.
-
-    PyAV fails at packets of a stream that begins in the middle of a file, as in a damaged FLV;
-    demuxing then continues after them.
-    """
     while True:
         try:
             yield from container.demux(*streams)
-        except IndexError:
+        except IndexError:  # of PyAV, at a stream that begins in mid-file, as in a damaged FLV
             continue
         return
 
 
 def find_video_stream(container: InputContainer) -> VideoStream | None:
-    """The first video stream that is not a still such as an album cover; None if there is none."""
-    return next((one for one in container.streams.video if not one.disposition & _COVER_ART), None)
+    return next((s for s in container.streams.video if not s.disposition & _COVER_ART), None)
 
 
 def decode_packet(
     decode: Callable[[Packet[Any] | None], list[Decoded]], packet: Packet[Any] | None, meter: Meter
 ) -> list[Decoded]:
-    """The frames that a packet completes; None flushes the decoder. Refused packets are counted."""
+    """None flushes the decoder; refused packets are counted."""
     try:
         return decode(packet)
     except av.error.FFmpegError:  # damage is not always reported as invalid data
@@ -313,7 +270,6 @@ def decode_packet(
 def decode_stream(
     container: InputContainer, stream: AudioStream | VideoStream, meter: Meter
 ) -> Iterator[Any]:
-    """The frames of `stream` from the current position to the end; all else is skipped."""
     select_stream(container, stream)
     decode: Callable[[Packet[Any] | None], list[Any]] = stream.codec_context.decode
     for packet in demux_packets(container, stream):
@@ -321,26 +277,22 @@ def decode_stream(
 
 
 class _ByteFile:
-    """A file object for libav that reads from a Storage."""
-
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._position = self._buffer_start = 0
         self._buffer = b""
 
     def tell(self) -> int:
-        """The position; libav takes a file without `tell` for a pipe."""
+        """Libav takes a file without `tell` for a pipe."""
         return self._position
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Move the position; nothing is read."""
         size = self._storage.size_bytes
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: size}[whence]
         self._position = max(0, base + offset)
         return self._position
 
     def read(self, size: int = -1) -> bytes:
-        """Up to `size` bytes, as many as were read ahead; none at the end."""
         size = size if size >= 0 else self._storage.size_bytes
         offset = self._position - self._buffer_start
         if not 0 <= offset < len(self._buffer):

@@ -1,9 +1,8 @@
 """Frames as upright 8-bit RGB pictures of standard dynamic range.
 
-Pictures of high dynamic range (PQ and HLG transfer, from phones and action cameras) are converted
-to linear light in units of reference white (203 cd/m², ITU-R BT.2408), then to the BT.709
-primaries, tone-mapped by `x (1 + x / 25) / (1 + x)` (extended Reinhard, peak
-five times white) and encoded as sRGB.
+Pictures of high dynamic range (PQ and HLG transfer) are converted to linear light in units of
+reference white (203 cd/m², ITU-R BT.2408), then to the BT.709 primaries, tone-mapped by `x (1 + x /
+25) / (1 + x)` (extended Reinhard, peak five times white) and encoded as sRGB.
 """
 
 from __future__ import annotations
@@ -44,30 +43,22 @@ _TO_709 = np.array(
 
 
 THUMBNAIL_PIXELS = 320
-"""Width of a picture in the report."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
-    """A picture and when it is shown."""
-
     time: float
-    """Seconds on the recording's clock, from the container."""
     rgb: Pixels
-    """Shape `(height, width, 3)`, upright."""
 
     @property
     def width(self) -> int:
-        """Pixels across."""
         return int(self.rgb.shape[1])
 
     @property
     def height(self) -> int:
-        """Pixels down."""
         return int(self.rgb.shape[0])
 
     def resized(self, width: int, height: int) -> Frame:
-        """The picture at another size in pixels; the aspect ratio may change."""
         if min(width, height) < 1:
             raise ValueError(f"a picture needs at least one pixel, not {width} x {height}")
         shrinks = width <= self.width and height <= self.height
@@ -78,7 +69,6 @@ class Frame:
 
     @classmethod
     def from_jpeg(cls, data: bytes, time: float = 0.0) -> Frame:
-        """The picture in a JPEG file, shown at `time`."""
         decoder = CodecContext.create("mjpeg", "r")
         packet: Packet[Any] = Packet(data)
         (shown,) = cast("list[VideoFrame]", [*decoder.decode(packet), *decoder.decode(None)])
@@ -86,13 +76,12 @@ class Frame:
         return cls(time, cast(Pixels, picture.to_ndarray()))
 
     def thumbnail(self) -> bytes:
-        """A small JPEG, for people to look at."""
         width = min(THUMBNAIL_PIXELS, self.width)
         height = max(1, round(self.height * width / self.width))
         return self.resized(width, height).jpeg(quality=80)
 
     def jpeg(self, quality: int = 85) -> bytes:
-        """The picture as a JPEG file; `quality` from 1 (small) to 100 (good)."""
+        """`quality` from 1 (small) to 100 (good)."""
         if not 1 <= quality <= 100:
             raise ValueError(f"JPEG quality goes from 1 to 100, not {quality}")
         encoder = CodecContext.create("mjpeg", "w")
@@ -109,7 +98,6 @@ class Frame:
 
 
 def convert_frame(picture: VideoFrame, time: float) -> Frame:
-    """A decoded picture as a Frame: rotated as its container says, 8-bit RGB."""
     space = None  # as the picture says
     if picture.colorspace == _UNSPECIFIED:
         space = Colorspace.ITU709 if picture.height >= _HD_HEIGHT else Colorspace.ITU601
@@ -130,14 +118,14 @@ def _tone_map(deep: NDArray[np.uint16], curve: LightCurve) -> Pixels:
 
 
 def _pq_light(signal: FloatArray) -> FloatArray:
-    """SMPTE ST 2084 signal to light in units of reference white."""
+    """SMPTE ST 2084, in units of reference white."""
     root = signal ** (32.0 / 2523.0)
     raised = np.maximum(root - 107.0 / 128.0, 0.0) / (2413.0 / 128.0 - 2392.0 / 128.0 * root)
     return np.asarray(10_000.0 / _WHITE * raised ** (16384.0 / 2610.0))
 
 
 def _hlg_light(signal: FloatArray) -> FloatArray:
-    """ARIB STD-B67 signal to light in units of reference white, which has the signal 0.75."""
+    """ARIB STD-B67, in units of reference white, which has the signal 0.75."""
     a, b, c = 0.17883277, 0.28466892, 0.55991073
     scene = np.where(signal <= 0.5, signal**2 / 3.0, (np.exp((signal - c) / a) + b) / 12.0)
     # The display's curve (BT.2100, gamma 1.2) by channel: near enough for a caption.
@@ -146,7 +134,7 @@ def _hlg_light(signal: FloatArray) -> FloatArray:
 
 
 _CURVES: dict[int, LightCurve] = {16: _pq_light, 18: _hlg_light}
-"""From signal to light, by the numbers of transfer characteristics in ITU-T H.273."""
+"""By the numbers of transfer characteristics in ITU-T H.273."""
 
 
 def _srgb(light: FloatArray) -> FloatArray:

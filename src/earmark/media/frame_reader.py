@@ -1,12 +1,9 @@
 """Decodes the pictures at given times, with as few others as the codec allows.
 
-    wanted            ▼  ▼                        ▼
-    packets   K . . . . . . . . K . . . . . . . . K . . . . .
-    decoded   ^^^^^^^^^^^^^                       ^
-              from the key frame before to the last one wanted, once for both
-
-Packets are read ahead of the decoder until it is known which one is shown at each time, so that no
-picture is decoded past it.
+wanted            ▼  ▼                        ▼
+packets   K . . . . . . . . K . . . . . . . . K . . . . .
+decoded   ^^^^^^^^^^^^^                       ^
+          from the key frame before to the last one wanted, once for both
 """
 
 from __future__ import annotations
@@ -16,7 +13,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import av.error
 from av.container import InputContainer
@@ -35,9 +32,11 @@ from earmark.media.container import (
     time_shown,
 )
 from earmark.media.frame import Frame, convert_frame
-from earmark.media.recording_part import Part
 from earmark.media.source import place_of
 from earmark.media.storage import Meter
+
+if TYPE_CHECKING:
+    from earmark.media.recording import Part
 
 _READ_ON = 10.0
 """Seconds up to which the next time is reached by reading on; beyond, by seeking."""
@@ -47,23 +46,13 @@ _REORDER_DEPTH = 17
 
 @dataclass(slots=True)
 class FrameStats:
-    """Counts the work of decoding."""
-
     decoded: int = 0
-    """Pictures decoded, including those from the key frame to the wanted one."""
-    returned: int = 0
-    """Pictures returned."""
     seeks: int = 0
-    """Jumps to a key frame."""
     meter: Meter = field(default_factory=Meter)
-    """Bytes read."""
 
 
 class FrameReader(AbstractContextManager["FrameReader"]):
-    """Keeps a recording open between calls, for many windows of one recording.
-
-    Not to be shared between threads.
-    """
+    """Keeps a recording open between calls; not to be shared between threads."""
 
     def __init__(self, name: str, parts: Sequence[Part], stats: FrameStats) -> None:
         self._name = name
@@ -77,34 +66,32 @@ class FrameReader(AbstractContextManager["FrameReader"]):
         self.close()
 
     def close(self) -> None:
-        """Close the file that is open."""
         self._decoder = None
         self._stack.close()
 
     def frames(self, times: Sequence[float]) -> list[Frame]:
-        """The picture shown at each of `times`, in the order asked; see `Recording.frames`."""
-        found: dict[float, Frame] = {}
+        frames: dict[float, Frame] = {}
         starts = [part.start for part in self._parts]
-        for place, part in enumerate(
-            self._parts
-        ):  # times before all parts go to the first, after all to the last
-            own = sorted({t for t in times if max(0, bisect_right(starts, t) - 1) == place})
+        for number, part in enumerate(self._parts):
+            # Times before all parts go to the first.
+            inside = sorted({t for t in times if max(0, bisect_right(starts, t) - 1) == number})
+            if not inside:
+                continue
             try:
-                shown = self._open(part).decode([time - part.shift for time in own]) if own else ()
-                for time, (stamp, picture) in zip(own, shown, strict=False):
-                    found[time] = convert_frame(picture, stamp + part.shift)
+                pictures = self._open(part).decode([time - part.shift for time in inside])
+                for time, (stamp, picture) in zip(inside, pictures, strict=False):
+                    frames[time] = convert_frame(picture, stamp + part.shift)
             except av.error.FFmpegError as error:
                 raise MediaError(
-                    f"{place_of(part.uri)} cannot be read near {own[0]:.3f} s ({error.strerror}); "
-                    "check that it plays there"
+                    f"{place_of(part.uri)} cannot be read near {inside[0]:.3f} s "
+                    f"({error.strerror}); check that it plays there"
                 ) from error
-        if missing := [time for time in times if time not in found]:
+        if missing := [time for time in times if time not in frames]:
             raise MediaError(
                 f"{self._name} has no picture that can be decoded at {missing[0]:.3f} s; "
                 "check that it plays there"
             )
-        self.stats.returned += len(times)
-        return [found[time] for time in times]
+        return [frames[time] for time in times]
 
     def _open(self, part: Part) -> FrameDecoder:
         if self._decoder is None or self._open_uri != part.uri:
@@ -120,11 +107,6 @@ class FrameReader(AbstractContextManager["FrameReader"]):
 
 
 class FrameDecoder:
-    """Decodes pictures of one open file, any number of times.
-
-    Buffers the packets from the next key frame to decode on.
-    """
-
     def __init__(self, container: InputContainer, stream: VideoStream, stats: FrameStats) -> None:
         select_stream(container, stream)
         self._container = container
@@ -132,16 +114,11 @@ class FrameDecoder:
         self._stats = stats
         self._tick = float(stream.time_base or 0)
         self._buffer: list[tuple[float, Packet[VideoStream]]] = []
-        """Packets with the container time at which they are shown."""
         self._packets: Iterator[Packet[VideoStream]] = iter(())
         self._is_at_end = True
 
     def decode(self, times: Sequence[float]) -> Iterator[tuple[float, VideoFrame]]:
-        """For each of the ascending container `times`, the picture shown then and its own time.
-
-        Times before the first picture give the first, after the last the last. Ends early if no
-        picture can be decoded.
-        """
+        """For each of the ascending container `times`, the picture shown then and its own time."""
         remaining = deque(times)
         while remaining:
             group = [remaining.popleft()]  # times decoded from one key frame
@@ -155,7 +132,6 @@ class FrameDecoder:
             yield from self._decode_group(group)
 
     def _decode_group(self, times: list[float]) -> Iterator[tuple[float, VideoFrame]]:
-        """The picture shown at each of the times of a group, with its own time."""
         shown = [start for start, _ in self._buffer]
         last = 0
         for time in times:
@@ -180,10 +156,6 @@ class FrameDecoder:
         decoder.flush_buffers()
 
     def _seek_to(self, time: float) -> None:
-        """Buffer the packets shown up to `time`, from the last key frame before it.
-
-        If there is no key frame by then, from the first one of the file.
-        """
         is_near = bool(self._buffer) and (
             self._buffer[0][0] <= time + TOLERANCE and time - self._buffer[-1][0] <= _READ_ON
         )
@@ -195,11 +167,7 @@ class FrameDecoder:
             del self._buffer[:later]
 
     def _read_until(self, time: float) -> int:
-        """Buffer packets until no further one can be shown up to `time`.
-
-        Stops early at a key frame shown by then, other than the first in the buffer, and returns
-        its index; else returns 0.
-        """
+        """Stops early at a key frame shown by then and returns its index; else returns 0."""
         places = range(len(self._buffer) - 1, 0, -1)
         later = next((n for n in places if _can_start_at(*self._buffer[n], time)), 0)
         while not later and not self._is_at_end and not self._is_past(time):
@@ -212,10 +180,7 @@ class FrameDecoder:
         return later
 
     def _is_past(self, time: float) -> bool:
-        """Whether all packets not yet read are shown after `time`.
-
-        No picture is shown before it is decoded, and none is delayed by more than 16 others.
-        """
+        """No picture is shown before it is decoded, and none is delayed by more than 16 others."""
         if not self._buffer:
             return False
         decoded = self._buffer[-1][1].dts
@@ -225,5 +190,4 @@ class FrameDecoder:
 
 
 def _can_start_at(shown: float, packet: Packet[VideoStream], time: float) -> bool:
-    """Whether `packet` is a key frame shown by `time`, so that decoding can start there."""
     return packet.is_keyframe and shown <= time + TOLERANCE

@@ -1,8 +1,7 @@
 """An HTTP client with a deadline for every attempt, whatever the server does.
 
-The time-outs of httpx bound each read, not the whole response: a server that sends a byte a minute
-never times out. Attempts therefore run on an event loop and are cancelled at their deadline. The
-loop has its own daemon thread, shared by all clients of a process.
+The time-outs of httpx bound each read: a server that sends a byte a minute never times out. So
+attempts run on an event loop in a daemon thread and are cancelled at their deadline.
 """
 
 from __future__ import annotations
@@ -24,19 +23,15 @@ import httpx
 from earmark.redaction import RedactingFilter
 
 CHUNK = 1 << 20
-"""Bytes of a stream that are read at a time."""
 
 Value = TypeVar("Value")
 Reply = tuple[httpx.Response, bytes]
-"""A response and its body, as it was sent."""
 
 _REDACTING = RedactingFilter()
 _STARTING = threading.Lock()
 
 
 class HttpClient:
-    """A thread-safe client that keeps connections alive."""
-
     def __init__(
         self,
         *,
@@ -45,14 +40,7 @@ class HttpClient:
         follows_redirects: bool = False,
         connections: int = 1000,
     ) -> None:
-        """Connect to nothing yet.
-
-        Args:
-            headers: Sent with every request.
-            uses_proxies: Whether to use the proxies named in the environment.
-            follows_redirects: Whether to follow redirects, to any server.
-            connections: Most at a time; waiting for one does not count for the deadline.
-        """
+        """Waiting for a free connection does not count for deadlines."""
         logging.getLogger("httpx").addFilter(_REDACTING)
         self._client = httpx.AsyncClient(
             headers={"Accept-Encoding": "identity", **(headers or {})},
@@ -66,9 +54,7 @@ class HttpClient:
             self._loop = _event_loop(os.getpid())
         self._free = asyncio.Semaphore(connections)
         self.request = self._client.build_request
-        """A request to be sent, with the headers of the client."""
         self.close = weakref.finalize(self, _close, self._client, self._loop)
-        """Closes the connections; also done when the client is garbage-collected."""
 
     def start(
         self,
@@ -78,18 +64,12 @@ class HttpClient:
         limit_bytes: int,
         has_body: Callable[[httpx.Response], bool] = lambda _: True,
     ) -> Future[Reply]:
-        """Start one attempt at `request`; the future gives the response and its body.
-
-        Fails with `TimeoutError` after `seconds`, with `BodyTooLarge` if the body has more than
-        `limit_bytes`, and with any error of httpx. `has_body` says whether the body is read, and
-        may raise to refuse the response.
-        """
+        """`has_body` says whether the body is read, and may raise to refuse the response."""
 
         async def ask() -> Reply:
             response = await self._client.send(request, stream=True)
             try:
-                wanted = has_body(response)
-                return response, await _body(response, limit_bytes) if wanted else b""
+                return response, await _body(response, limit_bytes) if has_body(response) else b""
             finally:
                 await response.aclose()
 
@@ -100,18 +80,12 @@ class HttpClient:
         return asyncio.run_coroutine_threadsafe(attempt(), self._loop)
 
     def send(self, request: httpx.Request, *, seconds: float, limit_bytes: int) -> Reply:
-        """The result of `start`, awaited."""
         return _wait(self.start(request, seconds=seconds, limit_bytes=limit_bytes))
 
     @contextmanager
     def stream(
         self, request: httpx.Request, *, seconds: float
     ) -> Iterator[tuple[httpx.Response, Iterator[bytes]]]:
-        """The response to `request`, and its body in chunks, each of which takes `seconds` at most.
-
-        Fails as `start` does, also while chunks are read.
-        """
-
         def call(step: Coroutine[Any, Any, Value]) -> Value:
             return _wait(
                 asyncio.run_coroutine_threadsafe(_with_deadline(seconds, step), self._loop)
@@ -128,8 +102,7 @@ class HttpClient:
             call(response.aclose())
 
 
-class BodyTooLarge(OSError):
-    """The response body is larger than allowed."""
+class BodyTooLarge(OSError): ...
 
 
 async def _with_deadline(seconds: float, step: Coroutine[Any, Any, Value]) -> Value:
@@ -142,7 +115,6 @@ async def _with_deadline(seconds: float, step: Coroutine[Any, Any, Value]) -> Va
 
 
 def _root_cause(error: BaseException) -> str:
-    """The system's message of the error at the root of a failed connection."""
     while cause := error.__cause__ or error.__context__:
         error = cause.exceptions[0] if isinstance(cause, BaseExceptionGroup) else cause
     number = error.errno if isinstance(error, OSError) else None
@@ -150,17 +122,15 @@ def _root_cause(error: BaseException) -> str:
 
 
 async def _body(response: httpx.Response, limit_bytes: int) -> bytes:
-    """The body, undecoded; raises `BodyTooLarge` beyond `limit_bytes`."""
     data = bytearray()
     async for chunk in response.aiter_raw():
         data += chunk
         if len(data) > limit_bytes:
-            raise BodyTooLarge("it sends more than it was asked for")
+            raise BodyTooLarge("it sent more than requested")
     return bytes(data)
 
 
 def _wait(future: Future[Value]) -> Value:
-    """The result; the attempt is cancelled if waiting is interrupted."""
     try:
         return future.result()
     finally:
@@ -174,7 +144,7 @@ def _close(client: httpx.AsyncClient, loop: asyncio.AbstractEventLoop) -> None:
 
 @cache
 def _event_loop(process: int) -> asyncio.AbstractEventLoop:
-    """The running event loop of a process; by process id, since a fork loses the thread."""
+    """By process id, since a fork loses the thread."""
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name=f"http-{process}", daemon=True).start()
     return loop
@@ -182,7 +152,7 @@ def _event_loop(process: int) -> asyncio.AbstractEventLoop:
 
 @cache
 def _tls() -> ssl.SSLContext:
-    """The certificates of httpx and of the system; cached, since loading is slow."""
+    """Cached, since loading is slow."""
     context = httpx.create_ssl_context()
     context.load_default_certs()
     return context

@@ -1,9 +1,8 @@
 """Reads lists and manifests, which name recordings.
 
-A list (`.txt`, `.m3u`) has one path or address a line; lines that start with `#` are comments. A
-file with such a suffix that is not text may be a recording. A manifest (`.csv`, `.parquet`) has
-a column `path` and may have `id`, `weight` and `priority`. Relative paths start at the list's own
-place, be that a folder or an address.
+A list (`.txt`, `.m3u`) has one path or address per line; lines that start with `#` are comments. A
+manifest (`.csv`, `.parquet`) has a column `path` and may have `id`, `weight` and `priority`.
+Relative paths start at the place of the list.
 """
 
 from __future__ import annotations
@@ -20,17 +19,13 @@ from earmark.errors import MissingExtra, UnreadableFile, summarise
 from earmark.media.source import Source, is_remote, place_of, suffix_of
 
 MANIFESTS = frozenset([".csv", ".parquet", ".txt", ".m3u"])
-"""Suffixes of files that name recordings."""
 
 LIST_BYTES = 1 << 26
-"""Largest list that is read."""
 
 COLUMNS = ("path", "id", "weight", "priority")
-"""Columns of a manifest; only the first is required."""
 
 
 def read_manifest(uri: str) -> list[str | Source]:
-    """The recordings in a list or manifest; raises `MediaError` if it cannot be read."""
     suffix, place, data = suffix_of(uri), place_of(uri), _read(uri)
     if suffix in (".txt", ".m3u") and b"\0" in data:
         return [uri]
@@ -38,21 +33,19 @@ def read_manifest(uri: str) -> list[str | Source]:
         raise UnreadableFile(f"{place} has more than {LIST_BYTES >> 20} MB; split it")
     if suffix == ".parquet":
         return [*_sources(uri, _parquet_rows(place, data))]
-    if suffix == ".csv":
-        return [*_sources(uri, _csv_rows(place, _text(place, data)))]
-    return [*_read_list(uri, _text(place, data))]
+    text = _text(place, data)
+    return [*(_sources(uri, _csv_rows(place, text)) if suffix == ".csv" else _read_list(uri, text))]
 
 
 def _read_list(uri: str, text: str) -> list[str]:
-    """The recordings in the lines of a list; raises if it names nothing that may exist."""
     lines = [line.strip() for line in _lines(text)]
-    found = [_resolve(uri, line) for line in lines if line and not line.startswith("#")]
-    if not any(is_remote(n) or suffix_of(n)[1:].isalnum() or Path(n).exists() for n in found):
+    paths = [_resolve(uri, line) for line in lines if line and not line.startswith("#")]
+    if not any(is_remote(p) or suffix_of(p)[1:].isalnum() or Path(p).exists() for p in paths):
         raise UnreadableFile(
-            f"{place_of(uri)} names no recording; as a list it has one path or address a line, "
-            "and a recording it is not"
+            f"{place_of(uri)} lists no recording; write one path or address per line, "
+            "or check that it is a media file"
         )
-    return found
+    return paths
 
 
 def _read(uri: str) -> bytes:
@@ -74,12 +67,12 @@ def _text(place: str, data: bytes) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UnreadableFile(
-            f"{place} is not text in UTF-8 (byte {error.start}); save it so"
+            f"{place} is not text in UTF-8 (byte {error.start}); save it as UTF-8"
         ) from None
 
 
 def _lines(text: str) -> io.StringIO:
-    """The lines, however they end; `splitlines` would end some within a name."""
+    """`splitlines` would end some lines within a name."""
     return io.StringIO(text, newline=None)
 
 
@@ -124,7 +117,6 @@ def _check_columns(place: str, names: Iterable[str]) -> None:
 
 
 def _sources(uri: str, rows: Iterable[dict[str, Any]]) -> Iterator[Source]:
-    """The rows as sources, those of higher priority first."""
     ranked: list[tuple[float, Source]] = []
     ids: dict[str, int] = {}
     paths: dict[str, int] = {}
@@ -139,20 +131,19 @@ def _sources(uri: str, rows: Iterable[dict[str, Any]]) -> Iterator[Source]:
             weight=_number(place, "weight", row.get("weight"), 1.0),
         )
         if not source.weight > 0:
-            raise UnreadableFile(f"{place}: a weight is above 0, not {source.weight:g}")
+            raise UnreadableFile(f"{place}: a weight must be above 0, not {source.weight:g}")
         for what, name, seen in (("id", source.id, ids), ("path", source.uris[0], paths)):
             if name and seen.setdefault(name, number) != number:
                 raise UnreadableFile(
-                    f"{place}: the {what} {place_of(name)} is that of row {seen[name]} too"
+                    f"{place}: row {seen[name]} has the same {what}, {place_of(name)}"
                 )
         ranked.append((_number(place, "priority", row.get("priority"), 0.0), source))
     if not ranked:
-        raise UnreadableFile(f"{place_of(uri)} names no recording; write one a row")
+        raise UnreadableFile(f"{place_of(uri)} lists no recording; write one per row")
     return (source for _, source in sorted(ranked, key=lambda pair: -pair[0]))
 
 
 def _words(place: str, name: str, value: Any) -> str:
-    """A value as text, empty if there is none; Parquet may give it as bytes or a number."""
     if isinstance(value, bytes):
         try:
             value = value.decode()
@@ -174,7 +165,6 @@ def _number(place: str, name: str, value: Any, default: float) -> float:
 
 
 def _resolve(uri: str, path: str) -> str:
-    """A path relative to the list at `uri`."""
     if is_remote(path) or Path(path).is_absolute():
         return path
     if not is_remote(uri):

@@ -27,7 +27,6 @@ from earmark.media.storage import Storage
 _FIRST_BOXES = frozenset(
     [b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"moof", b"styp"]
 )
-"""Boxes an MP4 or MOV file may begin with."""
 
 _READ_INSIDE = {
     b"": (b"moov",),
@@ -36,25 +35,21 @@ _READ_INSIDE = {
     b"mdia": (b"minf",),
     b"minf": (b"stbl",),
 }
-"""Boxes whose children are parsed, by parent: at most five levels."""
 
 _DEEPEST = 10
-"""Levels of boxes searched for tables; libav goes no deeper."""
+"""Levels; libav goes no deeper."""
 
 _MOST_BOXES, _LEAST_BOX_BYTES = 1 << 12, 128
-"""Siblings beyond which boxes must have this mean size, since each takes some microseconds."""
+"""With more siblings, boxes must have this mean size, since each takes some microseconds."""
 
 MOST_INDEX_BYTES = 1 << 28
-"""Largest moov box: the index of 24 h at 60 pictures a second has a third of that."""
+"""The index of 24 h at 60 pictures a second has a third of that."""
 
 _MOST_COPIED_BYTES = 1 << 20
-"""Largest box that is copied into a description."""
 
 _TABLES = {b"stsz": bytes(12), b"stco": bytes(8), b"stts": bytes(8), b"stsc": bytes(8)}
-"""Empty tables for a description: every track must have these four."""
 
 _PACKET_TABLES = frozenset(b"co64 ctts stco stsc stss stsz stts stz2".split())
-"""Tables with a row for every packet."""
 
 _CONTAINER_BOXES = frozenset(b"dinf edts mdia minf moof moov mvex stbl traf trak udta wave".split())
 """Boxes whose children libav parses, wherever they occur."""
@@ -62,48 +57,35 @@ _CONTAINER_BOXES = frozenset(b"dinf edts mdia minf moof moov mvex stbl traf trak
 _LEFT_OUT = frozenset(
     b"co64 stz2 ctts stss sdtp sbgp sgpd cslg edts tref udta meta moof traf trun".split()
 )
-"""Boxes left out of a description: tables, references to packets, metadata."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mp4Box:
-    """One box: its four-letter kind, and its bytes with and without the header.
-
-    These may reach past the end of a damaged file, further than `len` counts.
-    """
+    """These ranges may reach past the end of a damaged file, further than `len` counts."""
 
     kind: bytes
     whole: range
     body: range
     children: tuple[Mp4Box, ...] = ()
-    """Its child boxes, if parsed."""
 
 
 Edit = tuple[float, int]
-"""One edit: its seconds, and the tick of the track at which it begins; -1 for an empty edit."""
+"""Seconds, and the tick of the track at which it begins; -1 for an empty edit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trak:
-    """One track in the index, its tables not yet read."""
-
     number: int
     kind: bytes
-    """`vide`, `soun` or another."""
     ticks_a_second: int
     rotation: int
-    """Rotation for display in degrees clockwise: 0, 90, 180 or 270."""
+    """Degrees clockwise: 0, 90, 180 or 270."""
     edits: tuple[Edit, ...]
     tables: dict[bytes, range]
-    """The bodies of the boxes in `stbl`, by their kind."""
 
 
 def read_boxes(storage: Storage) -> dict[bytes, Mp4Box]:
-    """The first box of each kind in the file; none if it is not MP4 or MOV.
-
-    The index, moov, has its children; raises `UnreadableFile` if it is missing or truncated. The
-    search ends at the first fragment, moof.
-    """
+    """Empty if the file is not MP4 or MOV; the search ends at the first fragment, moof."""
     if storage.read(0, 16)[4:8] not in _FIRST_BOXES:
         return {}
     found: dict[bytes, Mp4Box] = {}
@@ -119,13 +101,12 @@ def read_boxes(storage: Storage) -> dict[bytes, Mp4Box]:
     if any(box.kind == b"cmov" for box in found[b"moov"].children):
         name = place_of(storage.uri)
         raise UnreadableFile(
-            f"{name} has a compressed index (cmov), which may unfold to any size; remux it"
+            f"{name} has a compressed index (cmov), which may unpack to any size; remux it"
         )
     return found
 
 
 def read_traks(storage: Storage, index: Mp4Box) -> list[Trak]:
-    """The tracks of an index, in its order; none if there is no movie header."""
     headers = [box for box in index.children if box.kind == b"mvhd"]
     if not headers:
         return []
@@ -134,7 +115,7 @@ def read_traks(storage: Storage, index: Mp4Box) -> list[Trak]:
 
 
 def describe(storage: Storage, *boxes: Mp4Box) -> bytes:
-    """The boxes as bytes of a file with the same tracks but no packets."""
+    """A file with the same tracks but no packets."""
     data = b""
     for box in boxes:
         is_misplaced = not box.children and any(
@@ -155,10 +136,7 @@ def describe(storage: Storage, *boxes: Mp4Box) -> bytes:
 
 
 def check_table_places(storage: Storage, box: Mp4Box, depth: int = 0) -> None:
-    """Raise `UnreadableFile` if `box` has packet tables other than one of each kind in an `stbl`.
-
-    libav reads them wherever they are, and of two it uses the second.
-    """
+    """Refuse packet tables but one of each kind in an `stbl`: libav reads them anywhere."""
     held: Iterable[Mp4Box] = box.children
     is_stray = box.kind in _PACKET_TABLES
     if box.kind == b"stsd":  # its entries have headers of various lengths before their boxes
@@ -172,18 +150,15 @@ def check_table_places(storage: Storage, box: Mp4Box, depth: int = 0) -> None:
         held = walk_boxes(storage, box.body)
     if is_stray:
         raise UnreadableFile(
-            f"{place_of(storage.uri)} has packet tables where none belong; it is damaged, so remux "
-            "it, or convert what plays of it"
+            f"{place_of(storage.uri)} has packet tables in the wrong place; it is damaged, so "
+            "remux it, or convert the part that plays"
         )
-    for each in held:
-        check_table_places(storage, each, depth + 1)
+    for child in held:
+        check_table_places(storage, child, depth + 1)
 
 
 def walk_boxes(storage: Storage, within: range) -> Iterator[Mp4Box]:
-    """The sibling boxes in a byte range; the last may reach past its end.
-
-    Raises `UnreadableFile` if there are more, and smaller, boxes than any recording has.
-    """
+    """The last box may reach past the end of the range."""
     position = within.start
     for number in itertools.count():
         header = storage.read(position, min(position + 16, within.stop))
@@ -203,13 +178,12 @@ def walk_boxes(storage: Storage, within: range) -> Iterator[Mp4Box]:
         position = end
         if number > _MOST_BOXES and position - within.start < number * _LEAST_BOX_BYTES:
             raise UnreadableFile(
-                f"{place_of(storage.uri)} is a heap of {number:,} boxes with next to nothing in "
-                "them; it is damaged, or no recording"
+                f"{place_of(storage.uri)} has {number:,} almost empty "
+                "boxes; it is damaged, or not a recording"
             )
 
 
 def _parse(storage: Storage, stretch: range, *, within: bytes) -> Iterator[Mp4Box]:
-    """The boxes of a byte range in a box of kind `within`, with their children."""
     for box in walk_boxes(storage, stretch):
         is_read = box.kind in _READ_INSIDE.get(within, ()) and box.whole.stop <= stretch.stop
         held = tuple(_parse(storage, box.body, within=box.kind)) if is_read else ()
@@ -243,7 +217,6 @@ def _read_trak(storage: Storage, trak: Mp4Box, movie_ticks: int) -> Trak:
 
 
 def _clock(storage: Storage, body: range | None) -> int:
-    """Ticks a second, at least 1, from a movie or media header."""
     header = _read(storage, body, 32).ljust(32, b"\0")
     place = 20 if header[:1] == b"\1" else 12
     return max(1, int.from_bytes(header[place : place + 4], "big"))
@@ -260,7 +233,7 @@ def _unusable(storage: Storage, moov: Mp4Box | None, *, has_fragments: bool) -> 
     elif moov:
         size = f"{len(moov.whole) / 1e6:,.0f} MB"
         message = (
-            f"{name} has an index (moov) of {size}, more than that of any recording; it is damaged"
+            f"{name} has an index (moov) of {size}, larger than any recording needs; it is damaged"
         )
     elif has_fragments:
         message = (
@@ -273,3 +246,52 @@ def _unusable(storage: Storage, moov: Mp4Box | None, *, has_fragments: bool) -> 
             "copy the whole file again, or repair it from a good file of the same camera"
         )
     return UnreadableFile(message)
+
+
+_MOST_MARK_BYTES = 1 << 18
+
+_RECORD_BYTES, _KIND_AT = 36, 24
+
+
+def read_marks(storage: Storage, index: Mp4Box, *, duration: float) -> tuple[float, ...]:
+    """Highlights marked on a GoPro while recording, in seconds from the beginning of a file.
+
+    They are in the index, in milliseconds (github.com/gopro/gpmf-parser, issue 21):
+
+        moov ── udta ─┬─ HMMT    how many, then a number each (HERO5 and before; later ones too)
+                      └─ GPMF    DEVC ── STRM ── HLMT: records of 36 bytes (HERO6 and later)
+
+    A record begins with its time; its kind is at the 25th byte, `MANL` if a person pressed the
+    button.
+    """
+    found: set[int] = set()
+    for box in index.children:
+        if box.kind != b"udta" or box.whole.stop > index.whole.stop:
+            continue
+        for child in walk_boxes(storage, box.body):
+            if child.kind not in (b"HMMT", b"GPMF"):
+                continue
+            start = child.body.start
+            end = min(child.body.stop, box.body.stop, start + _MOST_MARK_BYTES)
+            data = storage.read(start, max(start, end))
+            if child.kind == b"HMMT":  # as many numbers as the first of them says, or as there are
+                numbers = [number for (number,) in struct.iter_unpack(">I", data[: len(data) & ~3])]
+                found.update(numbers[1:][: numbers[0]] if numbers else ())
+            else:
+                found.update(_manual_marks(data))
+    return tuple(time / 1000 for time in sorted(found) if time <= duration * 1000)
+
+
+def _manual_marks(data: bytes) -> Iterator[int]:
+    place = 0
+    while place + 8 <= len(data):
+        key, kind, size, count = struct.unpack(">4sBBH", data[place : place + 8])
+        body = data[place + 8 : place + 8 + size * count]
+        if kind == 0 and key in (b"DEVC", b"STRM"):
+            yield from _manual_marks(body)
+        elif key == b"HLMT" and size == _RECORD_BYTES:
+            for start in range(0, len(body) - size + 1, size):
+                record = body[start : start + size]
+                if record[_KIND_AT : _KIND_AT + 4] == b"MANL":
+                    yield struct.unpack(">I", record[:4])[0]
+        place += 8 + -(-size * count // 4) * 4  # bodies fill whole words

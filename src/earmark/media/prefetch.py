@@ -1,5 +1,3 @@
-"""Prefetches the frames of many windows: a few are decoded ahead of the consumer."""
-
 from __future__ import annotations
 
 import threading
@@ -9,25 +7,24 @@ from concurrent.futures import Future
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from earmark.errors import EarmarkError, MediaError, internal_error
 from earmark.media.frame import Frame
 from earmark.media.frame_reader import FrameReader
-from earmark.media.recording import Recording
+
+if TYPE_CHECKING:
+    from earmark.media.recording import Recording
 
 THREADS = 2
-"""Requests decoded in parallel; as many again wait decoded."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrameRequest:
-    """The frames wanted of one recording, by their times."""
-
     recording: Recording
     times: tuple[float, ...]
     then: Callable[[DecodedFrames], Any] | None = None
-    """Applied to them in the decoding thread or process: JPEG encoding takes as long again."""
+    """Applied in the decoding thread or process: JPEG encoding takes as long again."""
 
     def __str__(self) -> str:
         return self.recording.name
@@ -35,29 +32,18 @@ class FrameRequest:
 
 @dataclass(frozen=True, slots=True)
 class DecodedFrames:
-    """The frames of one request, and the cost of decoding."""
-
     frames: list[Frame]
-    """One a time asked for; empty where they could not be decoded, or `made` holds what was
-    made of them."""
+    """Empty if they could not be decoded, or if `then` made something of them."""
     frames_decoded: int = 0
     bytes_read: int = 0
     failure: str = ""
-    """Why there are no frames, in a line."""
     made: Any = None
-    """The result of the request's `then`."""
 
 
 class Decoder(Protocol):
-    """Decodes one request after the other, in one thread."""
+    def __call__(self, request: FrameRequest) -> DecodedFrames: ...
 
-    def __call__(self, request: FrameRequest) -> DecodedFrames:
-        """The frames of `request`, or why there are none."""
-        ...
-
-    def close(self) -> None:
-        """Close open files."""
-        ...
+    def close(self) -> None: ...
 
 
 class HeldRecordingDecoder:
@@ -70,7 +56,6 @@ class HeldRecordingDecoder:
         return HeldRecordingDecoder, ()
 
     def __call__(self, request: FrameRequest) -> DecodedFrames:
-        """The frames of `request`, or why there are none; a bug in earmark is a failure too."""
         try:
             if self._reader is None or request.recording != self._recording:
                 self.close()
@@ -78,8 +63,8 @@ class HeldRecordingDecoder:
             stats = self._reader.stats
             decoded, read = stats.decoded, stats.meter.bytes_read
             frames = self._reader.frames(request.times)
-            found = DecodedFrames(frames, stats.decoded - decoded, stats.meter.bytes_read - read)
-            return replace(found, frames=[], made=request.then(found)) if request.then else found
+            result = DecodedFrames(frames, stats.decoded - decoded, stats.meter.bytes_read - read)
+            return replace(result, frames=[], made=request.then(result)) if request.then else result
         except MediaError as error:
             return DecodedFrames([], failure=str(error))
         except EarmarkError:
@@ -88,7 +73,6 @@ class HeldRecordingDecoder:
             return DecodedFrames([], failure=str(internal_error(request, error)))
 
     def close(self) -> None:
-        """Close the recording that is open."""
         if self._reader:
             self._reader.close()
         self._recording = self._reader = None
@@ -97,16 +81,14 @@ class HeldRecordingDecoder:
 def prefetch(
     requests: Iterable[FrameRequest], open_decoder: Callable[[], Decoder] = HeldRecordingDecoder
 ) -> Generator[DecodedFrames, None, None]:
-    """The frames of each of `requests`, in order, with bounded memory however many there are.
+    """Requests of one recording should be adjacent.
 
-    A few threads decode them, each with its own decoder, which keeps its current recording open:
-    requests of one recording should be adjacent. If the consumer is interrupted, nobody waits for
-    the threads, not even the process at exit.
+    If the consumer is interrupted, nobody waits for the threads, not even the process at exit.
     """
     queue: SimpleQueue[_Item | None] = SimpleQueue()
-    given = queue, open_decoder
+    args = queue, open_decoder
     threads = [
-        threading.Thread(name=f"prefetch {number}", target=_decode_all, args=given, daemon=True)
+        threading.Thread(name=f"prefetch {number}", target=_decode_all, args=args, daemon=True)
         for number in range(THREADS)
     ]
     for thread in threads:
@@ -134,7 +116,6 @@ _Item = tuple[FrameRequest, Future[DecodedFrames]]
 
 
 def _decode_all(queue: SimpleQueue[_Item | None], open_decoder: Callable[[], Decoder]) -> None:
-    """Decode the requests in the queue until None comes."""
     with closing(open_decoder()) as decode:
         while (item := queue.get()) is not None:
             request, future = item
@@ -142,3 +123,39 @@ def _decode_all(queue: SimpleQueue[_Item | None], open_decoder: Callable[[], Dec
                 future.set_result(decode(request))
             except BaseException as error:  # noqa: BLE001 - raised in the thread that asked
                 future.set_exception(error)
+
+
+Item = TypeVar("Item")
+
+
+def read_ahead(items: Generator[Item, None, None], most: int) -> Generator[Item, None, None]:
+    """If reading ends early, nobody waits for the thread, not even the process at exit."""
+    sent: SimpleQueue[tuple[Item] | BaseException | None] = SimpleQueue()
+    room = threading.Semaphore(most)
+    is_over = threading.Event()
+
+    def send_all() -> None:
+        end = None
+        try:
+            with closing(items):
+                for item in items:
+                    room.acquire()
+                    if is_over.is_set():
+                        break
+                    sent.put((item,))
+        except BaseException as error:  # noqa: BLE001 - raised in the thread that reads
+            end = error
+        sent.put(end)
+
+    thread = threading.Thread(target=send_all, daemon=True)
+    thread.start()
+    try:
+        while isinstance(message := sent.get(), tuple):
+            yield message[0]
+            room.release()
+    finally:
+        is_over.set()
+        room.release()
+    thread.join()
+    if message is not None:
+        raise message

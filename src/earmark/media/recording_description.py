@@ -1,7 +1,4 @@
-"""Describes a recording from its index or its packets, without decoding.
-
-Start and end of a stream come from its packets; the header is not trusted.
-"""
+"""Describes a recording from its packets, without decoding; the header is not trusted."""
 
 from __future__ import annotations
 
@@ -33,33 +30,29 @@ from earmark.media.container import (
     open_storage,
     seek_back,
 )
-from earmark.media.highlight_marks import read_marks
-from earmark.media.packet_index import read_packets
-from earmark.media.recording import Recording
-from earmark.media.recording_part import AudioTrack, Part, VideoTrack
+from earmark.media.mp4_boxes import read_marks
+from earmark.media.mp4_index import read_packets
+from earmark.media.recording import AudioTrack, Part, Recording, VideoTrack
 from earmark.media.source import Source, place_of
 from earmark.media.storage import Meter
 
 _LEAST_BYTES_A_SECOND = {False: 20, True: 60}
-"""Least data rate without and with video: digital silence as FLAC takes 27 at 8 kHz."""
+"""Without and with video: digital silence as FLAC takes 27 at 8 kHz."""
 
 _LONGEST = 7 * 24 * 3600.0
-"""Most seconds of one file; damaged timestamps may claim months."""
+"""Seconds; damaged timestamps may claim months."""
 
 _FIRST_YEAR = 1980
-"""A creation time up to this year means that the clock was not set."""
+"""Cameras whose clock was never set give 1904 or 1970."""
 
 MOST_OVERHANG = 0.1
-"""Seconds by which sound may exceed the video without making the recording longer.
-
-Codecs begin with priming and pad their last packet; that is not recorded time.
-"""
+"""Seconds of sound past the video that do not make the recording longer: codecs pad."""
 
 _GUESSED_DURATION: int = cast(Any, Flags.generic_index).value
-"""Flag of formats such as MP3, whose duration is estimated from the bit rate."""
+"""Of formats such as MP3, whose duration is estimated from the bit rate."""
 
 _NO_TIMESTAMPS: int = cast(Any, Flags.no_timestamps).value
-"""Flag of formats that are the bytes of one stream, such as raw H.264."""
+"""Of formats that are the bytes of one stream, such as raw H.264."""
 
 _BARE_STREAM = "is a bare stream, which does not say when a picture is shown; remux it to MP4"
 
@@ -67,36 +60,27 @@ _TAIL = 10.0
 """Seconds before the claimed end from which packets are read to find the real one."""
 
 _HEAD = 60.0
-"""Seconds up to which packets are read to find when a stream begins; the header may not know."""
+"""Seconds up to which packets are read to find when a stream begins."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Start and end of a stream in container time; the default is that of an empty stream."""
+    """In container time; the default is that of an empty stream."""
 
     start: float = 0.0
     end: float = 0.0
     packets: int | None = None
-    """Number of packets, if there is an index."""
     missing_packets: int = 0
-    """Packets in the index that lie past the end of the file."""
 
 
 MOST_FPS = 1000.0
-"""Frames a second that no camera worn on a body exceeds."""
 
 
 def open_recording(source: Source | str | Path, *, audio_track: int = 0) -> Recording:
-    """The recording at `source`, described.
+    """The recording at a path, an address or a Source from `find`, described.
 
-    Args:
-        source: A path, an address, or a Source from `find`.
-        audio_track: Which audio track to listen to, from 0.
-
-    Raises:
-        UnreadableFile: missing, empty, cut off or not media.
-        RemoteError: the server fails or refuses.
-        NoAudioStream: it has audio tracks, but not that one.
+    Raises `UnreadableFile`, `RemoteError`, or `NoAudioStream` if it has audio tracks, but not
+    `audio_track`.
     """
     if not isinstance(source, Source):
         source = Source((str(source),))
@@ -132,10 +116,7 @@ def open_recording(source: Source | str | Path, *, audio_track: int = 0) -> Reco
 
 
 def _creation_time(reported: str) -> str:
-    """The creation time in a file, in ISO 8601 to the second; empty where it cannot be right.
-
-    Cameras whose clock was never set give 1904 or 1970.
-    """
+    """ISO 8601 to the second; empty if it cannot be right."""
     try:
         reported_time = datetime.fromisoformat(reported)
     except ValueError:
@@ -144,7 +125,6 @@ def _creation_time(reported: str) -> str:
 
 
 def content_key(source: Source) -> str:
-    """`Recording.key` of `source` without opening its containers."""
     keys = []
     for uri in source.uris:
         with closing(open_storage(uri, Meter())) as storage:
@@ -175,7 +155,7 @@ def _describe(file: MediaFile, uri: str, start: float) -> Part:
         hours = f"{(end - zero) / 3600:,.1f}".removesuffix(".0")
         raise UnreadableFile(
             f"{place_of(uri)} has damaged timestamps: {size:,} bytes cannot last {hours} h; "
-            "remux it, or convert what plays of it"
+            "remux it, or convert the part that plays"
         )
     index = file.tracks.index
     marks = read_marks(file.storage, index, duration=duration) if index else ()
@@ -218,7 +198,7 @@ def _describe_video(file: MediaFile, stream: VideoStream, extents: dict[int, Ext
         codec=decoder.codec.canonical_name if decoder else "unknown",
         width_pixels=getattr(decoder, "width", 0),
         height_pixels=getattr(decoder, "height", 0),
-        mean_fps=counted or _told_rate(stream),
+        mean_fps=counted or _header_rate(stream),
         rotation=trak.rotation if trak else 0,
         start=extent.start,
         end=extent.end,
@@ -226,35 +206,32 @@ def _describe_video(file: MediaFile, stream: VideoStream, extents: dict[int, Ext
     )
 
 
-def _told_rate(stream: VideoStream) -> float:
-    """Frames a second as the header has them; 0 where it does not say.
-
-    Some writers of Matroska give the ticks of their clock instead.
-    """
+def _header_rate(stream: VideoStream) -> float:
     rate = float(stream.average_rate or 0.0)
+    # Some writers of Matroska give the ticks of their clock instead.
     return rate if rate <= MOST_FPS else float(stream.guessed_rate or 0.0)
 
 
 def _check_track(source: Source, parts: list[Part], track: int) -> None:
     most = max(len(part.audio_tracks) for part in parts)
     if track and track >= most:
-        others = f"choose one of 0 to {most - 1} with `--audio-track`" if most else "it has none"
+        others = f"choose an `audio_track` of 0 to {most - 1}" if most else "it has none"
         raise NoAudioStream(f"{source.name} has no audio track {track}; {others}")
     for rate in (part.track(track).sample_rate for part in parts):
         if rate and rate not in SOUND_RATES:
             raise NoAudioStream(
-                f"{source.name} has an audio track {track} at {rate} Hz, which is no sound; "
-                "choose another with `--audio-track`"
+                f"{source.name} has an audio track {track} at {rate} Hz, "
+                "which is not a sample rate of sound; choose another `audio_track`"
             )
     if any(part.track(track).codec == "unknown" for part in parts):
         raise NoAudioStream(
             f"{source.name} has an audio track {track} that libav cannot decode; "
-            "choose another with `--audio-track`"
+            "choose another `audio_track`"
         )
 
 
 def measure_extents(file: MediaFile, streams: list[Stream]) -> dict[int, Extent]:
-    """The extent of each stream by its index; streams without packets are left out."""
+    """By the index of the stream; streams without packets are left out."""
     if file.tracks.traks:
         extents = {}
         for stream in streams:
@@ -268,11 +245,10 @@ def measure_extents(file: MediaFile, streams: list[Stream]) -> dict[int, Extent]
 
 
 def clock_zero(tracks: Tracks, begin: float) -> float:
-    """The time of the container at which the recording begins; its first packet is at `begin`.
+    """The container time at which the recording begins.
 
-    An MP4 with an index begins at its own 0, whenever its first packet is shown. Other files begin
-    at the first packet. A first packet just before 0 is priming of the codec; one further before 0
-    comes from a clock that wrapped around (MPEG-TS).
+    An MP4 with an index begins at its own 0, other files at the first packet. Just before 0 that is
+    priming of the codec; further before, a clock that wrapped around (MPEG-TS).
     """
     if tracks.traks:
         return 0.0
@@ -280,16 +256,13 @@ def clock_zero(tracks: Tracks, begin: float) -> float:
 
 
 def header_duration(container: InputContainer) -> float:
-    """The duration in the header, in seconds; 0 where there is none, or it is only a guess."""
+    """Seconds; 0 if there is none, or it is only a guess."""
     is_measured = not container.format.flags & _GUESSED_DURATION
     return (container.duration or 0) / av.time_base if is_measured else 0.0
 
 
 def bounds(extents: Collection[Extent], video: Extent | None) -> tuple[float, float]:
-    """When a file begins and ends; sound that overhangs the pictures a little does not count.
-
-    `extents` are of all streams, `video` is that of the video among them.
-    """
+    """Sound that overhangs the pictures a little does not count."""
     begin = min(extent.start for extent in extents)
     end = max(extent.end for extent in extents)
     if video and video.start - begin < MOST_OVERHANG:
@@ -300,7 +273,6 @@ def bounds(extents: Collection[Extent], video: Extent | None) -> tuple[float, fl
 
 
 def _by_fragments(file: MediaFile, streams: list[Stream]) -> dict[int, Extent]:
-    """Extents from the indexes of all fragments; media data is skipped."""
     for stream in file.container.streams:
         stream.discard = Discard.all
     for _ in demux_packets(file.container):
@@ -314,7 +286,6 @@ def _by_fragments(file: MediaFile, streams: list[Stream]) -> dict[int, Extent]:
 
 
 def _entries_within(stream: Stream, size_bytes: int) -> int:
-    """Number of packets of an index that lie within the file; those that do not are the last."""
     entries = stream.index_entries
     count = len(entries)
     while count and entries[count - 1].pos + entries[count - 1].size > size_bytes:
@@ -323,7 +294,6 @@ def _entries_within(stream: Stream, size_bytes: int) -> int:
 
 
 def _by_entries(stream: Stream, count: int, tick: float) -> Extent:
-    """The extent of the first `count` packets of an index."""
     entries = stream.index_entries
     first, last = entries[0].timestamp, entries[count - 1].timestamp
     step = last - entries[count - 2].timestamp if count > 1 else 0
@@ -336,7 +306,6 @@ def _by_entries(stream: Stream, count: int, tick: float) -> Extent:
 
 
 def _by_tail(container: InputContainer, streams: list[Stream]) -> dict[int, Extent]:
-    """Extents from the first and last packets; empty if seeking to the end fails."""
     if not (length := header_duration(container)):
         return {}
     begin = container.start_time or 0
@@ -354,7 +323,7 @@ def _by_tail(container: InputContainer, streams: list[Stream]) -> dict[int, Exte
 
 
 def _begin(container: InputContainer, streams: list[Stream]) -> dict[int, float]:
-    """Time of the first packet of each stream; reads until all have one, or for `_HEAD` s."""
+    """Reads until every stream has a packet, or for `_HEAD` s."""
     firsts: dict[int, float] = {}
     limit = (container.start_time or 0) / av.time_base + _HEAD
     for packet in demux_packets(container, *streams):
@@ -369,31 +338,29 @@ def _begin(container: InputContainer, streams: list[Stream]) -> dict[int, float]
 def _by_scan(
     container: InputContainer, streams: list[Stream], known: dict[int, float] | None = None
 ) -> dict[int, Extent]:
-    """Extents from the packets up to the end of the file; `known` are starts found before."""
     firsts = dict(known or {})
     lasts: dict[int, tuple[float, float]] = {}
     for packet in demux_packets(container, *streams):
         if packet.pts is None or packet.time_base is None:
             continue
-        place, tick = packet.stream.index, float(packet.time_base)
+        index, tick = packet.stream.index, float(packet.time_base)
         time = packet.pts * tick
         step = packet.duration * tick if packet.duration else _usual_step(packet.stream)
-        firsts[place] = min(time, firsts.get(place, time))
-        lasts[place] = max((time, time + step), lasts.get(place, (time, time)))
-    found = [stream for stream in streams if stream.index in lasts]
+        firsts[index] = min(time, firsts.get(index, time))
+        lasts[index] = max((time, time + step), lasts.get(index, (time, time)))
     return {
         stream.index: _extent_of(stream, firsts[stream.index], *lasts[stream.index])
-        for stream in found
+        for stream in streams
+        if stream.index in lasts
     }
 
 
 def _extent_of(stream: Stream, first: float, last: float, end: float) -> Extent:
-    """The extent in the header if the packets confirm it, else that of the packets."""
     if stream.start_time is None or stream.time_base is None:
         return Extent(first, end)
     reported = stream.start_time * float(stream.time_base)
     claimed = reported + (stream.duration or 0) * float(stream.time_base)
-    # Told later than the first packet where there is priming to leave out (MP3), and earlier where
+    # The header gives a later time if there is priming to leave out (MP3), and an earlier one if
     # the stream begins after the part of the file that the demuxer looked at.
     return Extent(max(reported, first), claimed if last + TOLERANCE < claimed < end else end)
 

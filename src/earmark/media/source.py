@@ -1,5 +1,3 @@
-"""Paths and URLs of recordings, and their names in messages."""
-
 from __future__ import annotations
 
 import hashlib
@@ -11,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 from earmark.redaction import redact_url
 
 LONGEST_FOLDER = 200
-"""Most bytes of the name of a run's folder: file systems take 255, and numbers are added to it."""
+"""Bytes: file systems take 255, and numbers are added."""
 
 _REMOTE = re.compile(r"^[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 
@@ -26,7 +24,6 @@ class Source:
 
     uris: tuple[str, ...]
     id: str = ""
-    """Its id in a manifest; empty without one."""
     weight: float = 1.0
     """Relative value of an action in it, if recordings share a budget."""
 
@@ -39,7 +36,6 @@ class Source:
 
     @property
     def name(self) -> str:
-        """Its name in messages: its id, or its first file and how many follow."""
         if self.id:
             return self.id
         first = place_of(self.uris[0])
@@ -47,17 +43,15 @@ class Source:
 
     @property
     def path(self) -> str:
-        """The first of `paths`."""
-        return redact_url(self.uris[0]) if is_remote(self.uris[0]) else self.uris[0]
+        return self.paths[0]
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Its paths and URLs without secrets, fit to be stored and shown."""
         return tuple(redact_url(uri) if is_remote(uri) else uri for uri in self.uris)
 
 
 def is_remote(uri: str) -> bool:
-    """Whether `uri` is an address such as `https://…` or `s3://…`, not a path.
+    """Whether `uri` is an address, not a path.
 
     >>> is_remote("s3://bucket/a.mp4"), is_remote("C:/a.mp4")
     (True, False)
@@ -66,12 +60,11 @@ def is_remote(uri: str) -> bool:
 
 
 def is_web(uri: str) -> bool:
-    """Whether `uri` is an HTTP address, which has no folders to list."""
     return uri.lower().startswith(("http://", "https://"))
 
 
 def place_of(uri: str) -> str:
-    """The path or URL for a message: a path as given, a URL without its secrets.
+    """A path as given, a URL without its secrets.
 
     >>> place_of("cam/a.mp4"), place_of("https://me:key@host/a.mp4")
     ('cam/a.mp4', 'https://host/a.mp4?***')
@@ -93,9 +86,7 @@ def name_of(uri: str) -> str:
 
 
 def folder_name(words: str) -> str:
-    """A name for a folder of a run, made of the letters and digits of `words`.
-
-    A name of more than `LONGEST_FOLDER` bytes is cut and ends with a hash of the whole.
+    """The letters and digits of `words`; a long name is cut and ends with a hash of the whole.
 
     >>> folder_name("find: a drill?"), folder_name("...")
     ('find_a_drill', 'run')
@@ -107,21 +98,18 @@ def folder_name(words: str) -> str:
 
 
 def suffix_of(uri: str) -> str:
-    """The suffix of its name, in lower case, with the dot; empty if there is none."""
     path = unquote(urlsplit(uri).path) if is_remote(uri) else uri
     return PurePosixPath(path).suffix.lower()
 
 
 def absolute_path(path: str) -> str:
-    """A local path made absolute; a URL unchanged."""
     return path if is_remote(path) else str(Path(path).absolute())
 
 
 def stored_path(path: str) -> str:
-    """The absolute path as it is stored: valid text, without secrets in a URL."""
     return storable_text(redact_url(absolute_path(path)))
 
 
 def storable_text(words: str) -> str:
-    """Text that a database can store: lone surrogates become question marks."""
+    """Lone surrogates become question marks, for a database."""
     return words.encode("utf-8", "replace").decode()

@@ -1,17 +1,16 @@
 """Finds recordings in folders, globs, prefixes, lists and URLs: one Source per recording.
 
-The file names of action cameras tell chapters of one recording and small copies:
+Names show chapters and small copies; if they do not (DJI), each file is a recording:
 
     GX010042.MP4  GX020042.MP4      chapters 1 and 2 of recording 42
     GL010042.LRV  GL020042.LRV      small copies of them, for a telephone
     GX010042.THM                    a still, for a list
-
-Only names are read. If names do not tell (DJI), each file is a recording.
 """
 
 from __future__ import annotations
 
 import glob
+import hashlib
 import os
 import re
 from collections import Counter
@@ -29,7 +28,7 @@ _SUFFIXES = (
     ".mts .mxf .oga .ogg .ogv .opus .ts .vob .wav .webm .wma .wmv"
 )
 SUFFIXES = frozenset(_SUFFIXES.split())
-"""Suffixes of files taken from a folder; a file named explicitly may have any."""
+"""A file named explicitly may have any suffix."""
 
 
 # GoPro HERO6 and later: GX010042 is chapter 1 of recording 42 (GH, GX by codec, GL a small copy).
@@ -42,14 +41,11 @@ _INSTA360 = re.compile(
 )
 
 _COPY_SUFFIXES = ("lrv", "lrf", "thm")
-"""Suffixes of small copies (GoPro, Insta360; DJI) and of stills."""
 _COPY = re.compile(r"^(?:GL\d{6}|LRV_\d{8}_.*)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class _CameraFile:
-    """What the name of a camera file tells."""
-
     recording: tuple[str, ...]
     """The same for all chapters of a recording."""
     chapter: int
@@ -65,12 +61,8 @@ def find(
 ) -> list[Source]:
     """The recordings at `paths`, in the order given, each once.
 
-    A folder gives the media files beneath it in name order, and so does a prefix such as
-    `s3://bucket/cams/`; a glob gives its matches, a list or manifest the recordings it names (see
-    `manifest`), a URL or Source itself. Chapter files of one action-camera recording in one folder
-    are one Source; small copies beside them are left out and passed to `on_copies`. A path that
-    does not exist still gives a Source: opening it says what is wrong, so that one bad path does
-    not stop a batch. Raises `MediaError` if a list cannot be read, or a file is named twice.
+    Small copies are left out and passed to `on_copies`. A path that does not exist still gives a
+    Source: opening it says what is wrong, so that one bad path does not stop a batch.
     """
     entries = [entry for path in paths for entry in _expand(path)]
     named = _files_of(dict.fromkeys(entry for entry in entries if isinstance(entry, Source)))
@@ -84,8 +76,8 @@ def find(
     for path, count in Counter(source.path for source in sources).items():
         if count > 1:  # the redacted URL identifies recordings in a run
             raise UnreadableFile(
-                f"two recordings are {path} once what is secret in their addresses is "
-                "hidden; work on each in a run of its own, or download them first"
+                f"two addresses are both {path} once their secrets are "
+                "hidden; use a separate run for each, or download them first"
             )
     if copies and on_copies:
         on_copies(copies)
@@ -93,18 +85,17 @@ def find(
 
 
 def _files_of(sources: Iterable[Source]) -> set[str]:
-    """The files of all `sources`; raises if two of them share an id or a file."""
     ids: set[str] = set()
     files: set[str] = set()
     for source in sources:
         if source.id and source.id in ids:
             raise UnreadableFile(f"two recordings have the id {source.id}; give each its own")
-        own = {_real_path(uri): uri for uri in source.uris}
-        if shared := files & own.keys():
-            place = place_of(own[min(shared)])
-            raise UnreadableFile(f"two recordings hold {place}; name it in one of them")
+        uris = {_real_path(uri): uri for uri in source.uris}
+        if shared := files & uris.keys():
+            place = place_of(uris[min(shared)])
+            raise UnreadableFile(f"two recordings contain {place}; name it in only one of them")
         ids.add(source.id)
-        files |= own.keys()
+        files |= uris.keys()
     return files
 
 
@@ -128,14 +119,11 @@ def _expand(path: str | Path | Source) -> Iterable[str | Source]:
 
 
 def _list_folder(folder: str) -> list[str]:
-    """The media files beneath a folder by name, and folders there that may not be read.
-
-    Opening such a folder, or a broken link, reports the error, so that nothing is skipped.
-    """
+    """By name, with folders that may not be read: opening one reports the error."""
     unreadable: list[str] = []
     files = [
-        Path(place, name)
-        for place, _, names in os.walk(
+        Path(parent, name)
+        for parent, _, names in os.walk(
             folder, onerror=lambda error: unreadable.append(error.filename)
         )
         for name in names
@@ -145,15 +133,13 @@ def _list_folder(folder: str) -> list[str]:
 
 
 def _list_prefix(uri: str) -> list[str]:
-    """The media files beneath a prefix such as `s3://bucket/cams/`, by name."""
-    from earmark.media.remote_file import connect
-    from earmark.media.remote_storage import explain_listing
+    from earmark.media.remote_storage import connect, explain_failure
 
     files, path = connect(uri)
     try:
         names = files.glob(path) if "*" in path else files.find(path)
     except Exception as error:  # every store has errors of its own
-        raise explain_listing(uri, error) from error
+        raise explain_failure(uri, error) from error
     media = sorted(name for name in names if suffix_of(name) in SUFFIXES)
     if not media:
         raise UnreadableFile(
@@ -164,14 +150,13 @@ def _list_prefix(uri: str) -> list[str]:
 
 
 def _real_path(uri: str) -> str:
-    """The path of the file with links and `./` resolved; a URL unchanged."""
     with suppress(ValueError):  # a zero byte, which no path holds: opening it says so
         return uri if is_remote(uri) else os.path.realpath(uri)
     return uri
 
 
 def join_chapters(uris: Iterable[str]) -> tuple[list[Source], list[str]]:
-    """The recordings of these files, chapters in order, and the files that are small copies.
+    """The recordings, chapters in order, and the files that are small copies.
 
     A copy without its full file is a recording: it may be all that is left.
 
@@ -205,13 +190,44 @@ def _read_name(uri: str) -> _CameraFile:
     folder, _, name = uri.rpartition("/")
     stem, _, suffix = name.rpartition(".")
     is_copy = suffix.lower() in _COPY_SUFFIXES or bool(_COPY.match(stem))
-    if found := _GOPRO.match(stem):
-        recording = folder, found["camera"].upper(), found["number"], suffix.upper()
-        original = folder, found["chapter"], found["number"]
-        return _CameraFile(recording, int(found["chapter"]), original, is_copy)
-    if found := _OLD_GOPRO.match(stem):
-        recording = folder, "GOPR", found["number"], suffix.upper()
-        return _CameraFile(recording, int(found["chapter"] or 0), (folder, stem.upper()), is_copy)
-    if found := _INSTA360.match(stem):
-        return _CameraFile((uri,), 0, (folder, found["time"], found["number"]), is_copy)
+    if match := _GOPRO.match(stem):
+        recording = folder, match["camera"].upper(), match["number"], suffix.upper()
+        original = folder, match["chapter"], match["number"]
+        return _CameraFile(recording, int(match["chapter"]), original, is_copy)
+    if match := _OLD_GOPRO.match(stem):
+        recording = folder, "GOPR", match["number"], suffix.upper()
+        return _CameraFile(recording, int(match["chapter"] or 0), (folder, stem.upper()), is_copy)
+    if match := _INSTA360.match(stem):
+        return _CameraFile((uri,), 0, (folder, match["time"], match["number"]), is_copy)
     return _CameraFile((uri,), 0, (folder, stem.upper()), is_copy)
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One of several parts of an archive, the same on every machine.
+
+    >>> Shard.parse("3/16")
+    Shard(number=3, of=16)
+    """
+
+    number: int
+    """From 1."""
+    of: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.number <= self.of:
+            raise ValueError(f"a shard is written 1/{max(1, self.of)} to {self.of}/{self.of}")
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        match = re.fullmatch(r"(\d+)/(\d+)", text.strip())
+        if not match:
+            raise ValueError(f"{text!r} is not a shard: write 3/16 for the third of sixteen")
+        return cls(int(match[1]), int(match[2]))
+
+    def holds(self, source: Source) -> bool:
+        digest = hashlib.sha256(source.path.encode("utf-8", "surrogateescape")).digest()
+        return int.from_bytes(digest[:8], "big") % self.of == self.number - 1

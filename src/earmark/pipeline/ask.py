@@ -1,5 +1,3 @@
-"""Decodes the frames of windows a few windows ahead of their calls, and records them."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
@@ -9,8 +7,6 @@ from itertools import tee
 
 from earmark.captioning.request import Request, Task
 from earmark.captioning.usage import Failure
-from earmark.ledger.records import PickFrames
-from earmark.ledger.run_calls import CallRecorder
 from earmark.media.prefetch import (
     DecodedFrames,
     Decoder,
@@ -18,6 +14,8 @@ from earmark.media.prefetch import (
     HeldRecordingDecoder,
     prefetch,
 )
+from earmark.run.records import PickFrames
+from earmark.run.tasks import CallRecorder
 
 
 def decode(
@@ -25,10 +23,9 @@ def decode(
     log: CallRecorder,
     open_decoder: Callable[[], Decoder] | None = None,
 ) -> Generator[Request | Failure, None, None]:
-    """The requests with their frames, in the order of `tasks`, decoded a few windows ahead.
+    """In the order of `tasks`, decoded a few windows ahead; a `Failure` if that is impossible.
 
-    Yields a `Failure` for a window that cannot be decoded. `open_decoder` makes the decoder of each
-    thread; the default decodes in this process. The ledger keeps the record of every window.
+    `open_decoder` makes the decoder of each thread; the default decodes in this process.
     """
     ahead, behind = tee(map(log.add, tasks))  # `ahead` leads by the windows decoded ahead
     wanted = (
@@ -41,12 +38,11 @@ def decode(
                 yield Failure(task.request, found.failure, attempts=0)
                 continue
             frames, request = found.made
-            log.ledger.keep_frames(task.recording.key, frames)
+            log.run.keep_frames(task.recording.key, frames)
             yield request
 
 
 def show(request: Request, found: DecodedFrames) -> tuple[PickFrames, Request]:
-    """The record of the decoded frames with a thumbnail, and the request with the frames added."""
     shown = request.showing(found.frames)
     thumbnail = shown.frames[len(shown.frames) // 2].thumbnail()
     taken = (found.frames_decoded, len(shown.frames), found.bytes_read)

@@ -10,26 +10,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from earmark.errors import EarmarkError, internal_error
-from earmark.models.registry import Registry
-from earmark.pipeline.run_plan import BackendOptions
+from earmark.settings import InvalidSetting, Workers
 
 if TYPE_CHECKING:
     from earmark.captioning.captioner import Captioner
-    from earmark.captioning.limits import Limits
     from earmark.captioning.request import Task
     from earmark.captioning.usage import Tally
-    from earmark.ledger.run_calls import CallRecorder
     from earmark.media.prefetch import Decoder
+    from earmark.run.tasks import CallRecorder
+    from earmark.settings import Limits
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
 
 
 Outcomes = Iterator[tuple[Item, Value | EarmarkError]]
-"""Each item with its value, or with the error that it raised."""
 
 
 class Backend(Protocol):
@@ -44,44 +43,30 @@ class Backend(Protocol):
     """
 
     shares_memory: bool
-    """Whether functions run in this process, so that they can report progress to it."""
-    is_deferred: bool
-    """Whether answers arrive only after the command has ended."""
 
-    def map(self, work: Callable[[Item], Value], items: Sequence[Item]) -> Outcomes[Item, Value]:
-        """The outcomes of `work` over `items`."""
-        ...
+    def map(
+        self, work: Callable[[Item], Value], items: Sequence[Item]
+    ) -> Outcomes[Item, Value]: ...
 
     def ask(
         self, tasks: Iterator[Task], captioner: Captioner, limits: Limits, log: CallRecorder
-    ) -> Tally:
-        """Decode and ask about each window; `log` records outcomes as they arrive."""
-        ...
+    ) -> Tally: ...
 
-    def close(self) -> None:
-        """Release the workers."""
-        ...
+    def close(self) -> None: ...
 
 
 class InProcessBackend:
-    """Does the work in this process, one item after the other."""
-
     shares_memory = True
-    is_deferred = False
     open_decoder: Callable[[], Decoder] | None = None
-    """Makes the decoder of each thread; None decodes in this process."""
 
-    def close(self) -> None:
-        """Do nothing: there are no workers."""
+    def close(self) -> None: ...
 
     def map(self, work: Callable[[Item], Value], items: Sequence[Item]) -> Outcomes[Item, Value]:
-        """The outcomes of `work` over `items`, in order."""
         return (attempt(work, item) for item in items)
 
     def ask(
         self, tasks: Iterator[Task], captioner: Captioner, limits: Limits, log: CallRecorder
     ) -> Tally:
-        """Make the calls from this process; windows are decoded a few ahead of the calls."""
         from earmark.captioning.dispatch import dispatch
         from earmark.pipeline.ask import decode  # `select` never asks, and starts faster without
 
@@ -90,10 +75,7 @@ class InProcessBackend:
 
 
 def attempt(work: Callable[[Item], Value], item: Item) -> tuple[Item, Value | EarmarkError]:
-    """`item` with the result of `work`, or with the error that it raised; raises nothing itself.
-
-    An error that is no `EarmarkError` is a bug in earmark, and becomes an `InternalError`.
-    """
+    """Raises nothing; an error that is no `EarmarkError` becomes an `InternalError`."""
     try:
         return item, work(item)
     except EarmarkError as error:
@@ -102,24 +84,21 @@ def attempt(work: Callable[[Item], Value], item: Item) -> tuple[Item, Value | Ea
         return item, internal_error(item, error)
 
 
+BACKENDS = {
+    "local": "earmark.workers.worker_pool:WorkerPool",
+    "ray": "earmark.workers.ray_backend:RayBackend",
+}
+
+
 @contextmanager
-def open_backend(options: BackendOptions, recordings: int) -> Iterator[Backend]:
-    """The backend for this number of recordings; this process if one worker is enough."""
+def open_backend(options: Workers, recordings: int) -> Iterator[Backend]:
     most = min(options.workers or recordings, recordings)
     if options.engine == "local" and most <= 1:
         yield InProcessBackend()
         return
-    with closing(BACKENDS.named(options.engine)(options)) as backend:
+    if options.engine not in BACKENDS:
+        names = ", ".join(BACKENDS)
+        raise InvalidSetting("engine", f"there is no backend {options.engine!r}, only {names}")
+    module, name = BACKENDS[options.engine].split(":")
+    with closing(getattr(import_module(module), name)(options)) as backend:
         yield backend
-
-
-BACKENDS: Registry[Callable[[BackendOptions], Backend]] = Registry(
-    "earmark.backends",
-    {
-        "local": "earmark.distributed.worker_pool:WorkerPool",
-        "ray": "earmark.distributed.ray_backend:RayBackend",
-        "batch": "earmark.distributed.batch_backend:BatchBackend",
-    },
-    kind="backend",
-)
-"""All backends by name."""

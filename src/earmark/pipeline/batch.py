@@ -1,58 +1,55 @@
-"""Writes the unanswered calls of a run as OpenAI batch files; the batch import of their results.
+"""Writes the unanswered calls of a run as OpenAI batch files, and imports their results.
 
-caption --engine batch ──▶ requests.jsonl ──▶ provider ──▶ results.jsonl ──▶ import
-export --format batch  ──▶
+run ──▶ export ──▶ requests.jsonl ──▶ provider ──▶ results.jsonl ──▶ import ──▶ run
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from earmark.captioning.limits import Limits
 from earmark.captioning.openai_batch import read_batch, write_batch
 from earmark.captioning.question import Question
 from earmark.captioning.request import Answer, Request, Task
-from earmark.captioning.usage import Failure, UsageCounter
-from earmark.errors import LedgerError, MediaError
+from earmark.captioning.usage import Failure, UsageCounter, cost_of
+from earmark.errors import MediaError, RunError
 from earmark.evidence.picture_evidence import PictureEvidence, picture_evidence
-from earmark.ledger.ledger import Ledger
-from earmark.ledger.records import RecordingRow
-from earmark.ledger.run_calls import CallRecorder, requests_about
-from earmark.ledger.run_reader import Run
-from earmark.media.prefetch import Decoder
 from earmark.pipeline.ask import decode
 from earmark.pipeline.caption import publish
 from earmark.pipeline.resume import blur_report, question_of, reopen
-from earmark.pipeline.run_plan import Plan
+from earmark.pipeline.session import Session, open_session
+from earmark.run.records import RecordingRow
+from earmark.run.run import Run
+from earmark.run.tasks import CallRecorder, requests_about
+from earmark.settings import Limits, Settings
 
 
 @dataclass(frozen=True, slots=True)
 class BatchExport:
-    """The batch files that were written."""
-
     paths: list[Path]
     requests: int
     left_out: list[str]
-    """Why recordings could not be opened and windows not decoded, one line each."""
+    """Recordings and windows that could not be read, and the cap that ended the export."""
+
+    def lines(self) -> list[str]:
+        return list(map(str, self.paths))
+
+    def warnings(self) -> list[str]:
+        nothing = [] if self.requests else ["every pick has an answer, so no file was written"]
+        return self.left_out + nothing
 
 
 @dataclass(frozen=True, slots=True)
 class BatchImport:
-    """Counts of what an import of results found."""
-
     answered: int
     failed: int
     missing: int
-    """Calls of the run without a result, and without an answer before."""
     unknown: int
-    """Results that belong to no call of the run."""
 
 
 def batch_requests(run: Run, model: str, question: Question) -> list[tuple[RecordingRow, Request]]:
-    """Every pick of the run's current plan as a request to `model`, answered or not."""
     return [
         (row, request)
         for row in run.recordings()
@@ -60,21 +57,18 @@ def batch_requests(run: Run, model: str, question: Question) -> list[tuple[Recor
     ]
 
 
-def export_batch(folder: Path, path: Path, *, model: str, plan: Plan | None = None) -> BatchExport:
+def export_batch(
+    folder: Path, path: Path, *, model: str, settings: Settings | Session | None = None
+) -> BatchExport:
     """Write to `path` the requests that `model` has not answered in this run, with their pictures.
 
-    Faces are blurred if the run has them blurred or `plan` says so. The prompts contain the texts
-    and objects that small models find in the frames, unless the run does without.
-
-    Raises:
-        LedgerError: no run in `folder`, or it is in use.
-        MediaError: every recording that is asked about is gone or has changed. Where only some
-            are, the others are written, and `left_out` says why.
+    Recordings that are gone or have changed are in `left_out`; if all are, a `MediaError` is
+    raised.
     """
-    asking = plan or Plan()
+    asking = open_session((), settings)
     with Run(folder) as run:
         described, question = run.plan(), question_of(run, asking)
-        items, answered = batch_requests(run, model, question), run.answered_calls()
+        items, answered = batch_requests(run, model, question), run.answered_identities()
         wanted = [(row, request) for row, request in items if request.identity not in answered]
         recordings, lost = {}, []
         for row in dict.fromkeys(row for row, _ in wanted):
@@ -85,77 +79,64 @@ def export_batch(folder: Path, path: Path, *, model: str, plan: Plan | None = No
         if lost and not recordings:
             raise lost[0]
         blur_report(run, question.blur)
-    with Ledger(folder, described, blur=question.blur) as ledger:
+    with Run(folder, described, blur=question.blur) as run:
         here = [(row.id, request) for row, request in wanted if row.id in recordings]
         tasks = (Task(recordings[key], request) for key, request in here)
-        log = CallRecorder(Limits(), ledger, ledger.spent(), len(here))
+        log = CallRecorder(asking.limits, run, run.spent(), len(here))
         look = picture_evidence(described.get("pictures"), asking.store)
-        failed = [failure.reason for failure in write_tasks(tasks, path, log, look)]
-    left_out = [*map(str, lost), *failed]
-    return BatchExport([*map(Path, log.tally.files)], log.tally.written, left_out)
+        export = _write_tasks(tasks, path, log, look)
+    return replace(export, left_out=[*map(str, lost), *export.left_out])
 
 
-def write_tasks(
-    tasks: Iterator[Task],
-    path: Path,
-    log: CallRecorder,
-    look: PictureEvidence | None,
-    open_decoder: Callable[[], Decoder] | None = None,
-) -> list[Failure]:
-    """Write `tasks` to `path` until a cap would be exceeded if every call cost its maximum.
-
-    The run stores what `look` finds in the frames. Returns the tasks that cannot be decoded.
-    """
-    failures: list[Failure] = []
+def _write_tasks(
+    tasks: Iterator[Task], path: Path, log: CallRecorder, look: PictureEvidence | None
+) -> BatchExport:
+    """Ends before a cap would be exceeded if every call cost its maximum."""
+    left_out: list[str] = []
     usage = UsageCounter(log.limits, replace(log.tally))
 
     def requests() -> Iterator[Request]:
-        with closing(decode(tasks, log, open_decoder)) as decoded:
-            for found in decoded:
-                if isinstance(found, Failure):
-                    failures.append(found)
+        with closing(decode(tasks, log)) as decoded:
+            for request in decoded:
+                if isinstance(request, Failure):
+                    left_out.append(request.reason)
                     continue
-                log.tally.stopped = usage.exceeded_limit([], found)
-                if log.tally.stopped is not None:
+                if cap := usage.exceeded_limit([], request):
+                    left_out.append(f"stopped: {cap}")
                     return
-                usage.count(found, Answer(text="", model=found.model))
-                log.tally.written += 1
-                evidence = look(found.frames, found.span) if look else ()
+                usage.count(request, Answer(text="", model=request.model))
+                evidence = look(request.frames, request.span) if look else ()
                 if evidence:
-                    log.note_evidence(found, evidence)
-                yield replace(found, evidence=evidence)
+                    log.note_evidence(request, evidence)
+                yield replace(request, evidence=evidence)
 
-    log.tally.files = tuple(map(str, write_batch(requests(), path)))
-    return failures
+    paths = write_batch(requests(), path)
+    return BatchExport(paths, usage.tally.calls, left_out)
 
 
 def import_batch(
     folder: Path, paths: Sequence[Path], *, model: str, limits: Limits | None = None
 ) -> BatchImport:
-    """Store the answers in the result and error files of a batch, and update the report.
-
-    `model` is the one the requests were written for; `limits` has the prices of its answers.
-    """
     with Run(folder) as run:
-        plan, question = run.plan(), question_of(run, Plan())
+        plan, question = run.plan(), question_of(run, open_session())
         requests = [request for _, request in batch_requests(run, model, question)]
-        answered = run.answered_calls()
+        answered = run.answered_identities()
     limits = limits or Limits()
     asked = {request.identity: request for request in requests}
     results = read_batch(paths, requests)
     if results.unknown and not results.answers and not results.failures:
-        raise LedgerError(
+        raise RunError(
             f"none of the {len(results.unknown)} results answers a call of {folder} to {model}; "
             "name the model and the run that the requests were written for"
         )
-    with Ledger(folder, plan) as ledger:
-        ledger.unanswered(asked[one] for one in (*results.answers, *results.failures))
+    with Run(folder, plan) as run:
+        run.unanswered(asked[one] for one in (*results.answers, *results.failures))
         for identity, answer in results.answers.items():
-            spend = limits.cost(asked[identity], answer)
-            ledger.keep(asked[identity], answer, spend=spend)
+            spend = cost_of(limits, asked[identity], answer)
+            run.keep(asked[identity], answer, spend=spend)
         for identity, reason in results.failures.items():
-            ledger.fail(asked[identity], reason)
-        publish(ledger)
+            run.fail(asked[identity], reason)
+        publish(run)
     missing = set(results.missing) - answered
     return BatchImport(
         len(results.answers), len(results.failures), len(missing), len(results.unknown)

@@ -1,62 +1,62 @@
 """Listens to recordings and forecasts the coverage and cost of budgets; makes no calls.
 
-paths ──▶ listen ──▶ ladder of budgets ──▶ Plan, with its forecast ──▶ caption
+paths ──▶ listen ──▶ ladder of budgets ──▶ Forecast
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Unpack
 
 from earmark.gate.forecast_error import ForecastError
 from earmark.grid import ScoredRecording, Windows
 from earmark.pipeline.backend import open_backend
 from earmark.pipeline.listen import listen_each
-from earmark.pipeline.run_plan import Paths, Plan, make_plan
-from earmark.reporting.progress import Progress
-from earmark.selection.cost_forecast import (
+from earmark.pipeline.session import Choices, Paths, Session, open_session
+from earmark.report.progress import Progress
+from earmark.selection.forecast import (
     LADDER,
     CallCost,
     Forecast,
     RecordingNote,
     Screening,
+    calls_for,
+    check_coverage,
     forecast_rungs,
 )
-from earmark.selection.coverage_ladder import calls_for, check_coverage
+from earmark.settings import Settings
 
-UNTOLD = "nothing tells its windows apart, so no coverage of it is forecast: the others' is told"
-"""Note on a recording whose windows count in the forecast, but whose actions do not."""
+UNTOLD = "all its windows score the same, so the forecast counts windows, not actions"
 
 
 def plan(
     paths: Paths = (),
     *,
-    plan: Plan | None = None,
+    settings: Settings | Session | None = None,
     coverage: float | None = None,
     shares: Sequence[float] = LADDER,
     cost: CallCost | None = None,
     progress: Progress | None = None,
-    **choices: Any,
-) -> Plan:
-    """A plan for `earmark.caption`, with a forecast of the coverage and cost of budgets.
+    **choices: Unpack[Choices],
+) -> Forecast:
+    """Listen to recordings and forecast the coverage and cost of budgets; makes no calls.
 
     Each budget of the forecast is one for all recordings: spend it with `across=True`.
 
     Args:
-        paths: Files, folders, globs and addresses; those of the plan if not given.
-        plan: Every choice; or give them one by one as `choices`, see `make_plan`.
+        paths: Files, folders, globs and addresses; those of the session if not given.
+        settings: Every choice; the defaults if not given.
         coverage: Share of actions to reach; the forecast then has the number of calls for it.
         shares: Budgets to forecast, as shares of all windows.
         cost: Cost of one call; the default if not given.
         progress: Updated while listening.
-        choices: See `make_plan`.
+        choices: Settings by name, which win over `settings`.
 
     Raises:
-        ValueError: a choice is unknown or out of range, or `coverage` is given and nothing was
-            heard to forecast it from.
+        ValueError: `coverage` is given and nothing was heard to forecast it from.
     """
-    made = make_plan(paths, plan, **choices)
+    made = open_session(paths, settings, **choices)
     if coverage is not None:
         check_coverage(coverage)
     sources = made.sources()
@@ -67,7 +67,7 @@ def plan(
     is_told = any(map(_is_told, heard))
     if coverage is not None and many and not is_told:
         raise ValueError("nothing was heard in these recordings, so no coverage can be forecast")
-    scan = sum(windows.calls for windows in many)
+    scan = sum(len(windows) for windows in many)
     screening = Screening(
         seconds=sum(scored.heard.seconds for scored in heard),
         full_scan_seconds=scan * price.gpu_seconds,
@@ -79,7 +79,7 @@ def plan(
     rungs = forecast_rungs(many, [*calls, *goal], price, screening, error)
     rungs = rungs if is_told else [replace(rung, coverage=None) for rung in rungs]
     actions, duration = _count(many)
-    forecast = Forecast(
+    return Forecast(
         recordings=len(many),
         duration=duration,
         windows=scan,
@@ -94,11 +94,9 @@ def plan(
         actions=actions if is_told else None,
         actions_range=error.count(actions, duration) if error else None,
     )
-    return replace(made, forecast=forecast)
 
 
 def _calls_for(many: Sequence[Windows], coverage: float, error: ForecastError | None) -> int:
-    """The fewest calls with an expected coverage of `coverage`, corrected by `error` if given."""
     if error is not None:
         actions, duration = _count(many)
         coverage = error.forecast_for(coverage, actions=actions, duration=duration)
@@ -106,13 +104,11 @@ def _calls_for(many: Sequence[Windows], coverage: float, error: ForecastError | 
 
 
 def _count(many: Sequence[Windows]) -> tuple[float, float]:
-    """Expected actions in all of `many`, and their total duration in seconds."""
     actions = sum(float(windows.rates.sum()) for windows in many)
     return actions, sum(windows.duration for windows in many)
 
 
 def _is_told(scored: ScoredRecording) -> bool:
-    """Whether the sound was heard and tells the windows of the recording apart."""
     heard, windows = scored.heard, scored.windows
     is_flat = len(windows) > 1 and not windows.has_evidence
     return heard.is_heard and not is_flat

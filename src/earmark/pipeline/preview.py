@@ -1,25 +1,24 @@
-"""Dry run: how many calls a run would make, and the most they can cost."""
-
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from earmark.captioning.request import TAGS_MODEL
 from earmark.gate.listener import Failed
-from earmark.ledger.ledger import Ledger
-from earmark.ledger.run_reader import Run
-from earmark.ledger.schema import FILE, copy_run
 from earmark.pipeline.backend import open_backend
 from earmark.pipeline.choose import RunJob, choose_tasks
 from earmark.pipeline.listen import listen_and_store
 from earmark.pipeline.resume import resume
 from earmark.pipeline.rounds import choose_in_round
-from earmark.pipeline.run_plan import Paths, Plan, make_plan
-from earmark.reporting.progress import Progress
+from earmark.pipeline.session import Choices, Paths, Session, open_session
+from earmark.report.progress import Progress
+from earmark.run.run import Run
+from earmark.run.schema import FILE, copy_run
+from earmark.settings import Settings
+from earmark.text_format import counted, format_spend
 
 Amount = TypeVar("Amount", int, float)
 
@@ -33,12 +32,20 @@ class Preview:
 
     calls: int
     kept: int
-    """Picks whose answer is stored already."""
     windows: int
     tokens: int
     money: float
     failures: tuple[Failed, ...] = ()
-    """Recordings that failed in this preview, and why."""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def lines(self) -> list[str]:
+        return [
+            f"{counted(self.calls, 'call')} to make ({counted(self.kept, 'answer')} kept already) "
+            f"of {counted(self.windows, 'window')}; at most {self.tokens:,} tokens"
+            f"{format_spend(self.money)}"
+        ]
 
 
 def preview(
@@ -46,17 +53,17 @@ def preview(
     *,
     run: str | Path,
     retry_failed: bool = False,
-    plan: Plan | None = None,
+    settings: Settings | Session | None = None,
     api_key: str | None = None,
     progress: Progress | None = None,
-    **choices: Any,
+    **choices: Unpack[Choices],
 ) -> Preview:
     """Listen and choose as `caption` would, without decoding, asking or changing the run.
 
     Without a model, the preview assumes the one that answered last in this run. If none has
     answered yet, it gives the cost of asking about every pick.
     """
-    plan = resume(make_plan(paths, plan, **choices), run, retry_failed=retry_failed)
+    plan = resume(open_session(paths, settings, **choices), run, retry_failed=retry_failed)
     model = plan.open_captioner(api_key=api_key).model
     sources = plan.sources(allow_none=retry_failed)
     with (
@@ -69,17 +76,16 @@ def preview(
             with Run(trial) as kept:
                 model = kept.last_model() if model == TAGS_MODEL else model
         model = "a model" if model in (TAGS_MODEL, "") else model
-        with Ledger(trial, plan.run_json(model)) as ledger:
+        with Run(trial, plan.run_json(model)) as stored:
             progress = progress or Progress()
             recordings, missed = listen_and_store(
-                sources, plan.listening, ledger, backend, progress
+                sources, plan.listening, stored, backend, progress
             )
             choose = choose_tasks if plan.rounds == 1 else choose_in_round
-            tasks = choose(RunJob(plan, model, recordings, ledger, backend))
-            with Run(ledger.folder) as chosen:
-                totals = chosen.totals()
-                failures = [Failed(one.path, one.reason) for one in chosen.failed_recordings()]
-            limits, spent = plan.limits, ledger.spent()
+            tasks = choose(RunJob(plan, model, recordings, stored, backend))
+            totals = stored.totals()
+            failures = [Failed(row.path, row.reason) for row in stored.failed_recordings()]
+            limits, spent = plan.limits, stored.spent()
             calls = _within(limits.max_calls, spent.calls_before, len(tasks))
             most = [task.request.most_tokens for task in islice(tasks, calls)]
     tokens = _within(limits.max_tokens, spent.tokens_before, sum(map(sum, most)))
@@ -90,10 +96,9 @@ def preview(
         totals.windows,
         tokens,
         money,
-        failures=tuple(failures if missed else ()),  # else all are of earlier commands
+        tuple(failures if missed else ()),  # else all are of earlier commands
     )
 
 
 def _within(cap: Amount | None, spent: Amount, wanted: Amount) -> Amount:
-    """As much of `wanted` as `cap` leaves beside what is `spent`."""
     return wanted if cap is None else min(wanted, max(cap - spent, 0))

@@ -1,6 +1,6 @@
 """Resumes an existing run: its question, its blurring of faces, its recordings, only what failed.
 
-a folder ──▶ its ledger ──▶ the plan, the question and the recordings to resume with
+a folder ──▶ its run.db ──▶ the plan, the question and the recordings to resume with
 """
 
 from __future__ import annotations
@@ -10,33 +10,28 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from earmark.captioning.model_choice import ModelAddress
 from earmark.captioning.question import Question
-from earmark.errors import LedgerError, MediaError
-from earmark.ledger.blurred_ledger import blur_of
-from earmark.ledger.records import RecordingRow
-from earmark.ledger.row_values import differences
-from earmark.ledger.run_reader import Run
-from earmark.ledger.schema import FILE
+from earmark.errors import MediaError, RunError
 from earmark.media import Recording, open_recording
 from earmark.media.source import stored_path
-from earmark.pipeline.run_plan import Plan
+from earmark.pipeline.session import Session
 from earmark.redaction import is_redacted
-from earmark.reporting.run_report import write_report
+from earmark.report.run_report import write_report
+from earmark.run.records import RecordingRow, differences
+from earmark.run.run import Run, blur_of
+from earmark.run.schema import FILE
 
 if TYPE_CHECKING:
     from earmark.evidence.face_blur import FaceBlur
 
 
-def resume(plan: Plan, folder: str | Path, *, retry_failed: bool = False) -> Plan:
-    """The plan with which to start or resume the run in `folder`.
+def resume(plan: Session, folder: str | Path, *, retry_failed: bool = False) -> Session:
+    """The plan with which to start or resume the run in `folder`; faces blurred if the run's are.
 
-    Faces are blurred if the run has them blurred, and the models that name sounds, texts and
-    objects are attached if they are installed. `retry_failed` limits the plan to recordings that
-    failed or had failed calls. It keeps all recordings if they share one budget, because the
-    price depends on all of them, and if none failed, because then every answer is stored already.
-
-    Raises:
-        LedgerError: `retry_failed` is given, and the run was made with other choices.
+    `retry_failed` limits it to recordings that failed or had failed calls; not if they share one
+    budget, because the price depends on all of them. `RunError` if the run was made with other
+    choices.
     """
     if Path(folder, FILE).is_file():
         plan = blurred_like(plan, folder)
@@ -45,12 +40,12 @@ def resume(plan: Plan, folder: str | Path, *, retry_failed: bool = False) -> Pla
         return plan
     with Run(Path(folder)) as run:
         places, kept = run.failed_paths(), run.plan()
-    wanted = plan.run_json(plan.model_choice.model or kept["model"])
+    model = ModelAddress.parse(plan.settings.model)
+    wanted = plan.run_json(model.name or kept["model"])
     if name := next(differences(kept, json.loads(json.dumps(wanted))), None):
-        raise LedgerError(
-            f"{folder} was made by other choices: {name} is {kept.get(name)!r} there and "
-            f"{wanted.get(name)!r} here; repeat them, or leave out --retry-failed "
-            "(in Python: retry_failed)"
+        raise RunError(
+            f"{folder} was made with other settings: {name} is {kept.get(name)!r} there and "
+            f"{wanted.get(name)!r} here; use the same settings, or retry more than what failed"
         )
     if not places or plan.across:
         return plan
@@ -58,8 +53,7 @@ def resume(plan: Plan, folder: str | Path, *, retry_failed: bool = False) -> Pla
     return replace(plan, paths=failed)
 
 
-def blurred_like(plan: Plan, folder: str | Path) -> Plan:
-    """The plan, with faces blurred if the run in `folder` has them blurred."""
+def blurred_like(plan: Session, folder: str | Path) -> Session:
     if plan.question.blur:
         return plan
     with Run(Path(folder)) as run:
@@ -68,10 +62,7 @@ def blurred_like(plan: Plan, folder: str | Path) -> Plan:
 
 
 def blur_report(run: Run, blur: FaceBlur | None) -> None:
-    """Write the report of `run` again with its pictures blurred, if it has one and they are not.
-
-    Before the run is blurred, so that a process killed in between leaves it to the next.
-    """
+    """Before the run is blurred, so that a process killed in between leaves it to the next."""
     page = run.folder / "report.html"
     if blur is None or run.is_blurred or not page.is_file():
         return
@@ -80,29 +71,20 @@ def blur_report(run: Run, blur: FaceBlur | None) -> None:
         write_report(blurred, page)
 
 
-def question_of(run: Run, plan: Plan) -> Question:
-    """The question of `run`, with faces blurred if the run or `plan` says so.
-
-    Raises:
-        LedgerError: the run stores no question.
-    """
+def question_of(run: Run, plan: Session) -> Question:
     kept = run.plan()
     if "ask" not in kept:
-        raise LedgerError(f"{run.folder} holds no plan to ask by; make it with `earmark caption`")
+        raise RunError(f"{run.folder} has no plan to ask with; create it with `earmark caption`")
     question = Question.from_json(kept["ask"])
     return replace(question, blur=blur_of(run, plan.question.blur, plan.store))
 
 
 def reopen(run: Run, row: RecordingRow) -> Recording:
-    """The recording of `row`, opened with the audio track that `run` listened to.
-
-    Raises:
-        MediaError: it cannot be opened, or has changed since the run.
-    """
+    """`MediaError` if it cannot be opened, or has changed since the run."""
     if any(map(is_redacted, row.source.uris)):
         raise MediaError(
-            f"{row.path} cannot be opened again: what is secret in its address was not kept; "
-            "give the address to `earmark caption`, for a batch with `--engine batch --batch FILE`"
+            f"{row.path} cannot be reopened: the secret part of its address was not stored; "
+            "give the address to `earmark caption` again"
         )
     heard = run.heard(row.id)
     recording = open_recording(row.source, audio_track=heard.audio_track if heard else 0)

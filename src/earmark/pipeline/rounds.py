@@ -11,52 +11,57 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from earmark.captioning.activity_meaning import compare_activities
+from earmark.captioning.answer_schema import compare_activities
 from earmark.captioning.captioner import Captioner
-from earmark.ledger.run_calls import CallRecorder, Tasks
-from earmark.ledger.run_reader import Run
 from earmark.pipeline.choose import RunJob, choose_tasks, read_answers
-from earmark.pipeline.run_plan import Plan
+from earmark.pipeline.session import Session
+from earmark.run.tasks import CallRecorder, Tasks
 from earmark.selection.answer_evidence import ObservedActivity
-from earmark.selection.round_choice import choose_round
-from earmark.selection.round_schedule import ALL_AT_ONCE, Rounds, Turn, turns
-from earmark.selection.stopping import RoundOptions, Sightings, count_new_activities
+from earmark.selection.rounds import (
+    ALL_AT_ONCE,
+    RoundOptions,
+    Rounds,
+    Sightings,
+    Turn,
+    choose_round,
+    count_new_activities,
+    turns,
+)
 
 
 def ask_in_rounds(job: RunJob, captioner: Captioner, log: CallRecorder) -> Sightings:
     """Choose and ask once for each round of the plan; returns what all answers saw.
 
-    A call that fails in one round is not made again in the next. Rounds end early if calls stop (a
-    cap), or if answers arrive later (a batch). The next choice depends on the ledger alone, so the
-    same command then resumes; it also resumes a killed run.
+    A call that fails in one round is not made again in the next. Rounds end early if a cap stops
+    the calls. The next choice depends on the run alone, so the same command then resumes; it also
+    resumes a killed run.
     """
     for turn in turns(Rounds.parse(job.plan.rounds)):
         tasks = choose_in_round(job, replace(turn, lost=frozenset(log.unanswered)))
         if len(tasks) or tasks.is_whole:
             job.ask(tasks, captioner, log)
-        if tasks.is_whole or log.tally.stopped or (len(tasks) and job.backend.is_deferred):
+        if tasks.is_whole or log.tally.stopped:
             break
     if tasks.is_whole and not log.tally.stopped:
-        job.ledger.note(_ending(job), "all rounds")
+        job.run.set_note(_ending(job), "all rounds")
     return _count_sightings(job)
 
 
 def choose_in_round(job: RunJob, turn: Turn = ALL_AT_ONCE) -> Tasks:
     """Spend the budget by the answers so far; returns the picks to ask about in this round.
 
-    A round before the last asks only a part of the plan, spread over all of it. The run then stores
-    the picks asked so far and in this round; the rest is planned again from the next answers.
-    Once all rounds are over the picks do not change. What a price buys depends on the answers: if
-    it were planned again, the same command would add picks each time and never finish.
+    A round before the last asks only a part of the plan, spread over all of it; the rest is planned
+    again from the next answers. Once all rounds are over the picks do not change: else the same
+    command would add picks each time and never finish.
     """
     plan = job.plan
-    with Run(job.ledger.folder) as run:
-        if run.note(_ending(job)) and all(run.choice(key).rule for key in job.recordings):
-            waiting = Tasks(plan.question, job.model, job.ledger, job.recordings, lost=turn.lost)
-            for key in job.recordings:
-                waiting.open[key] = sum(not row.is_settled for row in run.picks(key))
-            job.ledger.keep_forecast_error(plan.forecast_error)
-            return waiting
+    run = job.run
+    if run.note(_ending(job)) and all(run.choice(key).rule for key in job.recordings):
+        waiting = Tasks(plan.question, job.model, run, job.recordings, lost=turn.lost)
+        for key in job.recordings:
+            waiting.open[key] = sum(not row.is_settled for row in run.picks(key))
+        run.keep_forecast_error(plan.forecast_error)
+        return waiting
     windows, paid = read_answers(job, turn.lost)
     is_priced = plan.budget.price is not None
     options = RoundOptions(Rounds.parse(plan.rounds), turn, is_priced=is_priced)
@@ -66,13 +71,11 @@ def choose_in_round(job: RunJob, turn: Turn = ALL_AT_ONCE) -> Tasks:
 
 
 def _ending(job: RunJob) -> str:
-    """The name of the note that marks this plan on these recordings as finished."""
     described = json.dumps([job.plan.run_json(job.model), sorted(job.recordings)], sort_keys=True)
     return f"ended {hashlib.sha256(described.encode()).hexdigest()}"
 
 
 def _count_sightings(job: RunJob) -> Sightings:
-    """New activities that the answers saw, and those probably missed by the sound, in total."""
     every, paid = read_answers(job)
     agree = _compare(job.plan, paid)
     total = Sightings()
@@ -83,6 +86,7 @@ def _count_sightings(job: RunJob) -> Sightings:
     return total
 
 
-def _compare(plan: Plan, paid: Sequence[Sequence[ObservedActivity]]) -> Callable[[str, str], bool]:
-    """A function that says whether two answers describe the same activity."""
+def _compare(
+    plan: Session, paid: Sequence[Sequence[ObservedActivity]]
+) -> Callable[[str, str], bool]:
     return compare_activities(plan.store, (one.activity for some in paid for one in some))

@@ -6,36 +6,36 @@ paths ──▶ name the sounds ──▶ events ──▶ SoundListing
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 from earmark.errors import EarmarkError, NoAudioStream
-from earmark.evidence.sound_listener import SoundListener
+from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.sound_names import sound_namer
 from earmark.evidence.sound_query import SoundMatch, match_sounds
-from earmark.evidence.sound_track import SoundEvent
+from earmark.evidence.sound_track import SoundListener
 from earmark.gate.energy_frontline import energy_frontline
 from earmark.gate.listener import Failed, listen_to_any
 from earmark.media import Source, open_recording
-from earmark.media.recording_warnings import list_warnings
+from earmark.media.inspection import list_warnings
+from earmark.media.source import place_of
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.pipeline.backend import open_backend
-from earmark.pipeline.run_plan import Paths, Plan, make_plan
-from earmark.reporting.progress import Progress
+from earmark.pipeline.session import Choices, Paths, Session, open_session
+from earmark.report.progress import Progress
+from earmark.settings import Settings
+from earmark.text_format import Heading, Table, TextLine, counted, format_length, format_notes
+from earmark.timeline import Span, format_clock
 
 
 @dataclass(frozen=True, slots=True)
 class RecordingSounds:
-    """The named sounds of one recording."""
-
     path: str
     duration: float
-    events: tuple[SoundEvent, ...]
-    """In order of time."""
+    events: tuple[EvidenceEntry, ...]
     notes: tuple[str, ...] = ()
-    """Problems of the recording or its sound, a line each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,26 +43,33 @@ class SoundListing:
     """The named sounds of several recordings."""
 
     words: str
-    """What was searched for; empty if all sounds are listed."""
     matches: Mapping[str, SoundMatch]
-    """The sounds that the words mean, by name; empty if all sounds are listed."""
+    """By name; empty if all sounds are listed."""
     recordings: tuple[RecordingSounds, ...]
-    """In the order in which they were given; also those without a sound."""
+    """In the order given; also those without a sound."""
     failures: tuple[Failed, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The listing as values for JSON; weights and times rounded to 3 digits."""
+        """Weights and times rounded to 3 digits."""
         return {
             "words": self.words or None,
             "matches": [
-                {"sound": each.name, "weight": round(each.weight, 3), "reason": each.reason}
-                for each in self.matches.values()
+                {"sound": match.name, "weight": round(match.weight, 3), "reason": match.reason}
+                for match in self.matches.values()
             ],
             "recordings": [
                 {
                     "path": one.path,
                     "duration": round(one.duration, 3),
-                    "sounds": [event.to_json() for event in one.events],
+                    "sounds": [
+                        {
+                            "start": round(event.span.start, 2),
+                            "end": round(event.span.end, 2),
+                            "sound": event.text,
+                            "confidence": round(event.confidence, 3),
+                        }
+                        for event in one.events
+                    ],
                     "notes": list(one.notes),
                 }
                 for one in self.recordings
@@ -70,28 +77,65 @@ class SoundListing:
             "failures": [{"path": one.path, "error": one.error} for one in self.failures],
         }
 
+    def table(self) -> Table:
+        rows = [
+            (recording.path, *_bounds(event.span, 2), event.text, f"{event.confidence:.3f}")
+            for recording in self.recordings
+            for event in recording.events
+        ]
+        return Table(("recording", "start", "end", "sound", "confidence"), rows)
+
+    def labels(self) -> str:
+        """A label track for Audacity; `ValueError` if there are several recordings."""
+        if len(self.recordings) > 1:
+            raise ValueError("a label track is of one recording: give one, or use --format csv")
+        events = [event for recording in self.recordings for event in recording.events]
+        return "".join("\t".join((*_bounds(one.span, 3), one.text)) + "\n" for one in events)
+
+    def lines(self) -> Iterator[TextLine]:
+        none = "no such sound" if self.words else "no sound with a name"
+        columns = ("start", "end", "sound", "confidence", *(("why",) if self.words else ()))
+        for recording in self.recordings:
+            what = counted(len(recording.events), "sound") if recording.events else none
+            length = format_length(recording.duration)
+            yield Heading(f"{place_of(recording.path)}: {what} in {length}")
+            rows = []
+            for event in recording.events:
+                reason = (self.matches[event.text].reason or "its name",) if self.words else ()
+                times = format_clock(event.span.start), format_clock(event.span.end)
+                rows.append((*times, event.text, f"{event.confidence:.2f}", *reason))
+            if rows:
+                yield Table(columns, rows, words=("sound", "why"))
+
+    def warnings(self) -> list[str]:
+        return format_notes((one.path, note) for one in self.recordings for note in one.notes)
+
+
+def _bounds(span: Span, digits: int) -> tuple[str, str]:
+    return f"{span.start:.{digits}f}", f"{span.end:.{digits}f}"
+
 
 def sounds(
     paths: Paths = (),
     words: str = "",
     *,
-    plan: Plan | None = None,
+    settings: Settings | Session | None = None,
     progress: Progress | None = None,
-    **choices: Any,
+    **choices: Unpack[Choices],
 ) -> SoundListing:
     """All named sounds of the recordings at `paths`, or those that `words` mean.
 
     Args:
-        paths: Files, folders, globs and addresses; those of the plan if not given.
+        paths: Files, folders, globs and addresses; those of the session if not given.
         words: What to search for: `drill` also finds power tools. Empty lists all sounds.
-        plan: Every choice; or give them one by one as `choices`, see `make_plan`.
+        settings: Every choice; the defaults if not given.
         progress: Updated while listening.
-        choices: See `make_plan`: `cache`, `audio_track`, `workers`, …
+        choices: Settings by name, which win over `settings`.
 
     Raises:
         ModelMissing: YAMNet is not here. The error of a recording is not raised but listed.
     """
-    plan = make_plan(paths, plan, **choices)
+    plan = open_session(paths, settings, **choices)
     cache = plan.listening.cache
     namer = sound_namer(True, cache.folder if cache else None, store=plan.store)
     listener = namer.listener if namer else None
@@ -105,37 +149,30 @@ def sounds(
     with open_backend(plan.backend, len(sources)) as backend:
         shared = now if backend.shares_memory else None
         work = partial(_hear, listener=listener, track=plan.listening.audio_track, progress=shared)
-        found = {}
-        for source, one in backend.map(work, sources):
-            found[source] = one
+        results = {}
+        for source, result in backend.map(work, sources):
+            results[source] = result
             now.update(heard=now.heard + 1)
-    heard = [one for one in (found[each] for each in sources) if isinstance(one, RecordingSounds)]
-    return SoundListing(
-        words,
-        matches,
-        tuple(_only(one, matches) if words else one for one in heard),
-        tuple(
-            Failed(source.path, str(found[source]))
-            for source in sources
-            if isinstance(found[source], EarmarkError)
-        ),
-    )
-
-
-def _only(one: RecordingSounds, matches: Mapping[str, SoundMatch]) -> RecordingSounds:
-    return replace(one, events=tuple(event for event in one.events if event.name in matches))
+    heard, failures = [], []
+    for source in sources:
+        result = results[source]
+        if isinstance(result, EarmarkError):
+            failures.append(Failed(source.path, str(result)))
+        elif words:
+            events = tuple(event for event in result.events if event.text in matches)
+            heard.append(replace(result, events=events))
+        else:
+            heard.append(result)
+    return SoundListing(words, matches, tuple(heard), tuple(failures))
 
 
 def _hear(
     source: Source, *, listener: SoundListener, track: int, progress: Progress | None
 ) -> RecordingSounds:
-    """The named sounds of one recording, computed by a worker; `MediaError` if it has no audio.
-
-    If track 0 is silent, they are those of the first track that is not.
-    """
+    """If track 0 is silent, the first track that is not."""
     recording = open_recording(source, audio_track=track)
     if not recording.has_audio:
-        raise NoAudioStream(f"{source.name} has no audio stream, so no sound of it has a name")
+        raise NoAudioStream(f"{source.name} has no audio stream, so it has no sounds to name")
     on_seconds = progress.at(source.name) if progress else None
     heard, notes = listener(recording, on_seconds=on_seconds), tuple(list_warnings(recording))
     if not len(heard.cells) and len(recording.audio_tracks) > 1:

@@ -1,29 +1,30 @@
-"""Search for moments in one run, or in all runs of an archive."""
-
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from earmark.errors import LedgerError
+from earmark.errors import RunError
 from earmark.evidence.evidence_entry import KINDS, SOUND_TRACK
 from earmark.evidence.face_blur import FaceBlur
-from earmark.ledger.run_reader import Run, find_runs
-from earmark.ledger.schema import FILE, require_run
-from earmark.ledger.text_index import SearchHit
+from earmark.media.source import name_of, place_of
 from earmark.models.sentence_encoder import SentenceEncoder
-from earmark.reporting.edit_list import Clip, in_chapter
+from earmark.report.editing_formats import Clip, in_chapter
+from earmark.run.run import Run, find_runs
+from earmark.run.schema import FILE, require_run
+from earmark.run.text_index import SearchHit
 from earmark.search.meaning_index import MeaningIndex, Told
-from earmark.timeline import Span
+from earmark.text_format import Heading
+from earmark.timeline import Span, format_clock
+
+MOST_TEXTS = 4
+"""Most texts printed for each kind of evidence of a moment."""
 
 ORDER = ("caption", *KINDS, "tags")
-"""Order in which the kinds of entries of a moment are listed."""
 
 GATHERED = 8
-"""Entries fetched per moment wanted, since several may describe the same moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,49 +42,50 @@ class FoundMoment:
 
     @property
     def hit(self) -> SearchHit:
-        """The entry that describes it best."""
         return self.hits[0]
 
     @property
-    def chapters(self) -> tuple[tuple[str, float], ...]:
-        """Files of the recording and the second each begins at; empty if it is one file."""
-        return self.hit.chapters
-
-    @property
     def telling(self) -> tuple[SearchHit, ...]:
-        """The hits without tags of windows; only tags where there is nothing else."""
         without_tags = tuple(hit for hit in self.hits if hit.kind != "tags")
         return without_tags or self.hits
 
     @property
     def span(self) -> Span:
-        """From the first start to the last end of `telling`."""
-        every = [hit.span for hit in self.telling]
-        return Span(min(span.start for span in every), max(span.end for span in every))
+        spans = [hit.span for hit in self.telling]
+        return Span(min(span.start for span in spans), max(span.end for span in spans))
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Kinds of entries that match: `caption`, then evidence; `tags` if there is no other."""
         return tuple(kind for kind in ORDER if any(hit.kind == kind for hit in self.telling))
 
     @property
     def clip(self) -> Clip:
-        """It in the file that it begins in: the path, and the start and end in that file."""
-        return in_chapter(Clip(self.hit.path, self.span.start, self.span.end), self.chapters)
+        return in_chapter(Clip(self.hit.path, self.span.start, self.span.end), self.hit.chapters)
 
     @property
     def rank(self) -> float:
-        """Rank of the best match; lower is better."""
         return min(hit.rank for hit in self.hits)
 
     @property
     def thumbnail(self) -> bytes:
-        """A picture of it as JPEG; empty if none was kept."""
         return next((hit.thumbnail for hit in self.hits if hit.thumbnail), b"")
 
+    def lines(self) -> Iterator[str]:
+        """The recording and time, and the matching texts by kind of evidence."""
+        span = f"{format_clock(self.span.start)} - {format_clock(self.span.end)}"
+        yield Heading(f"{place_of(self.hit.path)}  {span}")
+        if self.hit.chapters:
+            clip = self.clip
+            times = f"{format_clock(clip.start)} - {format_clock(clip.end)}"
+            yield f"  in {place_of(name_of(clip.path))}: {times}"
+        for kind in self.kinds:
+            texts = list(dict.fromkeys(_text(hit) for hit in self.telling if hit.kind == kind))
+            more = [f"… and {len(texts) - MOST_TEXTS} more"] if len(texts) > MOST_TEXTS else []
+            line = "; ".join(texts[:MOST_TEXTS] + more)
+            yield f"  {'heard' if kind == 'tags' else kind}: {line}"
+
     def to_json(self) -> dict[str, Any]:
-        """Plain values, without the picture: the moment, its best entry, and all entries."""
-        hit, windows = self.hit, [each for each in self.hits if each.window is not None]
+        hit, windows = self.hit, [hit for hit in self.hits if hit.window is not None]
         return {
             "run": str(self.run),
             "recording": hit.recording,
@@ -103,45 +105,42 @@ class FoundMoment:
             "rank": round(self.rank, 4),
             "entries": [
                 {
-                    "kind": each.kind,
-                    "start": each.span.start,
-                    "end": each.span.end,
-                    "text": each.told,
-                    "confidence": each.confidence,
-                    "model": each.model or None,
+                    "kind": entry.kind,
+                    "start": entry.span.start,
+                    "end": entry.span.end,
+                    "text": entry.told,
+                    "confidence": entry.confidence,
+                    "model": entry.model or None,
                 }
-                for each in self.hits
+                for entry in self.hits
             ],
         }
 
 
+def _text(hit: SearchHit) -> str:
+    """The text of one entry; for evidence with its confidence and model."""
+    model = hit.model.removesuffix(" track")  # marks sounds of the whole recording, not of a window
+    return f"{hit.text} ({hit.confidence:.2f}, {model})" if hit.text else hit.told
+
+
 class Archive(AbstractContextManager["Archive"]):
-    """The runs in a folder, kept open for repeated searches; close it when done."""
-
     def __init__(self, folder: Path) -> None:
-        """Open the run in `folder`, or every run below it.
-
-        Raises:
-            LedgerError: There is no run, or none that can be opened.
-        """
         self._open = ExitStack()
-        places = [folder] if (folder / FILE).is_file() else find_runs(folder)
-        if not places:
+        folders = [folder] if (folder / FILE).is_file() else find_runs(folder)
+        if not folders:
             require_run(folder)
         self.runs: list[Run] = []
         self.skipped: list[str] = []
-        """Why runs could not be opened, one line each."""
-        for place in places:
+        for run_folder in folders:
             try:
-                self.runs.append(self._open.enter_context(Run(place)))
-            except LedgerError as error:
+                self.runs.append(self._open.enter_context(Run(run_folder)))
+            except RunError as error:
                 self.skipped.append(str(error))
         if not self.runs:
-            raise LedgerError("; ".join(self.skipped))
+            raise RunError("; ".join(self.skipped))
         self._indexes: dict[Path, MeaningIndex] = {}
 
     def close(self, *_: object) -> None:
-        """Close the runs."""
         self._open.close()
 
     __exit__ = close
@@ -155,12 +154,9 @@ class Archive(AbstractContextManager["Archive"]):
         told: Told | None = None,
         blur: FaceBlur | None = None,
     ) -> list[FoundMoment]:
-        """Moments by words, or by meaning with an encoder; see the function `search`.
-
-        The first search by meaning encodes every text and stores the vectors beside each run.
-        """
+        """The first search by meaning encodes every text and stores the vectors beside each run."""
         if meaning is None:
-            found = search_words(self.runs, words, most=most)
+            moments = search_words(self.runs, words, most=most)
         else:
             for run in self.runs:
                 if run.folder not in self._indexes:
@@ -169,8 +165,8 @@ class Archive(AbstractContextManager["Archive"]):
                 self._indexes[run.folder].search(run, words, most=GATHERED * most)
                 for run in self.runs
             )
-            found = _best_moments(self.runs, similar, most)
-        return found if blur is None else [_blurred(one, blur) for one in found]
+            moments = _best_moments(self.runs, similar, most)
+        return moments if blur is None else [_blurred(moment, blur) for moment in moments]
 
 
 def search(
@@ -182,48 +178,37 @@ def search(
     told: Told | None = None,
     blur: FaceBlur | None = None,
 ) -> list[FoundMoment]:
-    """Moments of the run in `folder`, or of the runs below it, that contain `words`.
+    """Moments of the run in `folder`, or of the runs below it, that contain all of `words`.
 
-    Args:
-        folder: The folder of a run, or of an archive of runs.
-        words: A caption or a piece of evidence must contain all of them.
-        most: Highest number of moments.
-        meaning: Search by meaning instead, with this encoder; see `SentenceEncoder.if_available`.
-        told: Called with the texts encoded so far and in all, in the first search by meaning.
-        blur: Blurs faces in the pictures, for runs that did not do so.
-
-    Raises:
-        LedgerError: There is no run, or none that can be opened.
+    With the encoder `meaning`, by meaning instead; `told` is called with the texts encoded so far
+    and in all. `blur` hides faces in pictures of runs that did not do so.
     """
     with Archive(Path(folder)) as archive:
         return archive.search(words, most=most, meaning=meaning, told=told, blur=blur)
 
 
 def search_words(runs: Sequence[Run], words: str, *, most: int) -> list[FoundMoment]:
-    """Moments of `runs` with an entry that contains all of `words`, best match first."""
     return _best_moments(runs, (run.search(words, most=GATHERED * most) for run in runs), most)
 
 
 def _best_moments(
     runs: Iterable[Run], hits: Iterable[Iterable[SearchHit]], most: int
 ) -> list[FoundMoment]:
-    """The best moments, of the hits in each of `runs`."""
     pairs = zip(runs, hits, strict=True)
-    found = (moment for run, own in pairs for moment in as_moments(run.folder, own))
-    return sorted(found, key=lambda each: each.rank)[:most]
+    moments = (moment for run, own in pairs for moment in as_moments(run.folder, own))
+    return sorted(moments, key=lambda moment: moment.rank)[:most]
 
 
 def as_moments(run: Path, hits: Iterable[SearchHit]) -> list[FoundMoment]:
-    """The hits in `run` grouped into moments, by recording and time.
+    """Hits that overlap form one moment; so do hits with the same text in adjacent windows.
 
-    Hits that overlap form one moment; so do hits with the same text in adjacent windows. A sound
-    heard in a window is left out if the track of that sound is among the hits.
+    A sound heard in a window is left out if the track of that sound is among the hits.
     """
-    every = list(hits)
-    tracks = {(hit.recording, hit.text) for hit in every if hit.model == SOUND_TRACK}
+    hits = list(hits)
+    tracks = {(hit.recording, hit.text) for hit in hits if hit.model == SOUND_TRACK}
     groups: list[list[SearchHit]] = []
     end, recording, ends = 0.0, "", dict[tuple[str, str], float]()
-    for hit in sorted(every, key=lambda hit: (hit.recording, hit.span)):
+    for hit in sorted(hits, key=lambda hit: (hit.recording, hit.span)):
         is_window = hit.kind == "heard" and hit.model != SOUND_TRACK
         if is_window and (hit.recording, hit.text) in tracks:
             continue
@@ -240,6 +225,6 @@ def as_moments(run: Path, hits: Iterable[SearchHit]) -> list[FoundMoment]:
     ]
 
 
-def _blurred(found: FoundMoment, blur: FaceBlur) -> FoundMoment:
-    hits = (replace(hit, thumbnail=blur.jpeg(hit.thumbnail)) for hit in found.hits)
-    return replace(found, hits=tuple(hits))
+def _blurred(moment: FoundMoment, blur: FaceBlur) -> FoundMoment:
+    hits = (replace(hit, thumbnail=blur.jpeg(hit.thumbnail)) for hit in moment.hits)
+    return replace(moment, hits=tuple(hits))

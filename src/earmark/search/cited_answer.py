@@ -17,19 +17,17 @@ from typing import Any
 from earmark.errors import UnreadableAnswer
 from earmark.evidence.evidence_entry import SOUND_TRACK
 from earmark.evidence.word_stems import stems
-from earmark.ledger.records import title_of
-from earmark.ledger.run_reader import Run
-from earmark.ledger.text_index import SearchHit
 from earmark.media.source import place_of
 from earmark.models.sentence_encoder import SentenceEncoder
+from earmark.run.records import title_of
+from earmark.run.run import Run
+from earmark.run.text_index import SearchHit
 from earmark.search.meaning_index import MeaningIndex
 from earmark.timeline import Span, format_clock
 
 MOST_ENTRIES = 40
-"""Highest number of entries given to the model."""
 
 MOST_TEXT = 600
-"""Characters of an entry given to the model."""
 
 COMMON = frozenset(
     stems(
@@ -38,7 +36,6 @@ COMMON = frozenset(
         "not no yes any some used use uses using someone anyone somebody happen happened many much"
     )
 )
-"""Stems of words too common to show what a question is about."""
 
 RULES = (
     "You answer a question about a recording from the numbered entries alone. The entries are "
@@ -51,7 +48,6 @@ RULES = (
 
 
 def _object(**properties: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The JSON schema of an object with exactly these properties."""
     return {
         "type": "object",
         "properties": properties,
@@ -69,85 +65,73 @@ SCHEMA = _object(sentences={"type": "array", "items": _SENTENCE}, unknown=_TEXT)
 
 @dataclass(frozen=True, slots=True)
 class CitableEntry:
-    """A text of a run that an answer can quote."""
-
     path: str
     span: Span
     kind: str
     text: str
     folder: str = ""
-    """Distinguishes its recording from another with the same file name; empty if there is none."""
 
     @property
     def place(self) -> str:
-        """File name, start and end, for a person."""
         name = place_of(title_of(self.path, self.folder))
         return f"{name} {format_clock(self.span.start)} - {format_clock(self.span.end)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """An entry and the words of it that a sentence quotes."""
-
     entry: CitableEntry
     quote: str
 
 
 @dataclass(frozen=True, slots=True)
 class CitedSentence:
-    """A sentence of an answer, and what it quotes."""
-
     text: str
     citations: tuple[Citation, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class CitedAnswer:
-    """An answer whose every sentence quotes the run."""
-
     question: str
     sentences: tuple[CitedSentence, ...]
     unknown: str
-    """What the run does not contain, according to the model; quotes nothing and may be wrong."""
+    """According to the model; quotes nothing and may be wrong."""
     left_out: int
-    """Number of sentences dropped: no valid quote, or no word in common with what they quote."""
+    """Sentences without a valid quote, or a word in common with what they quote."""
     entries: int
-    """Number of entries given to the model."""
     tokens: int = 0
 
 
 def gather_entries(
     run: Run, question: str, encoder: SentenceEncoder | None = None
 ) -> list[CitableEntry]:
-    """The entries of `run` to give to a model, the most relevant first.
+    """The most relevant first.
 
     If fewer than five are relevant, captions and evidence evenly spread over time fill up the list.
     """
-    found = telling_entries(run, question, encoder)
-    if len(found) < 5:
-        every = [entry for entry in _overview(run) if entry not in found]
-        step = max(1, -(-len(every) // (MOST_ENTRIES - len(found))))
-        found += every[::step]
-    return found
+    entries = telling_entries(run, question, encoder)
+    if len(entries) < 5:
+        others = [entry for entry in _overview(run) if entry not in entries]
+        step = max(1, -(-len(others) // (MOST_ENTRIES - len(entries))))
+        entries += others[::step]
+    return entries
 
 
 def telling_entries(
     run: Run, question: str, encoder: SentenceEncoder | None = None
 ) -> list[CitableEntry]:
-    """Entries that contain words of the question, then those similar in meaning."""
     counts, folders = dict[CitableEntry, int](), run.folders()
     for word in dict.fromkeys(stems(question)):
         for hit in run.search(word, most=MOST_ENTRIES) if word not in COMMON else ():
             entry = _entry(hit, folders)
             counts[entry] = counts.get(entry, 0) + 1
-    found = sorted(counts, key=lambda entry: -counts[entry])
+    entries = sorted(counts, key=lambda entry: -counts[entry])
     if encoder is not None:
         near = MeaningIndex.of(run, encoder).search(run, question, most=MOST_ENTRIES)
-        found += (_entry(hit, folders) for hit in near)
-    described = [(entry.path, entry.span) for entry in found if entry.kind != "tags"]
+        entries += (_entry(hit, folders) for hit in near)
+    described = [(entry.path, entry.span) for entry in entries if entry.kind != "tags"]
     return [  # without tags of windows that another entry overlaps: they repeat its sounds
         entry
-        for entry in dict.fromkeys(found)
+        for entry in dict.fromkeys(entries)
         if entry.kind != "tags"
         or not any(path == entry.path and span.overlaps(entry.span) for path, span in described)
     ][:MOST_ENTRIES]
@@ -159,13 +143,12 @@ def _entry(hit: SearchHit, folders: Mapping[str, str]) -> CitableEntry:
 
 
 def _overview(run: Run) -> list[CitableEntry]:
-    """Captions and evidence of a run, by recording and time."""
     entries = []
     for recording in run.recordings():
         texts = [
-            (row.span, "caption", row.kept.answer.text[:MOST_TEXT])
+            (row.span, "caption", row.caption[:MOST_TEXT])
             for row in run.picks(recording.id)
-            if row.kept is not None
+            if row.caption is not None
         ]
         texts += [
             (entry.span, entry.kind, entry.text[:MOST_TEXT])
@@ -180,7 +163,6 @@ def _overview(run: Run) -> list[CitableEntry]:
 
 
 def as_messages(question: str, entries: Sequence[CitableEntry]) -> list[dict[str, str]]:
-    """The messages for a text model: rules, then the question and the entries as JSON."""
     data = {
         "question": question,
         "entries": [
@@ -197,55 +179,49 @@ def as_messages(question: str, entries: Sequence[CitableEntry]) -> list[dict[str
 def check_answer(
     question: str, entries: Sequence[CitableEntry], data: Mapping[str, Any], *, tokens: int = 0
 ) -> CitedAnswer:
-    """The answer reduced to sentences whose quotes occur in the entries they name.
-
-    Raises:
-        UnreadableAnswer: It has no list of sentences; an empty list is allowed.
-    """
+    """`UnreadableAnswer` if it has no list of sentences; an empty list is allowed."""
     sentences = data.get("sentences")
     if not isinstance(sentences, list):
         raise UnreadableAnswer("the answer has no list of sentences")
-    kept = []
-    for one in sentences:
-        text = " ".join(str(one.get("text", "")).split()) if isinstance(one, dict) else ""
-        sources = one.get("sources") if isinstance(one, dict) else None
+    cited = []
+    for sentence in sentences:
+        text, sources = _text(sentence, "text"), _value(sentence, "sources")
         citations = tuple(
             citation
             for source in (sources if isinstance(sources, list) else ())
             if (citation := _citation(source, entries)) is not None
         )
         if text and citations and _is_about(text, question, citations):
-            kept.append(CitedSentence(text, citations))
-    unknown = data.get("unknown")
-    return CitedAnswer(
-        question,
-        tuple(kept),
-        " ".join(unknown.split()) if isinstance(unknown, str) else "",
-        len(sentences) - len(kept),
-        len(entries),
-        tokens,
-    )
+            cited.append(CitedSentence(text, citations))
+    left_out = len(sentences) - len(cited)
+    unknown = _text(data, "unknown")
+    return CitedAnswer(question, tuple(cited), unknown, left_out, len(entries), tokens)
+
+
+def _value(container: Any, name: str) -> Any:
+    return container.get(name) if isinstance(container, Mapping) else None
+
+
+def _text(container: Any, name: str) -> str:
+    value = _value(container, name)
+    return " ".join(value.split()) if isinstance(value, str) else ""
 
 
 def _citation(source: Any, entries: Sequence[CitableEntry]) -> Citation | None:
-    """The entry that `source` names; None if there is no such entry or it lacks the quote."""
-    number = source.get("entry") if isinstance(source, dict) else None
-    quote = " ".join(str(source.get("quote", "")).split()) if isinstance(source, dict) else ""
+    number, quote = _value(source, "entry"), _text(source, "quote")
     if not isinstance(number, int) or not 1 <= number <= len(entries) or len(quote) < 2:
         return None
     entry = entries[number - 1]
-    held = " ".join(entry.text.split()).casefold()
-    return Citation(entry, quote) if quote.casefold() in held else None
+    text = " ".join(entry.text.split()).casefold()
+    return Citation(entry, quote) if quote.casefold() in text else None
 
 
 def _is_about(text: str, question: str, citations: Sequence[Citation]) -> bool:
-    """Whether a sentence shares a word, not a common one, with an entry that it cites."""
     used = set(stems(text)) - COMMON
-    quoted = {word for each in citations for word in stems(each.entry.text)}
+    quoted = {word for citation in citations for word in stems(citation.entry.text)}
     return bool(used & (quoted - COMMON)) or bool(used & (set(stems(question)) - COMMON) & quoted)
 
 
 def run_paths(folder: Path) -> list[str]:
-    """Paths of the recordings of the run in `folder`."""
     with Run(folder) as run:
         return [recording.path for recording in run.recordings()]

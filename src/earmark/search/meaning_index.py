@@ -16,10 +16,10 @@ from tokenize import TokenError
 
 import numpy as np
 
-from earmark.ledger.run_reader import Run
-from earmark.ledger.text_index import SearchableText, SearchHit
 from earmark.media.atomic_file import replacing
 from earmark.models.sentence_encoder import WIDTH, SentenceEncoder
+from earmark.run.run import Run
+from earmark.run.text_index import SearchableText, SearchHit
 from earmark.timeline import FloatArray
 
 logger = logging.getLogger(__name__)
@@ -28,62 +28,52 @@ FILE = "meaning.npy"
 """Beside the run's database; if it is deleted, the next search encodes all texts again."""
 
 DIGEST = 16
-"""Bytes of a text's hash, stored before its vector."""
 
 ROW = np.dtype([("text", np.void, DIGEST), ("vector", np.float32, WIDTH)])
 
 LEAST = 0.4
-"""Cosine below which a text is no match; two unrelated sentences have about 0.1."""
+"""Cosine; two unrelated sentences have about 0.1."""
 
 ENCODED_TOGETHER = 1024
-"""Texts between two reports of progress."""
 
 Told = Callable[[int, int], None]
-"""Called with the number of texts encoded so far, and in all."""
 
 
 @dataclass(slots=True, eq=False)
 class MeaningIndex:
-    """The texts of one run and their vectors."""
-
     encoder: SentenceEncoder
     texts: list[str]
-    """Each distinct text once."""
     places: list[list[SearchableText]]
-    """Where each text occurs in the run."""
     vectors: FloatArray = field(repr=False)
-    """One row per text, of Euclidean length 1."""
+    """One row per text, of length 1."""
 
     @classmethod
     def of(cls, run: Run, encoder: SentenceEncoder, *, told: Told | None = None) -> MeaningIndex:
-        """The index of `run`: stored vectors from its file, the others encoded now."""
         places: dict[str, list[SearchableText]] = {}
-        for each in run.texts.searchable():
-            if each.text.strip():
-                places.setdefault(each.text, []).append(each)
+        for text in run.texts.searchable():
+            if text.text.strip():
+                places.setdefault(text.text, []).append(text)
         texts = list(places)
         vectors = _vectors(texts, run.folder / FILE, encoder, told)
         return cls(encoder, texts, list(places.values()), vectors)
 
     def search(self, run: Run, words: str, *, most: int = 50) -> list[SearchHit]:
-        """Texts with a cosine to `words` of `LEAST` or more, highest first; none without words."""
         if not words.strip() or not self.texts:
             return []
         likeness = self.vectors @ self.encoder([words])[0]
         near = np.flatnonzero(likeness >= LEAST)
         near = near[np.argsort(-likeness[near], kind="stable")]
-        found = (
+        hits = (
             run.texts.hit_at(place, rank=-float(likeness[number]))
             for number in near.tolist()
             for place in self.places[number]
         )
-        return list(islice(filter(None, found), most))
+        return list(islice(filter(None, hits), most))
 
 
 def _vectors(
     texts: Sequence[str], path: Path, encoder: SentenceEncoder, told: Told | None
 ) -> FloatArray:
-    """One vector per text, from the file if it has it; afterwards the file has all of them."""
     known = _read(path)
     digests = [hashlib.sha256(text.encode()).digest()[:DIGEST] for text in texts]
     rows = np.zeros(len(texts), dtype=ROW)
@@ -93,8 +83,8 @@ def _vectors(
     rows["vector"][places >= 0] = known["vector"][places[places >= 0]]
     missing = np.flatnonzero(places < 0)
     for first in range(0, len(missing), ENCODED_TOGETHER):
-        some = missing[first : first + ENCODED_TOGETHER]
-        rows["vector"][some] = encoder([texts[place] for place in some])
+        batch = missing[first : first + ENCODED_TOGETHER]
+        rows["vector"][batch] = encoder([texts[place] for place in batch])
         if told is not None:
             told(min(first + ENCODED_TOGETHER, len(missing)), len(missing))
     if len(missing):
@@ -105,10 +95,10 @@ def _vectors(
 def _read(path: Path) -> np.ndarray[tuple[int], np.dtype[np.void]]:
     try:
         with path.open("rb") as file:
-            kept = np.lib.format.read_array(file, allow_pickle=False)
+            rows = np.lib.format.read_array(file, allow_pickle=False)
     except (OSError, ValueError, TokenError):  # not there or not readable, or damaged
         return np.zeros(0, dtype=ROW)
-    return kept if kept.dtype == ROW else np.zeros(0, dtype=ROW)
+    return rows if rows.dtype == ROW else np.zeros(0, dtype=ROW)
 
 
 def _write(path: Path, rows: np.ndarray[tuple[int], np.dtype[np.void]]) -> None:
@@ -116,4 +106,4 @@ def _write(path: Path, rows: np.ndarray[tuple[int], np.dtype[np.void]]) -> None:
         with replacing(path) as scratch, scratch.open("wb") as file:
             np.save(file, rows)
     except OSError as error:  # a run on a read-only medium can still be searched
-        logger.info("what texts mean cannot be kept in %s: %s", path, error)
+        logger.info("text embeddings cannot be cached in %s: %s", path, error)

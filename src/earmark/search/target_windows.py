@@ -9,32 +9,37 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
+from earmark.evidence.sound_query import SoundMatch, match_sounds, similarity_weights
+from earmark.evidence.sound_track import SoundListener, SoundTrack
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
+from earmark.media import Recording
+from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.selection import Budget, Coverage, allocate
-from earmark.timeline import FloatArray, Span, merge
+from earmark.timeline import FloatArray, Span, Track, merge
 
 LASTS = Survival.from_lengths([4.0, 8.0, 16.0, 30.0])
-"""Assumed lengths, in seconds, of what is searched for: from one window to half a minute."""
+"""Seconds: from one window to half a minute."""
 
 TRUSTED = 0.8
-"""Probability that a window shows the target if its sound is certain."""
+"""Probability of the target in a window if its sound is certain."""
 
 UNHEARD = 0.002
-"""Probability that a window shows the target if nothing is heard."""
+"""Probability of the target if nothing is heard."""
 
 ACTIVE = 0.02
-"""Added to this probability, times the actions the gate expects in the window, at most 1."""
+"""Added to `UNHEARD`, times the actions the gate expects in the window, at most 1."""
 
 STEEP, FAINT = 1.5, 0.09
 """Effect of sounds with slight similarity to the question: the probability of a window grows by e
 per 1 / `STEEP` of their log odds, up to `FAINT`, which is below `TELLING`."""
 
 SAME = 0.8
-"""Share of the probability of the window before that continues into a window: the same moment."""
+"""Share of the probability of a window that continues into the next: the same moment."""
 
 CONFIRM = 0.05
 """Value of a call next to a yes: it shows how long the moment lasts, and finds no new one."""
@@ -50,40 +55,81 @@ FIRST = 10
 """Calls before the answers are first used; then after twice as many, and so on."""
 
 TELLING = 0.1
-"""Probability from which a window counts as having a matching sound."""
+"""From this probability a window counts as having a matching sound."""
 
 SHAPES, RATES = (0.3, 0.1), (0.35, 0.2)
 """Gamma prior of the true number of moments relative to the probabilities, for windows without and
 with a matching sound. This and `ANSWER` were fitted on simulated answers about composite
-recordings: see experiments/LOG.md."""
+recordings: see experiments/find-ranges.md."""
 
 ANSWER = 0.25
 """Weight of an answer as evidence about windows not asked about, which differ from those chosen."""
 
 ALL = 0.9999
-"""Probability mass at which an infinite distribution is cut off."""
+
+
+class Relevance(NamedTuple):
+    likely: FloatArray
+    hints: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class SoundFinder:
+    """Finds the named sounds that a question asks for; can be pickled."""
+
+    matches: Mapping[str, SoundMatch]
+    weights: FloatArray
+    shares: FloatArray
+    """Weights by similarity; all 0 without a sentence encoder."""
+    length: float
+    listener: SoundListener
+
+    @classmethod
+    def of(
+        cls,
+        question: str,
+        listener: SoundListener,
+        *,
+        length: float,
+        meaning: SentenceEncoder | None,
+    ) -> SoundFinder:
+        names = listener.encoder.classes
+        matches = match_sounds(question, names, meaning)
+        weights = np.array([matches[name].weight if name in matches else 0.0 for name in names])
+        shares = similarity_weights(question, names, meaning) if meaning else np.zeros(len(names))
+        return cls(matches, weights, shares, length, listener)
+
+    def __call__(self, recording: Recording) -> Relevance:
+        return self.in_track(self.listener(recording))
+
+    def in_track(self, track: SoundTrack) -> Relevance:
+        likely, hints = track.strongest(self.weights), track.mean_logits(self.shares)
+        count = int(np.ceil(likely.duration / self.length)) + 1
+        relevance = Relevance(np.zeros(count), np.full(count, -np.inf))
+        for rows, highest in zip((likely, hints), relevance, strict=True):
+            _raise_to_highest(rows, self.length, highest)
+        return relevance
+
+
+def _raise_to_highest(rows: Track, length: float, highest: FloatArray) -> None:
+    starts = rows.start + np.arange(len(rows)) * rows.hop
+    for edge in (starts, starts + rows.hop - 1e-9):
+        inside = np.minimum((edge / length).astype(int), len(highest) - 1)
+        np.maximum.at(highest, inside, rows.values)
 
 
 @dataclass(slots=True, eq=False)
 class TargetWindows:
-    """The windows of one recording, and what is known about each."""
-
     key: str
     windows: Windows
     relevance: FloatArray
-    """Probability of a matching sound in each window, 0 to 1."""
     asked: dict[int, bool] = field(default_factory=dict)
-    """Answer by window: whether it shows the target."""
     lost: set[int] = field(default_factory=set)
-    """Windows whose call failed."""
     told: dict[int, float] = field(default_factory=dict)
-    """Probability by window, from captions that are already paid for."""
     lift: FloatArray = field(default_factory=lambda: np.ones(1))
-    """Factor on the probability of each window, from sounds slightly similar to the question."""
 
     @property
     def chances(self) -> FloatArray:
-        """Probability that each window shows the target, before any answer."""
         base = self.lift * (UNHEARD + ACTIVE * np.minimum(1.0, self.windows.rates))
         base = np.minimum(FAINT, base)
         chances = 1 - (1 - base) * (1 - TRUSTED * self.relevance)
@@ -92,7 +138,6 @@ class TargetWindows:
         return np.asarray(chances)
 
     def stretch(self, window: int) -> range:
-        """The windows around `window` in which the same sound continues; else `window` alone."""
         least = max(TELLING, self.relevance[window] / 3)
         first = last = window
         if self.relevance[window] >= TELLING:
@@ -131,7 +176,6 @@ class TargetWindows:
         )
 
     def unsettled(self) -> FloatArray:
-        """The probabilities of windows neither asked about nor part of a moment that was found."""
         is_open = np.ones(len(self.relevance), dtype=bool)
         for window, seen in self.asked.items():
             is_open[window] = False
@@ -142,10 +186,7 @@ class TargetWindows:
 
 
 def lifts(hints: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-    """Factor of each window relative to the mean of all windows, by recording; empty without hints.
-
-    `hints` are log odds of sounds in each window, weighted by their similarity to the question.
-    """
+    """Factor of each window relative to the mean, by recording; `hints` are log odds."""
     if not hints:
         return {}
     factors = {key: np.exp(STEEP * log_odds) for key, log_odds in hints.items()}
@@ -155,110 +196,100 @@ def lifts(hints: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
 
 @dataclass(frozen=True, slots=True)
 class MissedEstimate:
-    """Estimated number of moments that were not found."""
-
     expected: float
     low: float
     high: float
     """The range should hold nine times in ten; `scripts/find_table.py` measures how often."""
 
 
-def next_windows(many: Sequence[TargetWindows], calls: int) -> list[list[int]]:
+def next_windows(targets: Sequence[TargetWindows], calls: int) -> list[list[int]]:
     """The windows of each recording to ask about before the answers are used again.
 
-    At most `calls` windows; none if no window is left. The order does not depend on `calls`, so
-    more calls find all that fewer do. Windows up to the next of `FIRST` times 1, 2, 4, … are
-    together the exact optimum, and the best of them come first.
+    The order does not depend on `calls`, so more calls find all that fewer do. Windows up to the
+    next of `FIRST` times 1, 2, 4, … are together the exact optimum, and the best of them come
+    first.
 
         calls      1 … 10 │ 11 … 20 │ 21 …… 40 │ 41 ………… 80
         answers           ▲         ▲          ▲
     """
-    spent = sum(len(one.asked) + len(one.lost) for one in many)
+    spent = sum(len(target.asked) + len(target.lost) for target in targets)
     batch = next_stop(spent) - spent
-    quiet = _quiet_windows(many, round(EXPLORED * batch))
-    rated = [_with_rates(one, also) for one, also in zip(many, quiet, strict=True)]
-    held = sum(len(one.owned) for one in rated)
+    quiet = _quiet_windows(targets, round(EXPLORED * batch))
+    rated = [_with_rates(target, also) for target, also in zip(targets, quiet, strict=True)]
+    held = sum(len(windows.owned) for windows in rated)
     budget = Budget(count=batch - sum(map(len, quiet)) + held)
     chosen = allocate(Coverage(), rated, budget, across=True)
-    found = [
-        (pick.expected, place, window)
-        for place, (choice, one) in enumerate(zip(chosen, rated, strict=True))
+    picked = [
+        (pick.expected, number, window)
+        for number, (choice, windows) in enumerate(zip(chosen, rated, strict=True))
         for pick in choice.picks
-        if (window := one.window_at(pick.start)) not in one.owned
+        if (window := windows.window_at(pick.start)) not in windows.owned
     ]
-    order = sorted(range(len(found)), key=lambda at: (-_one_digit(found[at][0]), _bit_reversed(at)))
-    ranked = [found[at][1:] for at in order]
-    without_sound = [(place, window) for place, also in enumerate(quiet) for window in also]
-    every = round(1 / EXPLORED)
-    for number, one_more in enumerate(without_sound):
-        ranked.insert(number * every + every // 2, one_more)
-    taken: list[list[int]] = [[] for _ in many]
-    for place, window in ranked[: max(0, calls)]:
-        taken[place].append(window)
+
+    def sort_key(index: int) -> tuple[float, int]:
+        # To one digit: windows of about the same worth are then asked about evenly spread, since
+        # every beginning of the order of reversed bits is.
+        return -float(f"{picked[index][0]:.1g}"), int(f"{index:032b}"[::-1], 2)
+
+    ranked = [picked[index][1:] for index in sorted(range(len(picked)), key=sort_key)]
+    without_sound = [(number, window) for number, also in enumerate(quiet) for window in also]
+    step = round(1 / EXPLORED)
+    for index, window_without in enumerate(without_sound):
+        ranked.insert(index * step + step // 2, window_without)
+    taken: list[list[int]] = [[] for _ in targets]
+    for number, window in ranked[: max(0, calls)]:
+        taken[number].append(window)
     return [sorted(windows) for windows in taken]
 
 
 def next_stop(spent: int) -> int:
-    """Number of calls after which the answers are used next."""
     stop = FIRST
     while stop <= spent:
         stop *= 2
     return stop
 
 
-def _one_digit(worth: float) -> float:
-    """`worth` to one digit: windows of about the same worth are then asked about evenly spread."""
-    return float(f"{worth:.1g}")
+def _with_rates(target: TargetWindows, also: Collection[int]) -> Windows:
+    owned = tuple(sorted({*target.asked, *target.lost, *also}))
+    rates = target.rates()
+    return replace(target.windows, scores=rates, rates=rates, survival=LASTS, owned=owned)
 
 
-def _bit_reversed(place: int) -> int:
-    """`place` with its bits reversed: every beginning of this order is evenly spread."""
-    return int(f"{place:032b}"[::-1], 2)
-
-
-def _with_rates(one: TargetWindows, also: Collection[int]) -> Windows:
-    owned = tuple(sorted({*one.asked, *one.lost, *also}))
-    rates = one.rates()
-    return replace(one.windows, scores=rates, rates=rates, survival=LASTS, owned=owned)
-
-
-def _quiet_windows(many: Sequence[TargetWindows], calls: int) -> list[list[int]]:
-    """Up to `calls` windows without a matching sound, evenly spread over all recordings."""
+def _quiet_windows(targets: Sequence[TargetWindows], calls: int) -> list[list[int]]:
     quiet = [
-        (place, window)
-        for place, one in enumerate(many)
-        for window in np.flatnonzero(one.chances < TELLING).tolist()
-        if window not in one.asked and window not in one.lost
+        (number, window)
+        for number, target in enumerate(targets)
+        for window in np.flatnonzero(target.chances < TELLING).tolist()
+        if window not in target.asked and window not in target.lost
     ]
-    taken: list[list[int]] = [[] for _ in many]
+    taken: list[list[int]] = [[] for _ in targets]
     for step in range(min(calls, len(quiet))):
-        place, window = quiet[int((step + 0.5) * len(quiet) / min(calls, len(quiet)))]
-        taken[place].append(window)
+        number, window = quiet[int((step + 0.5) * len(quiet) / min(calls, len(quiet)))]
+        taken[number].append(window)
     return taken
 
 
-def estimate_missed(many: Sequence[TargetWindows]) -> MissedEstimate:
-    """The moments probably not found, from the answers and the probabilities of the other windows.
+def estimate_missed(targets: Sequence[TargetWindows]) -> MissedEstimate:
+    """The moments probably not found, with and without a matching sound.
 
-    Windows with and without a matching sound are treated separately. The factor between the true
-    number of moments and the probabilities is gamma distributed: `SHAPES` and `RATES` are its prior
-    and the answers update it. The number of moments in the other windows is then negative binomial,
-    and the two numbers are added. The prior is of rare things: while a window is left, one moment
-    may always be missed.
+    The factor between the true number of moments and the probabilities is gamma distributed:
+    `SHAPES` and `RATES` are its prior and the answers update it. The number of moments in the other
+    windows is then negative binomial. The prior is of rare things: while a window is left, one
+    moment may always be missed.
     """
-    if not many:
+    if not targets:
         return MissedEstimate(0.0, 0.0, 0.0)
-    found = [span for one in many for span in one.settled()]
-    length = many[0].windows.length
+    found = [span for target in targets for span in target.settled()]
+    length = targets[0].windows.length
     lasting = max(1.0, sum(span.duration for span in found) / length / max(1, len(found)))
     expected, sums = 0.0, np.ones(1)
-    for sort, is_telling in enumerate((False, True)):
-        left = sum(float(_select(one.unsettled(), is_telling).sum()) for one in many) / lasting
+    for prior, is_telling in enumerate((False, True)):
+        left = sum(_sum_of(target.unsettled(), is_telling) for target in targets) / lasting
         if not left:
             continue
-        answers = [each for one in many for each in _answered(one, is_telling)]
-        shape = SHAPES[sort] + ANSWER * sum(seen for _, seen in answers)
-        rate = RATES[sort] + ANSWER * sum(chance for chance, _ in answers)
+        answers = [answer for target in targets for answer in _answered(target, is_telling)]
+        shape = SHAPES[prior] + ANSWER * sum(seen for _, seen in answers)
+        rate = RATES[prior] + ANSWER * sum(chance for chance, _ in answers)
         expected += shape / rate * left
         sums = np.convolve(sums, _negative_binomial(shape, rate / (rate + left)))
     low, high = np.searchsorted(np.cumsum(sums) / sums.sum(), [0.05, 0.95])
@@ -284,13 +315,12 @@ def _negative_binomial(shape: float, chance: float) -> FloatArray:
         size *= 2
 
 
-def _select(chances: FloatArray, is_telling: bool) -> FloatArray:
-    return np.asarray(chances[(chances >= TELLING) == is_telling])
+def _sum_of(chances: FloatArray, is_telling: bool) -> float:
+    return float(chances[(chances >= TELLING) == is_telling].sum())
 
 
-def _answered(one: TargetWindows, is_telling: bool) -> Iterator[tuple[float, bool]]:
-    """Probability and answer of each window asked about, with or without a matching sound."""
-    chances = one.chances
-    for window, seen in one.asked.items():
+def _answered(target: TargetWindows, is_telling: bool) -> Iterator[tuple[float, bool]]:
+    chances = target.chances
+    for window, seen in target.asked.items():
         if (chances[window] >= TELLING) == is_telling:
             yield float(chances[window]), seen

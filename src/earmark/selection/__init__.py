@@ -1,10 +1,7 @@
-"""Rules that spend a budget of calls."""
-
 from earmark.selection.allocation import Choice, allocate
 from earmark.selection.budget import Budget
 from earmark.selection.pick import Pick
-from earmark.selection.rule import ArchiveRule, Rule, is_blind, places_freely
-from earmark.selection.rule_registry import RULES, rule_name, rule_named
+from earmark.selection.rule import RULES, ArchiveRule, Rule, is_blind, rule_name, rule_named
 from earmark.selection.rules.coverage import Coverage
 
 __all__ = [
@@ -17,7 +14,6 @@ __all__ = [
     "Rule",
     "allocate",
     "is_blind",
-    "places_freely",
     "rule_name",
     "rule_named",
 ]

@@ -1,16 +1,13 @@
-"""Draws windows at random and estimates the share of active ones among all windows not asked.
+"""Estimates the share of active windows among those not asked, from windows drawn at random.
 
-The windows are sorted by how likely the sound makes an action in them, and every k-th is drawn from
-a random start (systematic sampling). Each is equally likely to be drawn, so the estimated share is
-unbiased however good the sound is. Where the sound is informative, every draw represents windows
-like it, and the estimate varies less than with simple random draws.
+Every k-th window is drawn from a random start (systematic sampling), sorted by how likely the sound
+makes an action. So the share is unbiased however good the sound is:
 
     likely   ▇▇▆▆▅▅▄▃▃▂▂▂▁▁▁▁▁▁▁▁▁▁▁▁
     drawn     ^     ^     ^     ^
 
-How much less is estimated from the draws: the differences between neighbours in that order show
-the variance that remains. The interval is that of Clopper and Pearson (1934) at the effective
-number of simple random draws, following Korn and Graubard (1998).
+The interval is that of Clopper and Pearson (1934) at the effective number of simple random draws,
+following Korn and Graubard (1998), by the differences between neighbours in that order.
 """
 
 from __future__ import annotations
@@ -26,25 +23,20 @@ from earmark.grid import Windows
 from earmark.timeline import FloatArray, IndexArray
 
 MIN_VARIANCE_RATIO = 0.4
-"""Least variance assumed, relative to simple random draws: a few dozen draws prove no less."""
+"""Relative to simple random draws: a few dozen draws prove no less."""
 
 MIN_OF_EACH = 8
-"""Draws needed of each kind, active and idle; with fewer, the interval of simple random draws is
-used."""
+"""With fewer draws of either kind, active or idle, the interval is that of simple random draws."""
 
 
 def chance_of_activity(windows: Windows) -> FloatArray:
-    """Probability that each window touches an action, by the rates of its sound."""
     expected = np.convolve(windows.rates, windows.reach)[: len(windows)]
     chance: FloatArray = 1 - np.exp(-expected)
     return chance
 
 
 def draw_evenly(chances: FloatArray, calls: int, rng: np.random.Generator) -> IndexArray:
-    """Indices of `calls` windows, equally likely to be drawn, spread over the sorted `chances`.
-
-    Returned in order of `chances`, so that neighbours are alike. Equal chances are shuffled.
-    """
+    """`calls` equally likely windows spread over the sorted `chances`, in order of these."""
     count = len(chances)
     order = np.lexsort((rng.random(count), chances))
     if calls >= count:
@@ -57,8 +49,6 @@ def draw_evenly(chances: FloatArray, calls: int, rng: np.random.Generator) -> In
 
 @dataclass(frozen=True, slots=True)
 class ShareInterval:
-    """An estimated share with its confidence interval."""
-
     share: float
     low: float
     high: float
@@ -66,22 +56,13 @@ class ShareInterval:
 
     @property
     def width(self) -> float:
-        """`high - low`."""
         return self.high - self.low
 
 
 def estimate_share(
     active: Sequence[bool], *, population: int, confidence: float = 0.95
 ) -> ShareInterval:
-    """The share of active windows in a population, estimated from a sample.
-
-    `nan` in [0, 1] for an empty sample; exact if all were drawn.
-
-    Args:
-        active: Whether each drawn window is active, in the order of `draw_evenly`.
-        population: Windows that were drawn from.
-        confidence: Of the interval.
-    """
+    """`active` is in the order of `draw_evenly`; the share is nan if it is empty."""
     count, found = len(active), sum(active)
     if not count:
         return ShareInterval(math.nan, 0.0, 1.0, confidence)
@@ -100,12 +81,7 @@ def estimate_share(
 def estimate_combined_share(
     parts: Sequence[Sequence[bool]], *, population: Sequence[int], confidence: float = 0.95
 ) -> ShareInterval:
-    """The share of active windows over all `parts`, each of them sampled separately.
-
-    Each part is weighted by its windows, so the share is unbiased whatever the sampling rates. The
-    interval is that of simple random draws from all at the lowest of these rates: the estimate
-    never varies more than that. Arguments as those of `estimate_share`, one for each part.
-    """
+    """Parts are weighted by their windows; the interval is that of the lowest sampling rate."""
     if len(parts) == 1:
         return estimate_share(parts[0], population=population[0], confidence=confidence)
     whole, found = sum(population), sum(map(sum, parts))
@@ -122,7 +98,7 @@ def estimate_combined_share(
 
 
 def _population_correction(count: int, population: int) -> float:
-    """Variance of a sample without replacement relative to one with: `(N - n) / (N - 1)`."""
+    """`(N - n) / (N - 1)`."""
     return 1 - (count - 1) / max(1, population - 1)
 
 
@@ -136,7 +112,7 @@ def variance_ratio(active: Sequence[bool]) -> float:
 
 @lru_cache(maxsize=4096)
 def clopper_pearson(found: float, count: float, confidence: float) -> tuple[float, float]:
-    """The exact interval of a share, `found` of `count` draws; neither need be a whole number."""
+    """Neither number need be whole."""
     from scipy.special import betaincinv  # slow to import, and only audits need it
 
     tail = (1 - confidence) / 2
@@ -146,7 +122,6 @@ def clopper_pearson(found: float, count: float, confidence: float) -> tuple[floa
 
 
 def forecast_width(chances: FloatArray, calls: int, *, confidence: float = 0.95) -> float:
-    """Expected width of the interval after `calls` draws, if `chances` are right."""
     if not len(chances) or calls >= len(chances):
         return 0.0
     share = float(chances.mean())

@@ -22,52 +22,39 @@ from earmark.selection.pick import gains
 from earmark.timeline import FloatArray, IndexArray
 
 FACTOR_PRIOR_COUNT = 4.0
-"""Weight of the fitted factors of a kind, in new activities."""
+"""In new activities."""
 
 MIN_DETECTION = 0.1
-"""Least share of new activities that answers are assumed to report, however many they miss."""
 
 MIN_DISTINCT_NAME = 0.02
-"""Least share of new activities assumed to have another name than both ends of a gap, however few
-names there are."""
 
 SCALE_ITERATIONS = 10
-"""Iterations of expectation maximisation over the answers of a run."""
 
 MAX_NEW_PROBABILITY = 0.98
-"""Highest probability that an answer reports something new."""
 
 TRANSFER_WEIGHTS = np.linspace(0.0, 1.0, 5)
-"""Powers to which factors may be raised in a recording: 0 ignores them, 1 uses them unchanged."""
+"""Powers to which factors may be raised: 0 ignores them, 1 uses them unchanged."""
 
 TRANSFER_PRIOR = (
     np.exp(-2 * (1 - TRANSFER_WEIGHTS) ** 2) / np.exp(-2 * (1 - TRANSFER_WEIGHTS) ** 2).sum()
 )
-"""Prior probability of each of `TRANSFER_WEIGHTS`."""
 
 TRANSFER_PRIOR_COUNT = 4.0
-"""Weight of this prior, in recordings."""
+"""In recordings."""
 
 TRANSFER_ITERATIONS = 5
-"""Iterations of expectation maximisation over the recordings of a run."""
 
 
 @dataclass(frozen=True, slots=True)
 class GapFactors:
-    """New actions in a gap, relative to a gap between two different activities.
-
-    Depends on the distance between the answers, in mean lengths of an action: over a gap much
-    longer than an action, agreement of its ends means less.
-    """
+    """New actions in a gap, relative to a gap between two different activities."""
 
     distances: tuple[float, ...]
-    """Distances of the tables below, in mean lengths of an action, increasing."""
+    """In mean lengths of an action, increasing."""
     same: tuple[float, ...]
     idle: tuple[float, ...]
-    """Nothing is done at either end."""
     one_empty: tuple[float, ...]
     scales: tuple[float, ...] = (1.0,) * len(KINDS)
-    """Multipliers of the factors of each of `KINDS` in this run."""
 
     def __post_init__(self) -> None:
         for shares in (self.same, self.idle, self.one_empty):
@@ -75,12 +62,12 @@ class GapFactors:
                 raise ValueError("factors are above 0, one for each length")
 
     def __call__(self, kinds: FloatArray, distance: FloatArray) -> FloatArray:
-        """The factor of each gap; `kinds` are the probabilities of `KINDS`, shape (gaps, kinds)."""
+        """`kinds` are the probabilities of `KINDS`, shape (gaps, kinds)."""
         found: FloatArray = (kinds * self.by_kind(distance)).sum(axis=1)
         return found
 
     def by_kind(self, distance: FloatArray) -> FloatArray:
-        """The factor of each gap if it were of each of `KINDS`, shape (gaps, kinds)."""
+        """Shape (gaps, kinds)."""
         known, differ = np.log(self.distances), (1.0,) * len(self.distances)
         tables = (self.same, differ, self.one_empty, self.idle)  # in the order of `KINDS`
         of_kind = [np.interp(np.log(distance), known, table) for table in tables]
@@ -95,32 +82,26 @@ FITTED_FACTORS = GapFactors(
     one_empty=(0.75,) * 8,
 )
 """Means over GoalStep steps and substeps and EPIC-KITCHENS-100, of perfect answers, on the
-development half of each (`scripts/answer_bench.py`): see experiments/LOG.md."""
+development half of each (`scripts/answer_bench.py`): see experiments/gap-factors.md."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOutAnswers:
-    """Every second answer about a recording, compared with the answers on either side of it."""
-
     recording: int
-    """Index of the recording."""
     neighbours: ActivitySequence
-    """The answers that are not held out: the ends around each that is."""
     distance: FloatArray
     """Mean lengths of an action between the two neighbours."""
     is_new: FloatArray
-    """1 where the held-out answer names an activity that neither neighbour names, else 0."""
+    """1 if the held-out answer names an activity that neither neighbour names, else 0."""
     expected: FloatArray
     """Probability of a new action there, from the sound."""
     distinct_name: FloatArray
-    """Probability that a new activity has another name than both neighbours, by how often their
-    names occur in the recording."""
 
     @classmethod
     def split(
         cls, recording: int, windows: Windows, sequence: ActivitySequence
     ) -> tuple[HeldOutAnswers, HeldOutAnswers]:
-        """The answers held out in two ways: second, fourth, …; and third, fifth, …."""
+        """Held out in two ways: second, fourth, …; and third, fifth, …."""
         touched = gains(windows, sequence.positions)
         counts = np.bincount(sequence.labels[sequence.labels >= 0], minlength=1)
         shares = np.append(counts / max(1, counts.sum()), 0.0)  # last: label -1, no activity
@@ -132,7 +113,7 @@ class HeldOutAnswers:
             name, left, right = (sequence.labels[at] for at in (middle, before, after))
             is_new = (name >= 0) & (name != left) & (name != right)
             added = touched[middle] + touched[after] - gains(windows, neighbours.positions)[1:]
-            distance = np.diff(neighbours.positions) / (sequence.mean_steps * windows.per_call)
+            distance = np.diff(neighbours.positions) / sequence.mean_steps
             chances = 1 - np.exp(-np.maximum(added, 0.0))
             neighbour_share = shares[left] + np.where(left == right, 0.0, shares[right])
             distinct_name = np.maximum(1 - neighbour_share, MIN_DISTINCT_NAME)
@@ -145,16 +126,13 @@ class HeldOutAnswers:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOutTable:
-    """The held-out answers of all recordings of a run, one row each."""
-
     recording: IndexArray
-    """Index of the recording of each row."""
     kinds: FloatArray
-    """Shape (answers, kinds): probability of `KINDS` for the two neighbours."""
+    """Shape (answers, kinds)."""
     false_positive: FloatArray
-    """By kind: probability that an answer seems new where nothing is."""
+    """By kind: probability that an answer seems new if nothing is."""
     detection: FloatArray
-    """By kind: how much this probability rises where something is new."""
+    """By kind: how much this probability rises if something is new."""
     distance: FloatArray
     is_new: FloatArray
     expected: FloatArray
@@ -164,7 +142,6 @@ class HeldOutTable:
     def build(
         cls, held_out: Sequence[HeldOutAnswers], statistics: AnswerStatistics
     ) -> HeldOutTable:
-        """The rows of `held_out`, which is not empty."""
         recordings = [one.recording for one in held_out]
         own = replace(statistics, active=statistics.active[recordings])
         kinds = np.concatenate(infer_kinds([one.neighbours for one in held_out], own)[0])
@@ -181,7 +158,6 @@ class HeldOutTable:
 def fit_factors(
     factors: GapFactors, held_out: Sequence[HeldOutAnswers], statistics: AnswerStatistics
 ) -> tuple[GapFactors, FloatArray]:
-    """The factors scaled to this run, and the power of them to use in each recording, 0 to 1."""
     count = len(statistics.active)
     table = HeldOutTable.build(held_out, statistics) if held_out else None
     if table is None or not table.expected.sum() > 0:
@@ -191,12 +167,10 @@ def fit_factors(
 
 
 def _fit_scales(factors: GapFactors, table: HeldOutTable) -> GapFactors:
-    """The factors scaled by the new activities observed in gaps of each kind over those predicted.
+    """By the new activities observed in gaps of each kind over those predicted.
 
-    The kind of a gap is uncertain where answers err. Counting new activities by the probability of
-    each kind given the ends alone would credit every kind with some of the others' and make all
-    kinds alike. So the held-out answer counts as evidence of the kind too (expectation
-    maximisation).
+    The held-out answer counts as evidence of the kind too (expectation maximisation): by the ends
+    alone, all kinds would come out alike.
     """
     predicted = factors.by_kind(table.distance) * (table.expected * table.distinct_name)[:, None]
     is_new = table.is_new[:, None] > 0
@@ -218,10 +192,7 @@ def _fit_scales(factors: GapFactors, table: HeldOutTable) -> GapFactors:
 
 
 def _fit_transfer_weights(factors: GapFactors, table: HeldOutTable, count: int) -> FloatArray:
-    """The power of the factors to use in each of `count` recordings: its posterior mean.
-
-    The prior is the distribution over the recordings of the run.
-    """
+    """Posterior means; the prior is the distribution over the recordings of the run."""
     likely = _transfer_likelihoods(factors, table, count)  # (recordings, weights)
     has_held_out = np.bincount(table.recording, minlength=count) > 0
     prior = TRANSFER_PRIOR
@@ -236,7 +207,6 @@ def _fit_transfer_weights(factors: GapFactors, table: HeldOutTable, count: int) 
 
 
 def _transfer_likelihoods(factors: GapFactors, table: HeldOutTable, count: int) -> FloatArray:
-    """Likelihood of what was new in each recording for each power, relative to the best power."""
     factor = factors(table.kinds, table.distance)
     false_positive = table.kinds @ table.false_positive
     detection = table.kinds @ table.detection * table.expected

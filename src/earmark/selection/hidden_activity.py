@@ -5,10 +5,8 @@
                │        missed   renamed              │
                └─ it continues, or another one starts, or nothing is done ───┘
 
-From one answer to the next, the activity continues with the probability that actions last that
-long; otherwise another activity starts, or nothing is done. An answer may miss the activity, invent
-one, or name it as no other answer does. The rates of these three errors are learnt from the answers
-of the run by expectation maximisation, with a prior that dominates where answers are few.
+The rates of missed, invented and renamed activities are learnt from the answers of the run by
+expectation maximisation, with a prior that dominates if answers are few.
 """
 
 from __future__ import annotations
@@ -24,30 +22,24 @@ from earmark.grid import Windows
 from earmark.timeline import FloatArray, IndexArray
 
 Agrees = Callable[[str, str], bool]
-"""Whether two activities, neither of them empty, are the same."""
 
 KINDS = ("same", "differ", "one_empty", "idle")
-"""The two ends of a gap: same activity, different activities, one of them idle, both idle."""
+"""The two ends of a gap; `one_empty` if nothing is done at one, `idle` if at both."""
 
 LOOKBACK = 8
-"""Earlier answers searched for the same activity; anything older counts as another action."""
+"""Earlier answers searched; anything older counts as another action."""
 
 MIN_VOCABULARY = 20
-"""Least number of distinct activities assumed: two different actions share a name by chance at most
-once in 20."""
+"""Two different actions share a name by chance at most once in 20."""
 
 EM_ITERATIONS = 4
-"""Iterations of expectation maximisation."""
 
 BATCH_CELLS = 1 << 20
-"""Size limit of a batch of recordings: answers times states, padding included. Of a recording that
-is larger by itself, so much is held at a time."""
+"""Answers times states, padding included."""
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorRates:
-    """How often answers are wrong, as shares."""
-
     missed: float = 0.1
     """Share of windows with an activity whose answer says that nothing is done."""
     renamed: float = 0.15
@@ -57,7 +49,7 @@ class ErrorRates:
 
     @classmethod
     def learn(cls, counts: FloatArray) -> ErrorRates:
-        """The shares for expected (errors, opportunities) of each kind, shape (3, 2)."""
+        """`counts` are the expected (errors, opportunities) of each kind, shape (3, 2)."""
         usual = np.array([PRIOR_ERRORS.missed, PRIOR_ERRORS.renamed, PRIOR_ERRORS.invented])
         shares = (counts[:, 0] + usual * PRIOR_ANSWERS) / (counts[:, 1] + PRIOR_ANSWERS)
         return cls(*shares.tolist())
@@ -66,17 +58,14 @@ class ErrorRates:
 PRIOR_ERRORS = ErrorRates()
 
 PRIOR_ANSWERS = 20
-"""Weight of the prior error rates, in answers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ActivitySequence:
-    """The answers about one recording that say whether something is done, and what."""
-
     positions: IndexArray
-    """Window of each answer, increasing."""
+    """Windows, increasing."""
     labels: IndexArray
-    """Activity of each answer, from 0; -1 where nothing is done."""
+    """From 0; -1 if nothing is done."""
     remaining: FloatArray
     """By number of steps d: the mean steps an action lasts, times the probability that an action in
     progress still continues d steps later."""
@@ -85,26 +74,22 @@ class ActivitySequence:
     def build(
         cls, windows: Windows, positions: Sequence[int], activities: Sequence[str], agree: Agrees
     ) -> ActivitySequence:
-        """The sequence of `activities` at the windows `positions`; "" is no activity."""
-        remaining = np.cumsum(windows.survival.reach(windows.step)[::-1])[::-1]
+        remaining = np.cumsum(windows.reach[::-1])[::-1]
         return cls(
             np.array(positions, dtype=np.intp), label_activities(activities, agree), remaining
         )
 
     @property
     def continues(self) -> FloatArray:
-        """Probability that the activity continues from each answer to the next."""
         distances = np.minimum(np.diff(self.positions), len(self.remaining))
         chances: FloatArray = np.append(self.remaining / self.remaining[0], 0.0)[distances]
         return chances
 
     @property
     def mean_steps(self) -> float:
-        """Mean duration of an action, in steps."""
         return float(self.remaining[0])
 
     def every_other(self, first: int) -> ActivitySequence:
-        """Every second answer, starting with number `first`."""
         return replace(self, positions=self.positions[first::2], labels=self.labels[first::2])
 
     def __len__(self) -> int:
@@ -112,12 +97,11 @@ class ActivitySequence:
 
     @property
     def cells(self) -> int:
-        """Space needed in a batch: answers times states."""
         return len(self) * (int(self.labels.max(initial=0)) + 3)
 
 
 def label_activities(activities: Sequence[str], agree: Agrees) -> IndexArray:
-    """A number for each activity, shared with a recent answer that agrees; -1 for no activity."""
+    """An activity shares the number of a recent answer that agrees; -1 for none."""
     found: list[int] = []
     recent: dict[str, tuple[int, int]] = {}  # by words: number, and when last used
     known = position = 0
@@ -140,22 +124,16 @@ def label_activities(activities: Sequence[str], agree: Agrees) -> IndexArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AnswerStatistics:
-    """Error rates of the answers of a run, and how active each of its recordings is."""
-
     errors: ErrorRates
     active: FloatArray
-    """Share of time in which something is done, one value per recording."""
 
 
 def infer_kinds(
     many: Sequence[ActivitySequence], statistics: AnswerStatistics | None = None
 ) -> tuple[list[FloatArray], float, AnswerStatistics]:
-    """Infer what lies at the two ends of each gap between consecutive answers.
+    """The probabilities of `KINDS`, shape (answers - 1, kinds); evidence; statistics.
 
-    Returns:
-        For each recording the probabilities of `KINDS`, shape (answers - 1, kinds); the gain in
-        log-likelihood over a model in which every answer is independent; and the statistics, learnt
-        from these answers unless given.
+    The evidence is the gain in log-likelihood over a model in which every answer is independent.
     """
     kinds: list[FloatArray] = [np.empty((0, len(KINDS)))] * len(many)
     batches = list(_batches(many))
@@ -176,7 +154,6 @@ def infer_kinds(
 
 
 def _batches(many: Sequence[ActivitySequence]) -> Iterator[list[int]]:
-    """Indices of recordings with similar numbers of answers; those without any are skipped."""
     order = [place for place, one in enumerate(many) if len(one)]
     order.sort(key=lambda place: many[place].cells)
     batch: list[int] = []
@@ -193,16 +170,15 @@ def _batches(many: Sequence[ActivitySequence]) -> Iterator[list[int]]:
 class _BatchedHmm:
     """Recordings side by side. States: their activities, one for any other activity, last idle.
 
-    Answers times states can be far more than memory holds, so only a block of answers is expanded
-    at a time: the forward pass keeps the state before each block, and the backward pass computes
-    the block again from it.
+    The forward pass keeps only the state before each block of answers, and the backward pass
+    computes the block again from it.
     """
 
     errors: ErrorRates
     words: IndexArray
-    """Shape (recordings,): number of activities that a name is drawn from."""
+    """Activities that a name is drawn from, shape (recordings,)."""
     initial: FloatArray
-    """Shape (recordings, states): probability of each state when something new starts."""
+    """Shape (recordings, states)."""
     stay: FloatArray
     """Shape (answers - 1, recordings, 2): an activity continues; idleness continues."""
     labels: IndexArray
@@ -275,10 +251,7 @@ class _BatchedHmm:
     def _forward(
         self, block: slice, emission: FloatArray, before: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """State probabilities given the answers so far, and the likelihood of each answer.
-
-        The first of the probabilities is `before`, the one before the block.
-        """
+        """`before` is the state before the block, and the first of the probabilities returned."""
         filtered = np.empty((len(emission) + 1, *before.shape))
         scale = np.empty(emission.shape[:2])
         filtered[0] = now = before
@@ -300,10 +273,6 @@ class _BatchedHmm:
     def _step_back(
         self, place: int, current: FloatArray, incoming: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Kinds of the gap before answer `place`, and the likelihood of all that follows it.
-
-        `current` is the state before the gap, `incoming` the likelihood of what follows the gap.
-        """
         started = self.initial * incoming
         p_active, p_idle = started[:, :-1].sum(axis=1), started[:, -1]
         continues, stays_idle = self.stay[place - 1].T
@@ -328,7 +297,6 @@ class _BatchedHmm:
         return np.stack(kinds, axis=1), backward
 
     def _share_own_and_idle(self, place: int, chances: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Probabilities of the activity that answer `place` names, and of none."""
         label = np.maximum(self.labels[place], 0)[:, None]
         total = chances.sum(axis=1)
         return np.take_along_axis(chances, label, axis=1)[:, 0] / total, chances[:, -1] / total

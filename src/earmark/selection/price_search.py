@@ -1,7 +1,6 @@
 """The price at which a budget is spent to the last call, and the picks it buys.
 
-The best value of K picks is concave in K, so each K lies under a straight edge of that curve, and
-the slope of the edge is the price that K calls are worth:
+The best value of K picks is concave in K, so the slope of the edge above K is the price of K calls:
 
     value │         high ●──────        `low` and `high` are best at some price, each its own.
           │      ╱ ·                    Solving at the slope of the line between them either finds
@@ -10,9 +9,7 @@ the slope of the edge is the price that K calls are worth:
           └────────┴──────── calls
                 budget
 
-A group of recordings shares one budget and one price: all recordings are one group, or each is
-its own. Recordings whose calls agree at both ends of the bracket keep them at every price in
-between, and are not solved again.
+A group of recordings shares one budget and one price.
 """
 
 from __future__ import annotations
@@ -29,25 +26,21 @@ from earmark.timeline import FloatArray, IndexArray
 Flags = NDArray[np.bool_]
 
 OVERSHOOT = 0.05
-"""How far past the goal a guess aims, as a share of the distance, so that both ends close in; four
-times as far each time the same end moves again."""
+"""How far past the goal a guess aims, as a share of the distance, so that both ends close in."""
 PRECISION = 1e-11
 """Share of all expected actions that counts as equal; rounding errors reach a tenth of it."""
 
 
 @dataclass(slots=True, eq=False)
 class Side:
-    """One end of the bracket: the best picks at some price, with their number and worth."""
-
     paths: Paths
     calls: IndexArray
     worth: FloatArray
-    """Expected actions of each line, without subtracting the price."""
+    """Of each line, without subtracting the price."""
     prices: FloatArray
-    """Price of each group; nan while no price has been solved for this end."""
+    """Of each group; nan until a price has been solved."""
 
     def take(self, where: IndexArray, other: Side, places: IndexArray) -> None:
-        """Replace the lines `where` by the lines `places` of `other`, in the same order."""
         self.calls[where] = other.calls[places]
         self.worth[where] = other.worth[places]
         for own, place in zip(where.tolist(), places.tolist(), strict=True):
@@ -58,13 +51,7 @@ class Bracket:
     """Two sets of picks for each group, with fewer and with more calls than its goal."""
 
     def __init__(self, lines: Sequence[Line], group: IndexArray, goal: FloatArray) -> None:
-        """Start from no call and from a call on every window.
-
-        Args:
-            lines: The recordings.
-            group: Group of each line, from 0; lines of a group are adjacent.
-            goal: Wanted number of calls of each group.
-        """
+        """`group` is that of each line, from 0, adjacent lines together; `goal` counts calls."""
         self.lines, self.group, self.goal = lines, group, goal
         count, groups = len(lines), int(group.max(initial=-1)) + 1
         none: Paths = [np.empty(0, np.int32)] * count
@@ -77,41 +64,32 @@ class Bracket:
         self.high = Side(every, lengths, actions + np.array(extra), high)
         self.settled = np.zeros(groups, bool)
         self.stalled = np.zeros(groups, np.intp)
-        """Consecutive guesses of a price that found nothing new, for each group."""
         self.streak = np.zeros(groups, np.intp)
-        """Consecutive moves of the same end, for each group; negative for the high end."""
+        """Consecutive moves of the same end; negative for the high end."""
         self.windows, self.actions = self.total(lengths), self.total(actions)
-        """Windows and expected actions of each group."""
         self.passes = 0
 
     def wanted(self) -> FloatArray:
-        """Estimated number of calls for the goal: here the goal itself, at most every window."""
         return np.minimum(self.goal, self.windows)
 
     def is_short(self, calls: FloatArray, worth: FloatArray) -> Flags:  # noqa: ARG002
-        """Whether a solution with these calls and this worth belongs to the low end."""
         return calls <= self.goal
 
     def total(self, values: FloatArray | IndexArray) -> FloatArray:
-        """The sum of per-line `values` over each group."""
         sums = np.bincount(self.group, weights=values, minlength=len(self.settled))
         return sums.astype(float)
 
     def calls(self) -> tuple[FloatArray, FloatArray]:
-        """Calls of each group at the two ends; whole numbers."""
         return self.total(self.low.calls), self.total(self.high.calls)
 
     def worth(self) -> tuple[FloatArray, FloatArray]:
-        """Expected actions of each group at the two ends."""
         return self.total(self.low.worth), self.total(self.high.worth)
 
     def chord(self) -> FloatArray:
-        """Slope of the line between the two ends of each group; 0 where they coincide."""
         (fewer, more), (less, most) = self.calls(), self.worth()
         return (most - less) / np.maximum(more - fewer, 1)
 
     def narrow(self) -> None:
-        """Solve every unsettled group once, at a price between its two ends."""
         guess = self._guess(self.wanted())
         by_chord = self._is_useless(guess)
         prices = np.where(by_chord, self.chord(), guess)
@@ -121,7 +99,6 @@ class Bracket:
         self._replace(where, found, by_chord)
 
     def _is_useless(self, guess: FloatArray) -> Flags:
-        """Whether to reject a guess: not between the ends, or recent ones found nothing new."""
         upper = np.where(np.isnan(self.low.prices), np.inf, self.low.prices)
         lower = np.where(np.isnan(self.high.prices), 0.0, self.high.prices)
         is_between = (lower < guess) & (guess < upper)
@@ -130,11 +107,10 @@ class Bracket:
         return ~is_between | (more - fewer <= 4) | (self.stalled >= patience)
 
     def _guess(self, wanted: FloatArray) -> FloatArray:
-        """A price that should buy about `wanted` calls.
+        """A price that should buy about `wanted` calls; a poor guess costs one pass.
 
         With both ends solved: linear interpolation between their prices over the logarithm of the
-        calls. With one: its price scaled, more boldly with each pass. With none: the price for
-        uniform rates. A poor guess costs one pass and nothing else.
+        calls. With one: its price scaled. With none: the price for uniform rates.
         """
         fewer, more = self.calls()
         both = ~np.isnan(self.low.prices + self.high.prices)
@@ -158,10 +134,9 @@ class Bracket:
         return np.where(both, line, np.where(np.isnan(price), start, scaled))
 
     def _even_price(self, calls: FloatArray) -> FloatArray:
-        """Gain of one more call beside `calls` evenly spaced ones, where all rates are 1.
+        """Gain of one more call beside `calls` evenly spaced ones, if all rates are 1.
 
-        With gaps of q windows each pick is worth c(q) = g(0) + ... + g(q-1), and one more call
-        shortens all gaps a little: c(q) - q g(q).
+        With gaps of q windows it is c(q) - q g(q), where c(q) = g(0) + ... + g(q-1).
         """
         reach = self.lines[0].reach
         gaps = np.arange(1, len(reach) + 1)
@@ -172,7 +147,6 @@ class Bracket:
         return even
 
     def _solve(self, where: IndexArray, prices: FloatArray) -> Side:
-        """The best picks of the lines `where`; a line outside the bracket takes its end."""
         paid = prices[self.group[where]]
         paths, values = solve([self.lines[place] for place in where.tolist()], paid)
         calls = np.array([len(path) for path in paths], dtype=np.intp)
@@ -185,7 +159,6 @@ class Bracket:
         return found
 
     def _replace(self, where: IndexArray, found: Side, by_chord: Flags) -> None:
-        """Move one end of each group to the new solution, or settle the group."""
         (fewer, more), (less, _) = self.calls(), self.worth()
         group = self.group[where]
         groups = len(self.settled)
@@ -210,16 +183,13 @@ class Bracket:
 def splice(few: NDArray[np.int32], many: NDArray[np.int32], calls: int) -> NDArray[np.int32]:
     """Exactly `calls` picks from two paths that are best at the same price; best as well.
 
-    Somewhere a step of the path with few picks holds a whole step of the one with many, just where
-    `calls` picks can be had by changing over from the latter to the former:
+    Somewhere a step of `few` holds a whole step of `many` just where changing over gives `calls`:
 
         few    ──a─────────────────A──        many up to b, then few from A:  the wanted number
         many   ─────b──────B──────────        few up to a, then many from B:  the rest
 
-    An action between a and b is touched at B rather than A by the second, and all else stays, so
-    as chances only fall with time the two together are worth no less than before; and since
-    neither can beat the best, both are best. Such a place exists: the pick of `many` that is
-    `calls - len(few)` places ahead starts at or after that of `few` and ends before it.
+    An action between a and b is touched at B rather than A by the second, so the two together are
+    worth no less than before; and since neither can beat the best, both are best.
     """
     ahead = calls - len(few)
     if ahead == 0:
@@ -232,10 +202,6 @@ def splice(few: NDArray[np.int32], many: NDArray[np.int32], calls: int) -> NDArr
 
 
 def split_calls(bracket: Bracket, budgets: IndexArray) -> IndexArray:
-    """The calls of each line such that each settled group spends exactly its budget.
-
-    Every number between the two ends of a line is equally good; lines are filled in proportion.
-    """
     fewer, more = (side.astype(np.int64) for side in bracket.calls())
     width = bracket.high.calls - bracket.low.calls
     running = np.cumsum(width)
@@ -248,7 +214,6 @@ def split_calls(bracket: Bracket, budgets: IndexArray) -> IndexArray:
 
 
 def is_settled(bracket: Bracket) -> bool:
-    """Whether each group has an end at its wanted number of calls, or is proven to lie between."""
     fewer, more = bracket.calls()
     wanted = bracket.wanted()
     bracket.settled |= (fewer == wanted) | (more == wanted)
@@ -256,7 +221,6 @@ def is_settled(bracket: Bracket) -> bool:
 
 
 def spend(lines: Sequence[Line], group: IndexArray, budgets: IndexArray) -> Paths:
-    """The best picks that spend exactly the budget of each group of lines."""
     bracket = Bracket(lines, group, budgets.astype(float))
     while not is_settled(bracket):
         bracket.narrow()

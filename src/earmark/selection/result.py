@@ -1,141 +1,123 @@
-"""The result of a selection over one or many recordings."""
-
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
-from importlib.resources import files
 from typing import Any
 
+from earmark.errors import NoAudioStream
+from earmark.gate.episodes import Bill, Episodes, bill
 from earmark.gate.forecast_error import ForecastRange, as_count, as_range
-from earmark.gate.listener import Failed
-from earmark.selection.notebook import (
-    MAX_RECORDINGS,
-    DataFrame,
-    draw_strip,
-    to_data_frame,
-    write_section,
-    write_table,
-)
+from earmark.gate.listener import Failed, Heard
+from earmark.grid import Grid
+from earmark.selection.notebook import DataFrame, html_table, to_data_frame
 from earmark.selection.pick import Pick
-from earmark.timeline import format_clock
+from earmark.text_format import (
+    Heading,
+    Table,
+    TextLine,
+    counted,
+    format_bytes_read,
+    format_notes,
+)
+from earmark.timeline import Span, format_clock
 
 SCHEMA_VERSION = 1
-"""Version of the JSON of `earmark select --format json`; raised when a field changes meaning."""
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """A window that was not chosen, and why."""
-
-    window: int | None
-    start: float
-    end: float
-    score: float
-    rate: float
-    expected: float
-    """Actions a call here would be expected to touch beyond the picks."""
-    reason: str
-    """One line for a person."""
-
+"""Incremented when a field of the JSON changes meaning."""
 
 COLUMNS = ("path", *(each.name for each in fields(Pick)))
-"""Columns of a row of `Selection.rows`."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Chosen:
-    """The windows of one recording worth a call."""
-
     path: str
-    """The file or address; the first chapter of several."""
     duration: float
     window: float
-    """Seconds of one window."""
+    """Seconds."""
     windows: int
-    """Windows on the grid: the calls of a full scan."""
+    """The calls of a full scan."""
     budget: int
-    """Calls allowed; a rule may leave some unspent."""
     rule: str
-    """Name of the rule that chose; a note says so where it is not the requested one."""
+    """Not the requested one if a note says so."""
     frontline: str
     access: str
-    """How the sound was read: `index`, `demux` where any chapter needs it, or `none`."""
+    """`index`, `demux` if any chapter needs it, or `none`."""
     bytes_read: int
     bytes_total: int
     forecast: float | None
-    """Share of all actions the picks are expected to touch; None where no actions are expected."""
+    """Share of all actions the picks are expected to touch; None if none are expected."""
     picks: tuple[Pick, ...]
     chapters: tuple[str, ...] = ()
-    """Every file of the recording where there is more than one."""
     chapter_starts: tuple[float, ...] = ()
-    """When each of them begins on the recording's clock."""
     notes: tuple[str, ...] = ()
-    """Notes for a reader: a replaced rule or frontline, warnings about the file."""
-    left_out: tuple[LeftOut, ...] = ()
-    """The best windows that were not chosen, if requested."""
+    left_out: tuple[Pick, ...] = ()
     forecast_range: ForecastRange | None = None
-    """Range in which the forecast is expected; None where forecast errors were not measured."""
+    """None if forecast errors were not measured."""
     actions: float | None = None
-    """Actions expected in the recording; None where nothing was heard."""
     actions_range: ForecastRange | None = None
-    """Range in which that number is expected; None where forecast errors were not measured."""
 
     def __repr__(self) -> str:
         return f"Chosen(path={self.path!r}, picks={len(self.picks)}, windows={self.windows})"
 
-    def _repr_html_(self) -> str:
-        expected = as_range(self.forecast, self.forecast_range)
-        spent = f"{len(self.picks)} of {self.windows} windows, expected coverage {expected}"
-        held = as_count(self.actions, self.actions_range)
-        rows = [
-            {
-                "start": format_clock(pick.start),
-                "end": format_clock(pick.end),
-                "look at": format_clock(pick.instant),
-                "score": pick.score,
-                "expected": pick.expected,
-                "why": pick.reason,
-            }
-            for pick in self.picks
-        ]
-        strip = draw_strip(self.duration, (pick.span for pick in self.picks))
-        return write_section(f"{self.path}: {spent}", strip, held, *self.notes, write_table(rows))
+    def summary(self) -> str:
+        """Picks, how the recording was listened to, bytes read, and expected coverage."""
+        read = format_bytes_read(self.bytes_read, self.bytes_total)
+        how = "through the MP4 index, " if self.access == "index" else ""
+        listening = "not listened to" if self.access == "none" else f"{how}{read}"
+        actions = as_count(self.actions, self.actions_range)
+        return (
+            f"{self.path}: {len(self.picks)} of {self.windows} windows "
+            f"({format_clock(self.duration)}, {listening}); "
+            f"rule {self.rule}, frontline {self.frontline}, "
+            f"expected coverage {as_range(self.forecast, self.forecast_range)}"
+            f"{actions and f'; {actions}'}"
+        )
+
+    def lines(self) -> Iterator[TextLine]:
+        """The summary, the picks, and the best windows not chosen, in order of time."""
+        yield Heading(self.summary())
+        numbers = ("score", "rate", "expected")
+        if self.picks:
+            rows = [_cells(pick, pick.start, pick.end, pick.instant) for pick in self.picks]
+            yield Table(("window", "start", "end", "look at", *numbers, "why"), rows, words=["why"])
+        if self.left_out:
+            others, listed = self.windows - len(self.picks), len(self.left_out)
+            title = "left out" if listed == others else f"left out: the best {listed} of {others}"
+            in_order = sorted(self.left_out, key=lambda window: window.start)
+            rows = [_cells(window, window.start, window.end) for window in in_order]
+            columns = ("window", "start", "end", *numbers, "why not")
+            yield Table(columns, rows, words=["why not"], title=title)
+        if self.picks or self.left_out:
+            yield ""
+
+
+def _cells(pick: Pick, *times: float) -> tuple[str, ...]:
+    numbers = (f"{pick.score:.3g}", f"{pick.rate:.2f}", f"{pick.expected:.2f}")
+    return (str(pick.window), *map(format_clock, times), *numbers, pick.reason)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Selection:
-    """The windows chosen in every recording, and the plan that chose them."""
-
     plan: dict[str, Any]
-    """Every choice of the run, as plain values."""
     recordings: tuple[Chosen, ...]
     failures: tuple[Failed, ...] = ()
     version: int = SCHEMA_VERSION
 
     @property
     def calls(self) -> int:
-        """Calls the picks will cost."""
         return sum(len(chosen.picks) for chosen in self.recordings)
 
     @property
     def windows(self) -> int:
-        """Calls a full scan would cost."""
         return sum(chosen.windows for chosen in self.recordings)
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """One row a pick: the path of its recording and its fields."""
         for chosen in self.recordings:
             for pick in chosen.picks:
                 yield {"path": chosen.path, **asdict(pick)}
 
     def to_pandas(self) -> DataFrame:
-        """A data frame with one row a pick.
-
-        Raises:
-            MissingExtra: pandas is not installed.
-        """
         return to_data_frame(self.rows(), COLUMNS)
 
     def __repr__(self) -> str:
@@ -144,20 +126,116 @@ class Selection:
         return f"Selection(calls={self.calls}, windows={self.windows}, {counts})"
 
     def _repr_html_(self) -> str:
-        shown = [chosen._repr_html_() for chosen in self.recordings[:MAX_RECORDINGS]]
-        more = len(self.recordings) - len(shown)
-        rest = [f"<p>… and {more} more recordings</p>"] if more > 0 else []
-        failed = write_table([asdict(failure) for failure in self.failures])
-        return "".join([*shown, *rest, failed])
+        return html_table(self.rows()) + html_table(map(asdict, self.failures))
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values in the published shape: see `selection_schema`."""
         plain = asdict(self)
         return {name: plain[name] for name in ("version", "plan", "recordings", "failures")}
 
+    def to_jsonl(self) -> str:
+        """One line of JSON per pick, then one per failure."""
+        rows = [*self.rows(), *map(asdict, self.failures)]
+        return "".join(f"{json.dumps(row)}\n" for row in rows)
+
+    def table(self) -> Table:
+        return Table(COLUMNS, [[row[name] for name in COLUMNS] for row in self.rows()])
+
+    def lines(self) -> Iterator[TextLine]:
+        for chosen in self.recordings:
+            yield from chosen.lines()
+        if len(self.recordings) + len(self.failures) > 1:
+            yield (
+                f"{counted(self.calls, 'call')} of {self.windows} in "
+                f"{counted(len(self.recordings), 'recording')}; {len(self.failures)} failed"
+            )
+
+    def warnings(self) -> list[str]:
+        return format_notes((one.path, note) for one in self.recordings for note in one.notes)
+
 
 def selection_schema() -> dict[str, Any]:
-    """The JSON Schema of `Selection.to_json`."""
-    text = files("earmark.selection").joinpath("selection.schema.json").read_text(encoding="utf-8")
-    schema: dict[str, Any] = json.loads(text)
-    return schema
+    from pydantic import TypeAdapter  # slow to import, and nothing else here needs it
+
+    return TypeAdapter(Selection).json_schema(mode="serialization")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingEpisodes:
+    recording: str
+    duration: float
+    episodes: tuple[Span, ...]
+    bill: Bill
+    window: float
+    """Seconds."""
+
+    def to_json(self) -> dict[str, Any]:
+        account = self.bill
+        return {
+            "recording": self.recording,
+            "duration": self.duration,
+            "window": self.window,
+            "episodes": [{"start": span.start, "end": span.end} for span in self.episodes],
+            "kept": account.duration,
+            "calls": account.calls,
+            "windows": account.windows,
+            "duration_account": account.charged,
+            "undercount": None if math.isnan(account.undercount) else account.undercount,
+        }
+
+    def lines(self) -> Iterator[TextLine]:
+        """The episodes, then their cost by duration and by windows."""
+        account = self.bill
+        yield Heading(f"{self.recording}: {counted(account.episodes, 'episode')}")
+        if self.episodes:
+            rows = [
+                (format_clock(span.start), format_clock(span.end), f"{span.duration:.2f}")
+                for span in self.episodes
+            ]
+            yield Table(("start", "end", "seconds"), rows)
+        undercount = f", {account.undercount:.1f} times as many" if account.episodes else ""
+        yield (
+            f"{account.duration:.1f} of {self.duration:.1f} s kept. By duration that is "
+            f"{account.charged:.1f} calls of {self.window:g} s; really it is {account.calls} of "
+            f"{account.windows}{undercount}."
+        )
+        if account.calls > account.windows / 2 > 1:
+            yield (
+                "More than half of a full scan: ask for a lower `--recall`, or spend a budget with "
+                "`earmark select`, which needs no episodes."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeListing:
+    """The episodes of several recordings."""
+
+    recordings: tuple[RecordingEpisodes, ...]
+    failures: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    promise: str = ""
+    """What the operating point guarantees; empty without a guarantee."""
+
+    def to_json(self) -> list[dict[str, Any]]:
+        return [recording.to_json() for recording in self.recordings]
+
+    def table(self) -> Table:
+        rows = [
+            (recording.recording, f"{span.start:.2f}", f"{span.end:.2f}")
+            for recording in self.recordings
+            for span in recording.episodes
+        ]
+        return Table(("recording", "start", "end"), rows)
+
+    def lines(self) -> Iterator[TextLine]:
+        for recording in self.recordings:
+            yield from recording.lines()
+
+
+def find_episodes(heard: Heard, rule: Episodes, *, window: float = 4.0) -> RecordingEpisodes:
+    recording = heard.recording
+    if heard.access == "none":
+        raise NoAudioStream(f"{recording.name} has no audio stream, so the gate cannot open")
+    episodes = tuple(rule(heard.scores))
+    windows = Grid(window).count(recording.duration)
+    account = bill(episodes, length=window, windows=windows)
+    return RecordingEpisodes(recording.source.path, recording.duration, episodes, account, window)

@@ -1,4 +1,4 @@
-"""The contract of a rule, and what else a rule may offer.
+"""The contract of a rule, what else a rule may offer, and the rules by name.
 
 A custom rule needs only `__call__`; it then works with every kind of budget, and across recordings.
 Further abilities are read from attributes of the rule, never from its type.
@@ -7,17 +7,18 @@ Further abilities are read from attributes of the rule, never from its type.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from earmark.grid import Windows
+from earmark.models.registry import Registry
 from earmark.selection.budget import Budget
 from earmark.selection.pick import Pick
 
 Weights = Sequence[float] | None
-"""Value of an action in each recording relative to the others; None where equal."""
+"""Value of an action in each recording relative to the others; None if equal."""
 
 
 class Rule(Protocol):
@@ -28,16 +29,13 @@ class Rule(Protocol):
     calls unspent; the same input gives the same picks; the input is not written to. A budget
     below 0 is a `ValueError`.
 
-    Three class attributes are read where a rule has them:
+    Two class attributes are read if a rule has them:
 
     - `is_blind = True`: it reads neither scores nor rates, so nothing need be listened to.
     - `fixed_budget = Budget(...)`: it is spent instead of any budget asked for.
-    - `places_freely = True`: it reads `Windows.per_call`, so windows may begin at any step.
     """
 
-    def __call__(self, windows: Windows, *, budget: int) -> list[Pick]:
-        """The best picks for `budget` calls."""
-        ...
+    def __call__(self, windows: Windows, *, budget: int) -> list[Pick]: ...
 
 
 @runtime_checkable
@@ -61,10 +59,42 @@ class ArchiveRule(Protocol):
 
 
 def is_blind(rule: Rule) -> bool:
-    """Whether `rule` reads neither scores nor rates, and so needs no evidence."""
     return bool(getattr(rule, "is_blind", False))
 
 
-def places_freely(rule: Rule) -> bool:
-    """Whether `rule` can choose among windows that lie on no grid."""
-    return bool(getattr(rule, "places_freely", False))
+_HERE = "earmark.selection.rules"
+
+RULES: Registry[type[Rule]] = Registry(
+    "earmark.rules",
+    {
+        "full": f"{_HERE}.spacing:Full",
+        "uniform": f"{_HERE}.spacing:Uniform",
+        "strata": f"{_HERE}.spacing:Strata",
+        "random": f"{_HERE}.ranking:RandomSpans",
+        "rank": f"{_HERE}.ranking:Rank",
+        "separated": f"{_HERE}.ranking:MinimumSeparation",
+        "aks": f"{_HERE}.aks:Aks",
+        "bolt": f"{_HERE}.bolt:Bolt",
+        "facility": f"{_HERE}.facility:Facility",
+        "coverage": f"{_HERE}.coverage:Coverage",
+    },
+    kind="rule",
+)
+"""Every rule a user may name; not the ceiling of the lab, which reads the answers."""
+
+
+def rule_name(rule: Rule) -> str:
+    kind = type(rule)
+    place = f"{kind.__module__}:{kind.__qualname__}"
+    # An item is a class that was looked up, or the place of one that was not.
+    names = (name for name, item in dict.items(RULES) if item in (kind, place))
+    return next(names, kind.__name__.lower())
+
+
+def rule_named(name: str | Rule, **options: Any) -> Rule:
+    """The rule called `name`, with `options` as its fields; a rule is given back as it is.
+
+    >>> rule_named("separated", separation=3)
+    MinimumSeparation(separation=3)
+    """
+    return RULES.named(name)(**options) if isinstance(name, str) else name

@@ -1,19 +1,17 @@
-"""The best picks at a price a call, for many recordings at once.
+"""The best picks at a price per call, for many recordings at once.
 
 Expected coverage of picks P, with `g(d)` the chance that an action is still going d windows on:
 
     F(P) = sum over m of  rate[m] * g(next pick at or after m, minus m)
 
 What a pick k adds depends only on the pick j before it,
-`worth(j, k) = sum over j < m <= k of rate[m] * g(k - m)`, so picks are a path over windows, every
-step of which costs the price:
+`worth(j, k) = sum over j < m <= k of rate[m] * g(k - m)`, so picks are a path over windows:
 
     start ───▶ j ─────────▶ k ───▶ ...        best[k] = max over j of best[j] + worth(j, k) - price
 
 `best` may stand for "the best path that ends at or *before* a window": starting step k from an
 earlier pick than the one assumed only understates it. Then steps no longer than the reach of g are
-enough, and one pass costs windows x reach at most. Recordings are columns: each NumPy call advances
-all of them by one window.
+enough, and one pass costs windows x reach at most.
 """
 
 from __future__ import annotations
@@ -27,38 +25,28 @@ from numpy.typing import NDArray
 from earmark.timeline import FloatArray, IndexArray
 
 Paths = list[NDArray[np.int32]]
-"""Picked windows of each recording, increasing."""
 
 BATCH_CELLS = 1 << 20
-"""Windows in one batch, padding included: a few arrays of 8 MB each."""
+"""A few arrays of 8 MB each."""
 BATCH_COLUMNS = 512
-"""Recordings side by side: more do not fit the processor's cache together with their reach."""
+"""More do not fit the processor's cache together with their reach."""
 BLOCK_CELLS = 1 << 18
-"""Worths of steps computed ahead at a time: 2 MB."""
+"""2 MB."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Line:
-    """One recording as input of the search."""
-
     rates: FloatArray
-    """Expected action starts in each window."""
     reach: FloatArray
     """`g(0) = 1, g(1), ...`, never increasing."""
     bonus: FloatArray | None = None
-    """Added to the worth of picking each window; None for zero."""
-    calls: int = 0
-    """Calls of a full scan; not used by the search itself."""
 
     def __len__(self) -> int:
         return len(self.rates)
 
 
 def solve(lines: Sequence[Line], prices: FloatArray) -> tuple[Paths, FloatArray]:
-    """The picks of each line with the greatest value at its price; the fewest picks among equals.
-
-    Also returns these values: expected actions minus the price of the picks.
-    """
+    """The picks of greatest value at each price, the fewest among equals; and these values."""
     paths: Paths = [np.empty(0, np.int32)] * len(lines)
     values = np.zeros(len(lines))
     for batch in _batches(lines):
@@ -71,7 +59,7 @@ def solve(lines: Sequence[Line], prices: FloatArray) -> tuple[Paths, FloatArray]
 
 
 def _batches(lines: Sequence[Line]) -> Iterator[IndexArray]:
-    """Indices of recordings of similar length, longest first, within the size of a batch."""
+    """Recordings of similar length together, longest first."""
     lengths = np.array([len(line) for line in lines], dtype=np.intp)
     order = np.argsort(-lengths, kind="stable")
     order = order[lengths[order] > 0]
@@ -100,7 +88,6 @@ class _Columns:
     prices: FloatArray
     lengths: IndexArray
     bonus: FloatArray | None
-    """Same shape as the rates; None where no recording has any."""
 
     @classmethod
     def build(cls, lines: Sequence[Line], prices: FloatArray) -> _Columns:
@@ -119,11 +106,8 @@ class _Columns:
     def advance(self) -> tuple[FloatArray, NDArray[np.integer]]:
         """For each row, the best value of a path that ends at or before it, and its last step.
 
-        The step is counted from the farthest row within reach: the best path to a pick in `row`
-        comes from `row - reach + step`. Both have the shape of the rates.
-
-        The gain of an earlier start decreases with the end of the step, because g decreases with
-        time. So the best row to come from never moves back, and earlier rows are not tried again.
+        The best path to a pick in `row` comes from `row - reach + step`. The best row to come from
+        never moves back, because g decreases with time, so earlier rows are not tried again.
         """
         depth = len(self.reach)
         best = np.full(self.rates.shape, -np.inf)
@@ -153,11 +137,9 @@ class _Columns:
         return best, steps
 
     def _worths(self, row: int, width: int) -> FloatArray:
-        """Worth of steps to the windows from `row` on, minus their price.
+        """Shape (windows, steps, recordings), the longest step first.
 
-        Shape (windows, steps, recordings), the longest step first to match the rows before. Covers
-        as many windows as fit a block, with the step lengths they may need; steps to the first are
-        at most `width` long.
+        Covers as many windows as fit a block. Steps to the first are at most `width` long.
         """
         depth, count = self.reach.shape
         rows = min(max(1, BLOCK_CELLS // (depth * count), width), len(self.rates) - row)
@@ -171,7 +153,6 @@ class _Columns:
         return block
 
     def trace(self, best: FloatArray, steps: NDArray[np.integer]) -> tuple[FloatArray, Paths]:
-        """The value of each recording's best path, and its picks, traced back from its end."""
         depth, count = self.reach.shape
         # For each row, the last row at or before it whose value rose: where the best path ends.
         numbers = np.arange(1, len(best), dtype=np.int32)[:, None]

@@ -32,21 +32,17 @@ HEADERS = {
 }
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 MOST_GUESSES, GUESS_SECONDS = 20, 60.0
-"""Wrong tokens allowed from one address within so many seconds."""
+"""Wrong tokens from one address, within so many seconds."""
 
 MOST_CLIENTS = 10_000
-"""Addresses remembered; with more, all are forgotten."""
 
 
 @dataclass(slots=True)
 class TokenBucket:
-    """A token bucket: limits the rate of requests, with bursts up to its size."""
-
     tokens: float
     updated: float = field(default_factory=time.monotonic)
 
     def take(self, rate: float, size: float) -> bool:
-        """Take a token; False if none is left."""
         now = time.monotonic()
         self.tokens = min(size, self.tokens + (now - self.updated) * rate)
         self.updated = now
@@ -58,13 +54,9 @@ class TokenBucket:
 
 @dataclass(slots=True, eq=False)
 class AccessControl:
-    """ASGI middleware that passes only permitted requests to `app`."""
-
     app: ASGIApp
     token: str | None
-    """The token requests must carry; None requires none."""
     hosts: tuple[str, ...]
-    """Host names that requests may use."""
     rate: float = 500.0
     """Requests a second of one client."""
     cookie: str = "earmark"
@@ -72,7 +64,6 @@ class AccessControl:
     guesses: dict[str, TokenBucket] = field(default_factory=dict)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -80,14 +71,15 @@ class AccessControl:
         await answer(scope, receive, _with_headers(send))
 
     def _refuse(self, request: Request) -> Response | None:
-        """The refusal of `request`, or a redirect; None if it may be answered."""
         client = request.client.host if request.client else ""
         if not _take(self.clients, client, self.rate, 2 * self.rate):
             return _refusal(request, 429, "too many requests; wait a moment")
         host = request.headers.get("host", "").lower()
         name = host if host.endswith("]") else host.rpartition(":")[0] or host
         if name not in self.hosts:
-            reason = f"this server does not answer to {host[:80]!r}; see --allow-host"
+            reason = (
+                f"this server does not answer to {host[:80]!r}, only to those it was started with"
+            )
             return _refusal(request, 421, reason)
         if _is_cross_site(request, host):
             return _refusal(request, 403, "this request comes from another site")
@@ -116,7 +108,6 @@ class AccessControl:
         return bool(candidate) and hmac.compare_digest(candidate.encode(), self.token.encode())
 
     def _redirect_with_cookie(self, request: Request) -> Response:
-        """A redirect to the page without the token in its URL; it is set as a cookie."""
         secure = "; Secure" if request.scope.get("scheme") == "https" else ""
         value = quote(self.token or "", safe="")
         cookie = f"{self.cookie}={value}; Path=/; HttpOnly; SameSite=Lax{secure}"
@@ -124,26 +115,24 @@ class AccessControl:
 
 
 def _take(buckets: dict[str, TokenBucket], client: str, rate: float, size: float) -> bool:
-    """Take a token of the bucket of `client`; False if none is left."""
     if len(buckets) > MOST_CLIENTS:
         buckets.clear()
     return buckets.setdefault(client, TokenBucket(size)).take(rate, size)
 
 
 def cookie_name(port: int) -> str:
-    """The cookie of a server at `port`: all ports of a host share their cookies."""
+    """All ports of a host share their cookies."""
     return f"earmark-{hashlib.sha256(str(port).encode()).hexdigest()[:6]}"
 
 
 def _is_navigation(request: Request) -> bool:
-    """Whether a person opens a page, as opposed to a script's request."""
     mode = request.headers.get("sec-fetch-mode", "navigate")
     wants_page = "text/html" in request.headers.get("accept", "")
     return request.method == "GET" and mode == "navigate" and wants_page
 
 
 def _is_cross_site(request: Request, host: str) -> bool:
-    """Whether another site made the browser send this; links to pages may come from anywhere."""
+    """Another site made the browser send this; links to pages may come from anywhere."""
     origin = request.headers.get("origin")
     if origin is not None and urlsplit(origin).netloc.lower() != host:
         return True

@@ -1,40 +1,50 @@
-"""Read-only tools for agents: the runs below some folders, and recordings to forecast for.
+"""Tools for agents: the runs below some folders, recordings to forecast for, and calls to a model.
 
-Nothing here spends a call; see `paid_tools`. Runs and their recordings are named by ids; recordings
-that no run holds are named by their paths, which must lie below the folders.
+Runs and their recordings are named by ids; recordings that no run holds are named by their paths,
+which must lie below the folders. Only `find`, `ask` and `caption` call a model, within the number
+of calls that a person has granted.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from earmark.captioning.captioner import WrappedCaptioner
 from earmark.captioning.question import Question
-from earmark.captioning.request import Request
-from earmark.errors import EarmarkError, LedgerError
+from earmark.captioning.request import Answer, Request
+from earmark.errors import CallRejected, EarmarkError, RunError
 from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.evidence.window_sounds import WindowSounds
-from earmark.ledger.blurred_ledger import blur_of
-from earmark.ledger.records import RecordingRow, title_of
-from earmark.ledger.run_reader import Run
+from earmark.evidence.sound_names import WindowSounds
 from earmark.media import Source
 from earmark.media import find as find_sources
 from earmark.media.prefetch import FrameRequest, prefetch
-from earmark.media.source import is_remote, name_of
+from earmark.media.source import folder_name, is_remote, name_of
 from earmark.models.sentence_encoder import SentenceEncoder
+from earmark.pipeline.answer import ANSWER_TOKENS
+from earmark.pipeline.answer import ask as ask_run
 from earmark.pipeline.ask_window import open_again, window_at
-from earmark.pipeline.run_plan import make_plan
+from earmark.pipeline.caption import caption as caption_recordings
+from earmark.pipeline.find import as_question
+from earmark.pipeline.find import find as find_moments
+from earmark.pipeline.preview import preview
+from earmark.pipeline.session import Session, open_session
 from earmark.redaction import redact
+from earmark.run.lock import is_at_work
+from earmark.run.records import RecordingRow, title_of
+from earmark.run.run import Run, blur_of
 from earmark.search.archive_search import FoundMoment
 from earmark.search.archive_search import search as search_run
+from earmark.search.cited_answer import MOST_ENTRIES, MOST_TEXT, run_paths
 from earmark.selection import Pick
 from earmark.server.archive_view import ArchiveQuery, find_rows
 from earmark.server.recording_view import find_recording
-from earmark.server.run_jobs import forecast_of
-from earmark.server.run_library import ServedRun
-from earmark.server.service import Service
+from earmark.server.run_jobs import forecast_of, key_of, sample_request
+from earmark.server.run_library import ServedRun, Service
+from earmark.text_format import CURRENCY, counted
 from earmark.timeline import Span
 
 NOTICE = (
@@ -44,29 +54,73 @@ NOTICE = (
 """Precedes every result that may contain text from a recording."""
 
 MOST_RESULTS = 500
-"""Most entries of one result."""
 
 
-class OutsideFolders(EarmarkError):
-    """A path outside of the folders that are served."""
+class OutsideFolders(EarmarkError): ...
+
+
+class NotGranted(EarmarkError): ...
+
+
+@dataclass(slots=True, eq=False)
+class CallAllowance:
+    granted: int
+    left: int = field(init=False)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        if self.granted < 0:
+            raise ValueError(f"granted calls must be 0 or more, not {self.granted}")
+        self.left = self.granted
+
+    def take(self) -> None:
+        """`CallRejected` if none is left."""
+        with self.lock:
+            if self.left < 1:
+                raise CallRejected(f"all {self.granted} granted calls are spent")
+            self.left -= 1
+
+    def require(self, calls: int, tokens: int, money: float) -> None:
+        """`NotGranted`, with the cost, if fewer than `calls` are left."""
+        if calls <= self.left:
+            return
+        price = f" and {money:.4g} {CURRENCY}" if money else ""
+        raise NotGranted(
+            f"this takes up to {counted(calls, 'call')}, at most {tokens:,} tokens{price}; "
+            f"{self.left} of {counted(self.granted, 'granted call')} are left, so nothing was "
+            "asked. The person who runs this server grants calls when starting it: "
+            f"allow_calls = {self.granted - self.left + calls}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MeteredCaptioner(WrappedCaptioner):
+    allowance: CallAllowance
+
+    def __call__(self, request: Request, *, timeout: float) -> Answer:
+        self.allowance.take()
+        return self.captioner(request, timeout=timeout)
 
 
 class AgentTools:
-    """Tools that only read; they return plain values, the notice first if there is data."""
+    """The tools; each returns plain values, the notice first if there is data.
 
-    def __init__(self, service: Service) -> None:
-        self.service = service
-        self.library = service.library
+    Agents read the docstrings of the public methods as the descriptions of the tools.
+    """
+
+    def __init__(self, service: Service, *, calls: int = 0) -> None:
+        self.service, self.library = service, service.library
+        self.allowance = CallAllowance(calls)
 
     def list_runs(self) -> dict[str, Any]:
-        """Every run of earmark below the folders: its id, and what it has come to."""
+        """List every run of earmark below the folders, with its id and its totals."""
         runs = []
         for served in self.library.runs():
             row: dict[str, Any] = {"id": served.key, "name": served.name}
             try:
                 opened, totals = served.cached("opened", lambda run: (run.opened(), run.totals()))
                 row |= {"opened": opened, "totals": asdict(totals)}
-            except LedgerError as error:
+            except RunError as error:
                 row["failure"] = redact(str(error))
             runs.append(row)
         return {"notice": NOTICE, "runs": runs}
@@ -74,64 +128,63 @@ class AgentTools:
     def list_recordings(
         self, run: str = "", words: str = "", offset: int = 0, limit: int = 50
     ) -> dict[str, Any]:
-        """The recordings of a run by id; without a run, all below the folders by path.
+        """List the recordings of a run by id; without a run, all below the folders by path.
 
-        Ids are for look, sounds and transcript; paths for plan, find and caption. `words` keeps
-        those of a run whose name, captions or tags hold them.
+        Use ids with look, sounds and transcript; paths with plan, find and caption. With `words`,
+        only recordings of the run whose name, captions or tags contain them.
         """
-        first, most = max(0, offset), min(MOST_RESULTS, max(1, limit))
+        page = slice(max(0, offset), max(0, offset) + _limited(limit))
         if not run:
             paths = [
-                self._short_path(one)
-                for one in find_sources(self.library.folders)
-                if all(self._is_served(uri) and Path(uri).is_file() for uri in one.uris)
+                self._short_path(source)
+                for source in find_sources(self.library.folders)
+                if all(self._is_served(uri) and Path(uri).is_file() for uri in source.uris)
             ]
-            shown = paths[first : first + most]
-            return {"notice": NOTICE, "found": len(paths), "recordings": shown}
-        found = find_rows(self.library[run], ArchiveQuery(words=words))
-        rows = [asdict(row) for row in found[first : first + most]]
+            return {"notice": NOTICE, "found": len(paths), "recordings": paths[page]}
+        matches = find_rows(self.library[run], ArchiveQuery(words=words))
+        rows = [asdict(row) for row in matches[page]]
         for row in rows:
             del row["path"]
-        return {"notice": NOTICE, "found": len(found), "recordings": rows}
+        return {"notice": NOTICE, "found": len(matches), "recordings": rows}
 
     def search(
         self, words: str, run: str = "", meaning: bool = False, limit: int = 20
     ) -> dict[str, Any]:
-        """Moments whose caption, tags, sounds, speech or written text hold all of the words.
+        """Find moments whose caption, tags, sounds, speech or written text contain all words.
 
-        What tells of one moment is one result, with the kinds of evidence that agree. Of one run
-        or of all. `meaning` finds what means much the same, where that model is here.
+        Searches one run or all. Evidence of several kinds for one moment is one result. `meaning`
+        also finds what means much the same, if the model for that is installed.
         """
         encoder = SentenceEncoder(self.service.plan.store) if meaning else None
         if encoder is not None:
             encoder.check()
-        most, skipped = min(MOST_RESULTS, max(1, limit)), []
-        found: list[tuple[ServedRun, FoundMoment]] = []
+        most, skipped = _limited(limit), []
+        hits: list[tuple[ServedRun, FoundMoment]] = []
         for served in [self.library[run]] if run else self.library.runs():
             try:
-                hits = search_run(served.folder, words, most=most, meaning=encoder)
-            except LedgerError as error:
+                moments = search_run(served.folder, words, most=most, meaning=encoder)
+            except RunError as error:
                 skipped.append(redact(str(error)))
                 continue
-            found += ((served, hit) for hit in hits)
-        found.sort(key=lambda each: each[1].rank)
-        moments = [
-            one.to_json()
+            hits += ((served, moment) for moment in moments)
+        hits.sort(key=lambda hit: hit[1].rank)
+        found = [
+            moment.to_json()
             | {
                 "run": served.key,
-                "path": _title(served, one.hit.path),
-                "file": name_of(one.clip.path),
+                "path": _title(served, moment.hit.path),
+                "file": name_of(moment.clip.path),
             }
-            for served, one in found[:most]
+            for served, moment in hits[:most]
         ]
-        return {"notice": NOTICE, "moments": moments, "skipped": skipped}
+        return {"notice": NOTICE, "moments": found, "skipped": skipped}
 
     def look(
         self, run: str, recording: str, time: float, frames: int = 1
     ) -> tuple[list[bytes], dict[str, Any]]:
-        """The window of a recording around a second of it: pictures, evidence and captions.
+        """Show the window of a recording around a second of it: pictures, evidence and captions.
 
-        As many pictures as `frames` says, up to 8, where the recording is still there.
+        Returns as many pictures as `frames` says, up to 8, if the recording is still there.
         """
         with self.library[run].open() as opened_run:
             row = find_recording(opened_run, recording)
@@ -141,75 +194,139 @@ class AgentTools:
             pick = window_at(heard, time)
             described = _describe_window(opened_run, row, pick.span)
             thumbnail = opened_run.thumbnail(recording, pick.span)
-            asked = self.service.plan
-            blur = blur_of(opened_run, asked.question.blur, asked.store)
-        question = replace(asked.question, frames=min(8, max(1, frames)), blur=blur)
+            plan = self.service.plan
+            blur = blur_of(opened_run, plan.question.blur, plan.store)
+        question = replace(plan.question, frames=min(8, max(1, frames)), blur=blur)
         try:
             return self._pictures(row, pick, question), described
         except (EarmarkError, OSError) as error:
-            note = f"{redact(str(error))}; this is the small picture the run has kept of it"
+            note = f"{redact(str(error))}; this is the thumbnail stored in the run"
             described["picture"] = note if thumbnail else redact(str(error))
             return ([thumbnail] if thumbnail else []), described
 
     def sounds(
         self, run: str, recording: str, start: float = 0.0, end: float = 1e7
     ) -> dict[str, Any]:
-        """The named sounds of a recording between two seconds of it, in order of time."""
+        """List the named sounds of a recording between two seconds of it, in order of time."""
         return self._evidence(run, recording, "heard", Span(start, max(start, end)))
 
     def transcript(
         self, run: str, recording: str, start: float = 0.0, end: float = 1e7
     ) -> dict[str, Any]:
-        """What is said in a recording between two seconds of it, where the run wrote that down."""
+        """List what is said in a recording between two seconds of it, if the run transcribed it."""
         return self._evidence(run, recording, "said", Span(start, max(start, end)))
 
     def plan(self, recordings: list[str], budget: str = "25%") -> dict[str, Any]:
-        """What budgets of calls are expected to reach and cost; it listens, and asks nothing.
+        """Forecast what budgets of calls reach and cost; this listens and makes no calls.
 
         `recordings` are paths of files or folders, see list_recordings; `budget` is a share such
         as 25% or a number of calls.
         """
-        made = make_plan(self.sources(recordings), self.service.plan, budget=budget)
-        return {"notice": NOTICE, "forecast": forecast_of(made)}
+        plan = open_session(self.sources(recordings), self.service.plan, budget=budget)
+        return {"notice": NOTICE, "forecast": forecast_of(plan)}
+
+    def find(self, question: str, recordings: list[str], calls: int = 20) -> dict[str, Any]:
+        """Look for one thing in recordings: its moments, and an estimate of how many were missed.
+
+        Spends up to `calls` calls of the allowance. The same question again continues where it
+        ended: `calls` is the number for both together.
+        """
+        sources = self.sources(recordings)
+        asked = as_question(question, self.service.plan.question)
+        self.allowance.require(calls, *_most_cost(asked, self.service.plan, calls))
+        folder = self._folder(f"find {question[:40]}", sources)
+        with self.service.ask_lock:
+            metered = self._metered()
+            found = find_moments(question, sources, run=folder, calls=calls, settings=metered)
+        result = found.to_json()
+        for recording in result["recordings"]:
+            recording["path"] = name_of(recording["path"])
+        del result["page"]
+        return {"notice": NOTICE, **result, "run": key_of(folder), **self._calls_left()}
+
+    def ask(self, run: str, question: str, calls: int = 0) -> dict[str, Any]:
+        """Ask a run a question; every sentence of the answer quotes something in the run.
+
+        Spends one call of the allowance, and with `calls` up to so many more to look for the
+        answer first.
+        """
+        if calls < 0:
+            raise ValueError(f"calls must be 0 or more, not {calls}")
+        served, plan = self.library[run], self.service.plan
+        tokens, money = _most_cost(as_question(question, plan.question), plan, calls)
+        text = MOST_ENTRIES * MOST_TEXT // 3
+        money += plan.limits.price(text, ANSWER_TOKENS)
+        self.allowance.require(1 + calls, tokens + text + ANSWER_TOKENS, money)
+        if calls:
+            self.sources(run_paths(served.folder))  # raises if one lies outside
+        with self.service.ask_lock:
+            metered = self._metered()
+            self.allowance.take()
+            key = self.service.api_key
+            answered = ask_run(served.folder, question, calls=calls, settings=metered, api_key=key)
+        answer = asdict(answered.answer)
+        for sentence in answer["sentences"]:
+            for citation in sentence["citations"]:
+                citation["entry"]["path"] = name_of(citation["entry"]["path"])
+        return {"notice": NOTICE, **answer, "bought": answered.bought, **self._calls_left()}
+
+    def caption(self, recordings: list[str], budget: str = "25%") -> dict[str, Any]:
+        """Caption the windows of recordings most worth a call; gives a run to search and look at.
+
+        Spends calls of the allowance; if it needs more than are left, it says how many and asks
+        nothing. Stored answers are not asked for again; a larger budget adds to them.
+        """
+        sources = self.sources(recordings)
+        folder = self._folder(Path(name_of(sources[0].uris[0])).stem, sources)
+        plan, key = self.service.plan, self.service.api_key
+        with self.service.ask_lock:
+            cost = preview(sources, run=folder, settings=plan, api_key=key, budget=budget)
+            self.allowance.require(cost.calls, cost.tokens, cost.money)
+            metered = self._metered()
+            done = caption_recordings(sources, run=folder, settings=metered, budget=budget)
+        return {
+            "notice": NOTICE,
+            "run": key_of(folder),
+            "totals": asdict(done.totals),
+            "missed": done.missed,
+            "stopped": done.tally.stopped,
+            **self._calls_left(),
+        }
 
     def sources(self, paths: Sequence[str]) -> list[Source]:
-        """The recordings at `paths`; raises `OutsideFolders` where one is not below the folders."""
+        """`OutsideFolders` if a path is not below the folders."""
         if not paths:
             raise ValueError("name recordings by their paths, as list_recordings lists them")
-        found = find_sources([self._resolve(path) for path in paths])
-        for source in found:
-            self.check_served(source.uris)
-        present = [one for one in found if all(Path(uri).is_file() for uri in one.uris)]
+        sources = find_sources([self._resolve(path) for path in paths])
+        for source in sources:
+            self._check_served(source.uris)
+        present = [source for source in sources if all(Path(uri).is_file() for uri in source.uris)]
         if not present:
-            raise OutsideFolders("no recording lies there below the folders that are served")
+            raise OutsideFolders("there is no recording in the served folders under these paths")
         return present
 
-    def check_served(self, uris: Sequence[str]) -> None:
-        """Raises `OutsideFolders` unless all `uris` are below the folders, links followed."""
+    def _check_served(self, uris: Sequence[str]) -> None:
         for uri in uris:
             if not self._is_served(uri):
-                raise OutsideFolders(
-                    f"{name_of(uri)} does not lie below the folders that are served"
-                )
+                raise OutsideFolders(f"{name_of(uri)} is not in the served folders")
 
     def _is_served(self, uri: str) -> bool:
         return not is_remote(uri) and self.library.contains(Path(uri))
 
     def _short_path(self, source: Source) -> str:
-        """The path of a recording, relative if only one folder is served."""
-        whole, root = Path(source.uris[0]), self.library.folders[0]
-        is_short = len(self.library.folders) == 1 and whole.is_relative_to(root)
-        return whole.relative_to(root).as_posix() if is_short else str(whole)
+        path, root = Path(source.uris[0]), self.library.folders[0]
+        is_short = len(self.library.folders) == 1 and path.is_relative_to(root)
+        return path.relative_to(root).as_posix() if is_short else str(path)
 
     def _resolve(self, path: str) -> Path:
         for folder in self.library.folders:
-            place = folder / path  # an absolute path stays what it is
-            if "\0" not in path and self.library.contains(place) and place.exists():
-                return place
-        raise OutsideFolders(f"there is no {path[:200]!r} below the folders that are served")
+            joined = folder / path  # an absolute path stays what it is
+            if "\0" not in path and self.library.contains(joined) and joined.exists():
+                return joined
+        raise OutsideFolders(f"there is no {path[:200]!r} in the served folders")
 
     def _pictures(self, row: RecordingRow, pick: Pick, question: Question) -> list[bytes]:
-        self.check_served([path for path, _ in row.files])
+        self._check_served([path for path, _ in row.files])
         request = Request.about(row.id, pick, question, WindowSounds(), "")
         (decoded,) = prefetch([FrameRequest(open_again(row), request.times)])
         if not decoded.frames:
@@ -219,37 +336,53 @@ class AgentTools:
     def _evidence(self, run: str, recording: str, kind: str, span: Span) -> dict[str, Any]:
         with self.library[run].open() as opened_run:
             find_recording(opened_run, recording)
-            found = opened_run.evidence(recording, kinds=(kind,), within=span)
-            entries = [_entry_json(entry) for entry in found]
+            evidence = opened_run.evidence(recording, kinds=(kind,), within=span)
+            entries = [_entry_json(entry) for entry in evidence]
         rest = {"more_from": entries[MOST_RESULTS]["start"]} if len(entries) > MOST_RESULTS else {}
         return {"notice": NOTICE, "entries": entries[:MOST_RESULTS], **rest}
 
+    def _metered(self) -> Session:
+        self.service.require_model()
+        captioner = MeteredCaptioner(self.service.captioner, self.allowance)
+        return open_session((), self.service.plan, captioner=captioner)
+
+    def _calls_left(self) -> dict[str, int]:
+        return {"calls_left": self.allowance.left}
+
+    def _folder(self, name: str, sources: Sequence[Source]) -> Path:
+        uris = (uri for source in sources for uri in source.uris)
+        digest = key_of("\n".join([name, *uris]))[:8]
+        folder = self.library.folders[0] / "runs" / f"{folder_name(name)}-{digest}"
+        if not self.library.contains(folder):
+            raise OutsideFolders("runs/ leads outside the served folders")
+        if folder.exists() and is_at_work(folder):
+            raise EarmarkError(f"{folder.name} is already running; try again when it is done")
+        return folder
+
+
+def _limited(limit: int) -> int:
+    return min(MOST_RESULTS, max(1, limit))
+
+
+def _most_cost(question: Question, plan: Session, calls: int) -> tuple[int, float]:
+    request = sample_request(plan, question)
+    return calls * sum(request.most_tokens), calls * plan.limits.price(*request.most_tokens)
+
 
 def _title(served: ServedRun, path: str) -> str:
-    """The file name of the recording at `path`, with folders where names are the same."""
     with served.open() as run:
         return title_of(path, run.folders(path).get(path, ""))
 
 
 def _describe_window(run: Run, row: RecordingRow, span: Span) -> dict[str, Any]:
-    captions = [
-        asdict(one.span)
-        | {
-            "status": one.status,
-            "caption": one.caption,
-            "model": one.answer.model if one.answer else None,
-            "tags": list(one.tags),
-        }
-        for one in run.picks(row.id)
-        if one.span.overlaps(span)
-    ]
+    picks = [pick.to_json() for pick in run.picks(row.id) if pick.span.overlaps(span)]
     evidence = [_entry_json(entry) for entry in run.evidence(row.id, within=span)]
     return {
         "notice": NOTICE,
         "recording": row.title,
         **asdict(span),
         "duration": row.duration,
-        "captions": captions,
+        "captions": picks,
         "evidence": evidence[:MOST_RESULTS],
     }
 

@@ -1,4 +1,4 @@
-"""The REST interface: every route below `/api`, typed by the library's own dataclasses."""
+"""Every route below `/api`; the docstrings are the descriptions in its OpenAPI document."""
 
 from __future__ import annotations
 
@@ -7,43 +7,30 @@ import json
 import re
 import tempfile
 from collections.abc import AsyncIterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Depends, Query, Request
 from fastapi import Path as PathPart
 from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
-from earmark.errors import LedgerError
-from earmark.ledger.corrections import Agreement, Correction, correct, read_corrections, withdraw
-from earmark.ledger.records import Totals, title_of
-from earmark.ledger.run_lock import is_at_work
-from earmark.ledger.run_reader import Run
+from earmark.errors import RunError
 from earmark.media import Source
 from earmark.pipeline.ask_window import WindowQuote, ask_window, quote_window
 from earmark.pipeline.clips import cut_kept
-from earmark.pipeline.run_plan import make_plan
+from earmark.pipeline.session import open_session
 from earmark.redaction import redact
-from earmark.reporting.export_formats import EXPORTERS
-from earmark.reporting.export_formats import export as write_export
-from earmark.reporting.run_overview import summarise_run
+from earmark.report.export_formats import EXPORTERS
+from earmark.report.export_formats import export as write_export
+from earmark.report.run_overview import summarise_run
+from earmark.run.corrections import Agreement, Correction, correct, read_corrections, withdraw
+from earmark.run.lock import is_at_work
+from earmark.run.records import FailedRecording, Totals, title_of
+from earmark.run.run import Run
 from earmark.search.archive_search import search_words
-from earmark.server.api_records import (
-    AskedMoment,
-    HitView,
-    NewCorrection,
-    NewRun,
-    Problem,
-    RunDetail,
-    RunListing,
-    SessionView,
-    SoundCount,
-    SourceView,
-)
 from earmark.server.archive_view import ArchivePage, ArchiveQuery, read_page
-from earmark.server.media_stream import why_unplayable
 from earmark.server.recording_view import (
     PickPage,
     RecordingDetail,
@@ -53,26 +40,117 @@ from earmark.server.recording_view import (
     find_recording,
     read_picks,
     read_timeline,
+    why_unplayable,
 )
-from earmark.server.run_jobs import PLAN, JobView, restore_plan, run_folder
-from earmark.server.run_library import ServedRun, UnknownRun
-from earmark.server.service import Served, Service, Services
+from earmark.server.run_jobs import JobView, restore_session, run_folder
+from earmark.server.run_library import ServedRun, Service, UnknownRun
+from earmark.settings import STORED, Choosing
 from earmark.timeline import Span
 from earmark.version import VERSION
 
 POLL_INTERVAL = 0.5
-"""Seconds between two reads of a run that is followed."""
 
 LONGEST_CLIP = 600.0
-"""Most seconds of one clip."""
 
 MOST_SOUNDS = 200
-"""Most names of sounds in the list."""
 
+
+def get_service(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+def get_run(request: Request, run: str) -> ServedRun:
+    return get_service(request).library[run]
+
+
+Services = Annotated[Service, Depends(get_service)]
+Served = Annotated[ServedRun, Depends(get_run)]
 Offset = Annotated[int, Query(ge=0, le=10_000_000)]
 Limit = Annotated[int, Query(ge=1, le=500)]
 Words = Annotated[str, Query(max_length=400)]
 Seconds = Annotated[float, Query(ge=0, le=1e7, allow_inf_nan=False)]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionView:
+    version: str
+    model: str
+    why_not: str
+    input_price: float
+    output_price: float
+    max_spend: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunListing:
+    id: str
+    name: str
+    opened: str = ""
+    is_at_work: bool = False
+    totals: Totals = field(default_factory=Totals)
+    failure: str = ""
+    told: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDetail(RunListing):
+    can_continue: bool
+    """Whether this server knows its recordings and options."""
+    agreement: Agreement
+    plan: dict[str, Any]
+    missed: list[FailedRecording]
+
+
+@dataclass(frozen=True, slots=True)
+class SoundCount:
+    name: str
+    recordings: int
+
+
+@dataclass(frozen=True, slots=True)
+class HitView:
+    recording: str
+    name: str
+    start: float
+    end: float
+    caption: str
+    tags: list[str]
+    kinds: list[str]
+    """`caption`, `heard`, `said`, `read`, `seen`; or `tags` alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewCorrection:
+    start: float
+    end: float
+    verdict: str
+    author: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedMoment:
+    time: float
+
+
+class NewRun(Choosing):
+    sources: list[str]
+    """Ids, as listed by `/api/sources`."""
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceView:
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    detail: str
+
+
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"model": Problem, "description": words}
     for status, words in {
@@ -119,9 +197,13 @@ def show_run(served: Served) -> RunDetail:
         }
 
     known = served.cached("detail", read)
-    can_continue = (served.folder / PLAN).is_file() or "ask" in known["plan"]
-    at_work = is_at_work(served.folder)
-    return RunDetail(served.key, served.name, at_work, can_continue, **known)
+    return RunDetail(
+        id=served.key,
+        name=served.name,
+        is_at_work=is_at_work(served.folder),
+        can_continue=(served.folder / STORED).is_file(),
+        **known,
+    )
 
 
 @api.get("/runs/{run}/recordings", response_model=ArchivePage)
@@ -201,7 +283,7 @@ def cut_span(
         if not 0 <= start < span.end <= row.duration + 1 or any(
             why_unplayable(path) for path, _ in row.files
         ):
-            raise UnknownRecording("there is no such stretch of a recording to cut")
+            raise UnknownRecording("the recording has no such span to cut")
         path = Path(scratch) / "clip.mp4"
         asked = service.plan
         cut_kept(run, row, span, path, blur=asked.question.blur, store=asked.store)
@@ -257,7 +339,7 @@ def ask(service: Services, served: Served, recording: str, body: AskedMoment) ->
             reason="asked by hand",
         )  # fmt: skip
     if tally.failed or tally.stopped:
-        raise LedgerError(redact(tally.stopped or tally.last_reason))
+        raise RunError(redact(tally.stopped or tally.last_reason))
     with served.open() as run:
         return read_picks(run, find_recording(run, recording), offset=0, limit=500, words="")
 
@@ -275,18 +357,18 @@ def search(
 ) -> list[HitView]:
     """Moments whose caption, tags or evidence contain all words, the best match first."""
     with served.open() as run:
-        found, folders = search_words([run], words, most=limit), run.folders()
+        moments, folders = search_words([run], words, most=limit), run.folders()
     return [
         HitView(
-            recording=one.hit.recording,
-            name=title_of(one.hit.path, folders.get(one.hit.path, "")),
-            start=one.span.start,
-            end=one.span.end,
-            caption=one.hit.caption or one.hit.text,
-            tags=list(one.hit.tags),
-            kinds=list(one.kinds),
+            recording=moment.hit.recording,
+            name=title_of(moment.hit.path, folders.get(moment.hit.path, "")),
+            start=moment.span.start,
+            end=moment.span.end,
+            caption=moment.hit.caption or moment.hit.text,
+            tags=list(moment.hit.tags),
+            kinds=list(moment.kinds),
         )
-        for one in found
+        for moment in moments
     ]
 
 
@@ -294,7 +376,7 @@ def search(
 def export_run(served: Served, format: Annotated[str, Query(max_length=40)]) -> Response:  # noqa: A002
     """A run as a file for other tools, see `earmark export`; only formats of one file."""
     if format not in EXPORTERS or EXPORTERS[format].is_per_recording:
-        raise ValueError(f"a run is exported as one file in another format than {format!r}")
+        raise ValueError(f"a run cannot be exported as one file in the format {format!r}")
     with served.open() as run, tempfile.TemporaryDirectory() as scratch:
         (path,) = write_export(run, Path(scratch) / f"run.{format}", format=format)
         content = path.read_bytes()
@@ -317,7 +399,7 @@ async def follow(service: Services, served: Served) -> StreamingResponse:
         try:
             totals: Totals = served.cached("totals", lambda run: run.totals())
             corrections = served.cached("said", read_corrections)
-        except LedgerError:  # the run is being created
+        except RunError:  # the run is being created
             totals = Totals()
         job = service.jobs.of(served.folder)
         return {
@@ -351,7 +433,7 @@ def stop_run(service: Services, served: Served) -> JobView:
     """Stop a run that was started here; its stored answers stay."""
     job = service.jobs.of(served.folder)
     if job is None:
-        raise LedgerError("this run was not started here; stop it where it was")
+        raise RunError("this run was not started here; stop it where it was")
     job.stop()
     return job.view()
 
@@ -359,7 +441,7 @@ def stop_run(service: Services, served: Served) -> JobView:
 @api.post("/runs/{run}/continue", status_code=202)
 def continue_run(service: Services, served: Served) -> JobView:
     """Continue a run that was stopped: no stored answer is asked for again."""
-    return service.jobs.start(served.folder, restore_plan(served, service.plan)).view()
+    return service.jobs.start(served.folder, restore_session(served, service.plan)).view()
 
 
 @api.get("/sources")
@@ -387,17 +469,16 @@ def show_job(service: Services, job: str) -> JobView:
 def start_run(service: Services, body: NewRun) -> JobView:
     """Start a new run; the page first shows its cost, see `/api/forecasts`."""
     sources = _chosen_sources(service, body)
-    plan = make_plan(sources, service.plan, budget=body.budget, across=body.across)
+    plan = open_session(sources, service.plan, budget=body.budget, across=body.across)
     folder = run_folder(service.library.folders[0], body.name, sources)
     job = service.jobs.start(folder, plan)
     return job.view()
 
 
 def _chosen_sources(service: Service, body: NewRun) -> list[Source]:
-    unknown = [one for one in body.sources if one not in service.sources]
-    if unknown or not body.sources:
+    if not body.sources or not service.sources.keys() >= set(body.sources):
         raise ValueError("choose recordings by their ids, as /api/sources lists them")
-    return [service.sources[one] for one in body.sources]
+    return [service.sources[key] for key in body.sources]
 
 
 def _run_listing(served: ServedRun) -> RunListing:
@@ -405,7 +486,13 @@ def _run_listing(served: ServedRun) -> RunListing:
         opened, totals, told = served.cached(
             "listing", lambda run: (run.opened(), run.totals(), summarise_run(run))
         )
-    except LedgerError as error:
-        return RunListing(served.key, served.name, "", False, Totals(), redact(str(error)))
-    at_work = is_at_work(served.folder)
-    return RunListing(served.key, served.name, opened, at_work, totals, told=told)
+    except RunError as error:
+        return RunListing(id=served.key, name=served.name, failure=redact(str(error)))
+    return RunListing(
+        id=served.key,
+        name=served.name,
+        opened=opened,
+        is_at_work=is_at_work(served.folder),
+        totals=totals,
+        told=told,
+    )

@@ -1,7 +1,7 @@
 // Routes addresses to views, and holds what all views share: breadcrumbs, author name, keys.
-import { $, make, plural, lasting, whole } from "./parts.js";
+import { $, button, lasting, make, plural, whole } from "./parts.js";
 import { call, showError, showMessage } from "./api.js";
-import { button, link } from "./controls.js";
+import { link } from "./controls.js";
 import { archiveAddress, showArchive } from "./archive.js";
 import { showRecording } from "./recording.js";
 import { openRunDialog } from "./planning.js";
@@ -43,21 +43,21 @@ async function showRuns(place) {
   const rows = runs.map((run) => {
     const t = run.totals;
     const facts = run.failure || `${plural(t.recordings, "recording")}, ${lasting(t.duration)} · ${whole(t.answered)} of ${plural(t.picks, "pick")} captioned${t.failed ? ` · ${t.failed} failed` : ""}`;
-    return make("li", run.failure ? "run bad" : "run", link("run-name", `/run/${run.id}`, run.name), run.is_at_work ? make("span", "pill", "at work") : null,
+    return make("li", run.failure ? "run bad" : "run", link("run-name", `/run/${run.id}`, run.name), run.is_at_work ? make("span", "pill", "running") : null,
       run.told ? make("p", "told", run.told) : null, make("p", "quiet", facts), make("p", "quiet", run.opened ? `started ${run.opened.slice(0, 16).replace("T", " ")} UTC` : ""));
   });
   const begin = button("", "New run …", () => openRunDialog(place, go).catch(showError));
   place.append(make("div", "head-line", make("h1", "", plural(runs.length, "run")), begin),
-    runs.length ? make("ul", "runs", ...rows) : make("p", "none", "There is no run below the folders that are served. Begin one here, or with `earmark caption`."));
+    runs.length ? make("ul", "runs", ...rows) : make("p", "none", "There are no runs in the served folders. Start one here, or with `earmark caption`."));
   return {};
 }
 
 // ---- keys -----------------------------------------------------------------------------------
 
-const KEYS = [["/", "search"], ["?", "these keys"], ["j, k or ↓, ↑", "next and previous recording or pick"], ["Enter", "open, or play from there"],
-  ["Space", "play and pause"], ["←, →", "a second back and on; with Shift ten"], ["+, −, 0", "zoom in, out, all of it"],
-  ["r, w", "the answer is right, wrong"], ["e", "better words"], ["m", "a missed moment begins, and ends"], ["a", "ask about the window here, price first"],
-  ["c", "copy a link to this moment"], ["d", "download the pick as a clip"], ["u", "up: the archive, the runs"], ["Escape", "close, leave a field"]];
+const KEYS = [["/", "search"], ["?", "show these keys"], ["j, k or ↓, ↑", "next and previous recording or pick"], ["Enter", "open, or play from there"],
+  ["Space", "play and pause"], ["←, →", "back and forward one second; ten with Shift"], ["+, −, 0", "zoom in, zoom out, show all"],
+  ["r, w", "mark the answer right, wrong"], ["e", "reword the answer"], ["m", "start and end a missed moment"], ["a", "ask about this window; shows the price first"],
+  ["c", "copy a link to this moment"], ["d", "download the pick as a clip"], ["u", "up to the recordings or the runs"], ["Escape", "close, leave a field"]];
 
 function showKeys() {
   $("key-list").replaceChildren(...KEYS.flatMap(([key, words]) => [make("dt", "", key), make("dd", "", words)]));

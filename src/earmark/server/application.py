@@ -1,82 +1,87 @@
-"""The application: the page, its media and the REST interface, behind their access control."""
-
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing
 from importlib.resources import files
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.types import ASGIApp
 
-from earmark.errors import EarmarkError, LedgerError, MediaError
+from earmark.errors import EarmarkError, MediaError, RunError
+from earmark.media.container import open_storage
+from earmark.media.source import suffix_of
+from earmark.media.storage import Meter
 from earmark.redaction import redact
 from earmark.server.access_control import LOOPBACK, AccessControl
-from earmark.server.api_routes import api
-from earmark.server.media_stream import read_range, why_unplayable
-from earmark.server.recording_view import UnknownRecording, find_recording
+from earmark.server.api_routes import Served, api
+from earmark.server.recording_view import UnknownRecording, find_recording, why_unplayable
 from earmark.server.run_jobs import explain_refusal
-from earmark.server.run_library import UnknownRun
-from earmark.server.service import Served, Service
+from earmark.server.run_library import Service, UnknownRun
 from earmark.version import VERSION
 
-SERVER_FILES = (
-    "app.js",
-    "api.js",
-    "controls.js",
-    "archive.js",
-    "recording.js",
-    "timeline.js",
-    "planning.js",
-    "app.css",
-)
-STATIC = {
-    **dict.fromkeys(SERVER_FILES, "earmark.server"),
-    **dict.fromkeys(("parts.js", "page.css"), "earmark.reporting"),
+CHUNK_BYTES = 1 << 18
+"""A browser may disconnect after any chunk."""
+
+MOST_AT_ONCE = 1 << 24
+"""Of an open-ended range; the browser requests the rest as it plays."""
+
+TYPES = {
+    # .mov has the same structure, and browsers play it only under this type.
+    **dict.fromkeys((".mp4", ".m4v", ".mov"), "video/mp4"),
+    ".3gp": "video/3gpp",
+    ".webm": "video/webm",
+    ".mkv": "video/x-matroska",
+    ".ogv": "video/ogg",
+    **dict.fromkeys((".ogg", ".oga", ".opus"), "audio/ogg"),
+    ".mp3": "audio/mpeg",
+    ".m4a": "audio/mp4",
+    ".aac": "audio/aac",
+    ".flac": "audio/flac",
+    ".wav": "audio/wav",
 }
-"""Files of the page, and the package that holds each; no other file is served."""
+_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
+
+STATIC = {
+    file.name: file
+    for package in ("earmark.server", "earmark.report")
+    for file in files(package).iterdir()
+    if file.name.endswith((".js", ".css"))
+}
+"""By name; no other file is served."""
 
 pages = APIRouter(include_in_schema=False)
 
 
 @pages.api_route("/media/{run}/{recording}/{part}", methods=["GET", "HEAD"])
 def play(request: Request, served: Served, recording: str, part: int) -> Response:
-    """A byte range of a recording's file."""
     with served.open() as run:
-        files = find_recording(run, recording).files
+        parts = find_recording(run, recording).files
         hidden = served.hidden(run)
     if hidden:
-        raise LedgerError(hidden)
-    if not 0 <= part < len(files) or why_unplayable(files[part][0]):
+        raise RunError(hidden)
+    if not 0 <= part < len(parts) or why_unplayable(parts[part][0]):
         raise UnknownRecording("there is no such file to play")
     is_head = request.method == "HEAD"
-    reply = read_range(files[part][0], request.headers.get("range"), is_head=is_head)
-    return StreamingResponse(
-        reply.chunks, status_code=reply.status, headers=reply.headers, media_type=None
-    )
+    return read_range(parts[part][0], request.headers.get("range"), is_head=is_head)
 
 
 @pages.get("/")
 @pages.get("/run/{rest:path}")
 def show_page() -> Response:
     """The page; its URL says what it shows."""
-    return Response(_read("earmark.server", "app.html"), media_type="text/html")
+    return HTMLResponse(files("earmark.server").joinpath("app.html").read_text("utf-8"))
 
 
 @pages.get("/static/{name}")
 def show_static(name: str) -> Response:
-    """A file of the page."""
     if name not in STATIC:
         raise UnknownRun("there is no such file")
     kind = "text/javascript" if name.endswith(".js") else "text/css"
-    headers = {"cache-control": "no-cache"}
-    return Response(_read(STATIC[name], name), media_type=kind, headers=headers)
-
-
-def _read(package: str, name: str) -> str:
-    return files(package).joinpath(name).read_text(encoding="utf-8")
+    text = STATIC[name].read_text("utf-8")
+    return Response(text, media_type=kind, headers={"cache-control": "no-cache"})
 
 
 def make_app(
@@ -87,8 +92,6 @@ def make_app(
     rate: float = 500.0,
     cookie: str = "earmark",
 ) -> ASGIApp:
-    """The application, behind its access control."""
-
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
@@ -115,18 +118,17 @@ def make_app(
 STATUSES: dict[type[Exception], int] = {
     UnknownRun: 404,
     UnknownRecording: 404,
-    LedgerError: 409,
+    RunError: 409,
     MediaError: 502,
     EarmarkError: 502,
     ValueError: 422,
     OSError: 409,
 }
-"""HTTP status of each error."""
 
 
 def _explain_validation(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    lines = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+    lines = (f"{'.'.join(map(str, part['loc']))}: {part['msg']}" for part in error.errors())
     return JSONResponse({"detail": "; ".join(lines)[:1000]}, status_code=422)
 
 
@@ -134,3 +136,38 @@ def _explain(_: Request, error: Exception) -> JSONResponse:
     status = next(status for kind, status in STATUSES.items() if isinstance(error, kind))
     words = explain_refusal(error) if isinstance(error, OSError) else str(error)
     return JSONResponse({"detail": redact(words)}, status_code=status)
+
+
+def read_range(path: str, wanted: str | None, *, is_head: bool = False) -> Response:
+    storage = open_storage(path, Meter())
+    size = storage.size_bytes
+    kind = TYPES.get(suffix_of(path), "application/octet-stream")
+    headers = {"accept-ranges": "bytes", "content-type": kind, "cache-control": "private"}
+    match = _RANGE.fullmatch(wanted.strip()) if wanted else None
+    start, end = _bounds(match, size) if match else (0, size)
+    if match and start >= end:
+        storage.close()
+        return Response(status_code=416, headers=headers | {"content-range": f"bytes */{size}"})
+    if match:
+        headers["content-range"] = f"bytes {start}-{end - 1}/{size}"
+    headers["content-length"] = str(end - start)
+    status = 206 if match else 200
+    if is_head:
+        storage.close()
+        return Response(status_code=status, headers=headers)
+
+    def chunks() -> Iterator[bytes]:
+        with closing(storage):
+            for offset in range(start, end, CHUNK_BYTES):
+                yield storage.read(offset, min(end, offset + CHUNK_BYTES))
+
+    return StreamingResponse(chunks(), status_code=status, headers=headers)
+
+
+def _bounds(match: re.Match[str], size: int) -> tuple[int, int]:
+    first, last = match.groups()
+    if not first:
+        return (max(0, size - int(last)), size) if last and int(last) else (size, size)
+    start = int(first)
+    end = int(last) + 1 if last else min(size, start + MOST_AT_ONCE)
+    return start, min(end, size)

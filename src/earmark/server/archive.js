@@ -1,13 +1,13 @@
 // The table of an archive: every recording a row with a strip; only visible rows are fetched.
-import { figure, lasting, make, percent, plural, share, whole } from "./parts.js";
+import { button, figure, lasting, make, percent, plural, share, whole } from "./parts.js";
 import { call, followRun, runPath, showError, showMessage } from "./api.js";
-import { button, choices, field } from "./controls.js";
+import { choices, field } from "./controls.js";
 
 const ROW = 58, PAGE = 100, AHEAD = 8;
-const SORTS = [["found", "With something first"], ["name", "Name"], ["began", "Date"], ["duration", "Length"], ["picks", "Picks"], ["answered", "Captioned"], ["failed", "Failed"],
+const SORTS = [["found", "With captions first"], ["name", "Name"], ["began", "Date"], ["duration", "Length"], ["picks", "Picks"], ["answered", "Captioned"], ["failed", "Failed"],
   ["activity", "Activity"], ["doubt", "Doubt"], ["score", "Score"], ["said", "Speech"], ["sounds", "Named sounds"], ["corrections", "Corrections"]];
 const FILTERS = [["all", "All"], ["found", "With captions"], ["open", "Not all captioned"], ["failed", "With failures"], ["speech", "With speech"], ["corrected", "Corrected"]];
-const MINIMUMS = [["activity", "Actions an hour", "1"], ["doubt", "Actions not reached", "0.1"], ["score", "Best score", "0.01"]];
+const MINIMUMS = [["activity", "Actions per hour", "1"], ["doubt", "Actions not reached", "0.1"], ["score", "Best score", "0.01"]];
 const DEFAULT_QUERY = { sort: "found", falls: "false", only: "all", words: "", sound: "", since: "", until: "", activity: "", doubt: "", score: "" };
 const MARKS = [["sound", "heard"], ["sound-picked", "picked"], ["mark", "captioned"], ["bad", "failed"], ["good", "corrected"]];
 
@@ -41,7 +41,7 @@ function legend() {
 
 function missed(detail) {
   if (!detail.missed.length) return [];
-  const details = make("details", "missed", make("summary", "", `${plural(detail.missed.length, "recording")} could not be done`),
+  const details = make("details", "missed", make("summary", "", `${plural(detail.missed.length, "recording")} could not be processed`),
     make("ul", "", ...detail.missed.map((one) => make("li", "", one.reason))));
   return [details];
 }
@@ -49,7 +49,7 @@ function missed(detail) {
 function drawFigures(place, totals, agreement) {
   const judged = agreement.judged
     ? figure("The model was right", percent(agreement.right, agreement.judged), `of ${plural(agreement.judged, "answer")} judged; ${Math.round(100 * agreement.low)} to ${Math.round(100 * agreement.high)} % with 95 % confidence`, agreement.share)
-    : figure("The model was right", "–", "no answer was judged yet", null);
+    : figure("The model was right", "–", "no answer judged yet", null);
   place.replaceChildren(
     figure("Captioned", whole(totals.answered), `of ${plural(totals.picks, "pick")}`, share(totals.answered, totals.picks)),
     figure("Recordings", whole(totals.recordings), lasting(totals.duration), null),
@@ -60,7 +60,7 @@ function drawFigures(place, totals, agreement) {
 
 function drawLive(place, run, now, canContinue) {
   const job = now.job;
-  const act = (verb, words) => button("", words, () => call(`${runPath(run)}/${verb}`, { method: "POST" }).then(() => showMessage(`${words}: asked for`)).catch(showError));
+  const act = (verb, words) => button("", words, () => call(`${runPath(run)}/${verb}`, { method: "POST" }).then(() => showMessage(`${words}: requested`)).catch(showError));
   const parts = [];
   if (now.is_at_work) {
     const p = job?.progress || {}, t = now.totals;
@@ -69,12 +69,12 @@ function drawLive(place, run, now, canContinue) {
     const bar = make("progress", "progress");
     bar.max = all || 1;
     bar.value = done || 0;
-    bar.setAttribute("aria-label", "How far the run has come");
+    bar.setAttribute("aria-label", "Progress of the run");
     parts.push(make("span", "pill", verb), bar, make("span", "", `${whole(done || 0)} of ${whole(all || 0)}`),
       p.seconds_left ? make("span", "quiet", `${lasting(p.seconds_left)} left`) : null, job ? act("stop", "Stop") : make("span", "quiet", "started elsewhere"));
   } else {
     if (job?.state === "failed") parts.push(make("span", "bad", job.failure));
-    if (canContinue && now.totals.answered < now.totals.picks) parts.push(make("span", "quiet", "not at work"), act("continue", "Continue"));
+    if (canContinue && now.totals.answered < now.totals.picks) parts.push(make("span", "quiet", "not running"), act("continue", "Continue"));
     else if (job?.state === "stopped") parts.push(make("span", "quiet", "stopped"), act("continue", "Continue"));
   }
   place.replaceChildren(...parts.filter(Boolean));
@@ -122,7 +122,7 @@ class VirtualRows {
   }
 
   makeBar() {
-    const turn = button("turn", "", () => { this.set("falls", String(this.query.falls !== "true")); show(); }, "Turn the order round");
+    const turn = button("turn", "", () => { this.set("falls", String(this.query.falls !== "true")); show(); }, "Reverse the order");
     const show = () => { turn.textContent = this.query.falls === "true" ? "↓" : "↑"; };
     show();
     this.count = make("span", "quiet count");

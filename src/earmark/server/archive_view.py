@@ -8,36 +8,32 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 from pydantic import TypeAdapter
 
-from earmark.ledger.run_reader import Run
-from earmark.ledger.run_summaries import RecordingSummary, read_strips, read_summaries
-from earmark.reporting.report_page import scale_curve
+from earmark.report.report_page import scale_curve
+from earmark.run.run import Run
+from earmark.run.summaries import RecordingSummary, read_strips, read_summaries
 from earmark.server.run_library import ServedRun
 from earmark.timeline import FloatArray
 
 CELLS = 120
-"""Columns of a strip."""
 
 MOST_STRIPS = 50_000
-"""Most strips cached for one run, less than a kilobyte each."""
 
 _NAMES = "name began duration picks answered failed activity doubt score said sounds corrections"
 COLUMNS = ("found", *_NAMES.split())
-"""Sort keys; `found` puts recordings with answers, then with picks, first."""
+"""`found` puts recordings with answers, then with picks, first."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveRow:
-    """One recording of an archive, with its sort keys."""
-
     id: str
     name: str
     path: str
@@ -52,7 +48,6 @@ class ArchiveRow:
     doubt: float | None
     """Expected actions that no pick touches; None without a forecast."""
     score: float | None
-    """Score of the best pick."""
     said: int
     sounds: int
     corrections: int
@@ -60,19 +55,14 @@ class ArchiveRow:
 
 @dataclass(frozen=True, slots=True)
 class StripRow:
-    """A recording of an archive with its strip."""
-
     row: ArchiveRow
     scores: list[int]
-    """From 0 to 100 along the recording."""
     marks: str
     """Along the recording: `.` nothing, `p` picked, `a` answered, `f` failed, `c` corrected."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArchivePage:
-    """A page of rows of an archive, sorted and filtered."""
-
     total: int
     found: int
     offset: int
@@ -87,7 +77,6 @@ FILTERS: dict[str, Callable[[ArchiveRow], bool]] = {
     "speech": lambda row: row.said > 0,
     "corrected": lambda row: row.corrections > 0,
 }
-"""Which rows are shown."""
 
 _STRIP = TypeAdapter(StripRow)
 _MARKS = ("picked", "answered", "failed", "corrected")
@@ -98,25 +87,17 @@ _DAY = re.compile(r"(\d{4}-\d{2}-\d{2})?")
 
 @dataclass(frozen=True, slots=True)
 class ArchiveQuery:
-    """Which rows of an archive, and in which order."""
-
     sort: str = "name"
-    """One of `COLUMNS`."""
     falls: bool = False
-    """Whether the largest comes first."""
     words: str = ""
-    """Words in names, captions or tags."""
     only: str = "all"
-    """One of `FILTERS`."""
     sound: str = ""
-    """A named sound that must occur."""
     since: str = ""
     until: str = ""
-    """First and last day on which recordings began, such as 2026-05-31."""
+    """First and last day, such as 2026-05-31."""
     activity: float = 0.0
     score: float = 0.0
     doubt: float = 0.0
-    """Least value of each; 0 filters nothing."""
 
     def __post_init__(self) -> None:
         if self.sort not in COLUMNS or self.only not in FILTERS:
@@ -126,30 +107,23 @@ class ArchiveQuery:
         if not (_DAY.fullmatch(self.since) and _DAY.fullmatch(self.until)):
             raise ValueError("give days as 2026-05-31")
 
-    def filters(self) -> Iterator[Callable[[ArchiveRow], bool]]:
-        """The conditions on a row, except those on its texts."""
-        if self.only != "all":
-            yield FILTERS[self.only]
-        if self.since or self.until:
-            yield (
-                lambda row: self.since <= row.began[:10] <= (self.until or "9") and row.began != ""
-            )
-        for name in ("activity", "score", "doubt"):
-            if getattr(self, name) > 0:
-                yield partial(self._is_at_least, name)
-
-    def _is_at_least(self, name: str, row: ArchiveRow) -> bool:
-        return (getattr(row, name) or 0.0) >= float(getattr(self, name))
+    def holds(self, row: ArchiveRow) -> bool:
+        if (self.since or self.until) and not (
+            row.began and self.since <= row.began[:10] <= (self.until or "9")
+        ):
+            return False
+        least = {"activity": self.activity, "score": self.score, "doubt": self.doubt}
+        return FILTERS[self.only](row) and all(
+            value <= 0 or (getattr(row, name) or 0.0) >= value for name, value in least.items()
+        )
 
 
 def find_rows(served: ServedRun, query: ArchiveQuery) -> list[ArchiveRow]:
-    """All rows that `query` asks for, in its order."""
     rows = served.cached("archive rows", read_rows)
     return served.cached(("found", query), lambda run: _filter_and_sort(run, rows, query))
 
 
 def read_page(served: ServedRun, query: ArchiveQuery, *, offset: int, limit: int) -> bytes:
-    """The `ArchivePage` from `offset` on, `limit` rows at most, as JSON."""
     rows, found = served.cached("archive rows", read_rows), find_rows(served, query)
     shown = found[offset : offset + limit]
     cache: dict[ArchiveRow, bytes] = served.cached("strips", lambda _: {})
@@ -167,7 +141,6 @@ def read_page(served: ServedRun, query: ArchiveQuery, *, offset: int, limit: int
 
 
 def read_rows(run: Run) -> list[ArchiveRow]:
-    """Every recording of a run, by path."""
     return list(map(_row, read_summaries(run)))
 
 
@@ -176,14 +149,12 @@ def draw_strips(
     scores: Sequence[FloatArray],
     marks: Sequence[tuple[int, float, float, str]],
 ) -> list[StripRow]:
-    """The strips of rows: scores along each recording, and what was picked and found."""
     curves = [scale_curve(max_pool(each, CELLS)) for each in scores]
     lines = _draw_marks(np.array([row.duration for row in rows]), marks)
     return [StripRow(*each) for each in zip(rows, curves, lines, strict=True)]
 
 
 def _draw_marks(durations: FloatArray, marks: Sequence[tuple[int, float, float, str]]) -> list[str]:
-    """A letter for each cell of each recording."""
     codes = np.zeros((len(durations), CELLS), dtype=np.uint8)
     if marks:
         places, starts, ends, kinds = map(np.array, zip(*marks, strict=True))
@@ -241,17 +212,16 @@ def _filter_and_sort(run: Run, rows: list[ArchiveRow], query: ArchiveQuery) -> l
     def sort_key(row: ArchiveRow) -> Any:
         if query.sort == "found":
             return row.answered == 0, row.picks == 0, _natural_key(row.name)
-        found = getattr(row, query.sort)
-        return _natural_key(found) if query.sort == "name" else None if found == "" else found
+        value = getattr(row, query.sort)
+        return _natural_key(value) if query.sort == "name" else None if value == "" else value
 
-    for keeps in query.filters():
-        rows = list(filter(keeps, rows))
+    rows = list(filter(query.holds, rows))
     if with_sound is not None:
         rows = [row for row in rows if row.id in with_sound]
     if query_words:
         rows = list(filter(matches_words, rows))
     keyed = [(sort_key(row), row) for row in rows]
-    known = [each for each in keyed if each[0] is not None]
+    known = [pair for pair in keyed if pair[0] is not None]
     known.sort(key=itemgetter(0), reverse=query.falls)
     # Rows without a value come last in either order.
     return [row for _, row in known] + [row for key, row in keyed if key is None]
@@ -259,6 +229,5 @@ def _filter_and_sort(run: Run, rows: list[ArchiveRow], query: ArchiveQuery) -> l
 
 @lru_cache(maxsize=1 << 16)
 def _natural_key(text: str) -> list[tuple[int, str]]:
-    """Natural sort key: numbers in the text sort by value."""
     pieces = re.split(r"([0-9]+)", text.casefold())
     return [(int(piece), "") if piece.isdecimal() else (-1, piece) for piece in pieces]

@@ -1,13 +1,5 @@
-// Controls that several views have: buttons, links within the page, search fields, entries to choose.
+// Controls that several views have: links within the page, search fields, entries to choose.
 import { make } from "./parts.js";
-
-export function button(name, text, act, label) {
-  const made = make("button", name, text);
-  made.type = "button";
-  if (label) made.setAttribute("aria-label", label);
-  made.addEventListener("click", act);
-  return made;
-}
 
 /** A link to another view, which is shown without reloading the page. */
 export function link(name, address, ...children) {

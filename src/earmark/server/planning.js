@@ -1,7 +1,7 @@
 // The dialog for a new run: choose recordings and a budget, see the forecast, then start.
-import { lasting, make, percent, plural, whole } from "./parts.js";
+import { button, lasting, make, percent, plural, whole } from "./parts.js";
 import { call, showError, showMessage } from "./api.js";
-import { button, choices } from "./controls.js";
+import { choices } from "./controls.js";
 
 const POLL_MS = 500;
 
@@ -34,7 +34,7 @@ export async function openRunDialog(place, go) {
   for (const input of [list, budget]) input.addEventListener("input", () => { start.disabled = true; });
   dialog.addEventListener("close", () => dialog.remove());
   form.append(make("h2", "", "New run"), field("Recordings", list), field("Budget: a share of the windows, calls, or price=0.4", budget),
-    make("label", "", across, " one budget over all recordings, as it is forecast, and not one each"), field("Name", name), output, make("div", "tools", forecast, start, button("", "Close", () => dialog.close())));
+    make("label", "", across, " one budget for all recordings, as in the forecast, instead of one each"), field("Name", name), output, make("div", "tools", forecast, start, button("", "Close", () => dialog.close())));
   form.addEventListener("submit", (event) => event.preventDefault());
   dialog.append(form);
   place.append(dialog);
@@ -64,9 +64,9 @@ async function showForecast(request, output) {
   const result = await waitForJob(await call("/forecasts", { method: "POST", body: request }), output);
   const rows = result.rungs.map((rung) => make("tr", "", make("td", "", percent(rung.share, 1)), make("td", "", whole(rung.calls)),
     make("td", "", rung.coverage === null ? "–" : percent(rung.coverage, 1)),
-    make("td", "", !rung.range ? "–" : rung.range.is_unlike ? "0–100 % (unlike any met)" : `${whole(100 * rung.range.low)}–${whole(100 * rung.range.high)} %`), make("td", "", rung.money ? rung.money.toPrecision(3) : "–")));
+    make("td", "", !rung.range ? "–" : rung.range.is_unlike ? "0–100 % (unlike any measured)" : `${whole(100 * rung.range.low)}–${whole(100 * rung.range.high)} %`), make("td", "", rung.money ? rung.money.toPrecision(3) : "–")));
   const sure = result.rungs.find((rung) => rung.range)?.range.confidence ?? 0.8;
-  const head = make("tr", "", ...["of the windows", "calls", "of actions reached", `between, in ${percent(sure, 1)} of recordings`, "price at most"].map((text) => make("th", "", text)));
+  const head = make("tr", "", ...["share of windows", "calls", "actions reached", `range that holds ${percent(sure, 1)} of recordings`, "price at most"].map((text) => make("th", "", text)));
   output.replaceChildren(make("p", "", `${plural(result.recordings, "recording")}, ${lasting(result.duration)}${describeActions(result)}`), make("table", "", head, ...rows));
 }
 

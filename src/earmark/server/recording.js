@@ -1,7 +1,7 @@
 // One recording: the video, the time line, the picks and their corrections.
-import { clock, foretold, lasting, listTold, make, makeMarks, plural } from "./parts.js";
+import { button, clock, foretold, lasting, listTold, make, makeMarks, plural } from "./parts.js";
 import { author, call, followRun, recordingPath, runPath, showError, showMessage } from "./api.js";
-import { button, field } from "./controls.js";
+import { field } from "./controls.js";
 import { archiveAddress } from "./archive.js";
 import { TimeLine } from "./timeline.js";
 
@@ -46,12 +46,12 @@ class RecordingView {
         make("section", "line-box", makeMarks(detail.recording.marks, (time) => this.goTo(time)), this.canvas, make("p", "quiet hint", "Click to play from there; wheel or + and − zoom; drag the lowest lane, or press m twice, to mark what was missed.")),
         make("section", "side", this.searchBar(), this.scroller = make("div", "pick-list", this.list, this.more))));
     this.video.addEventListener("timeupdate", () => this.onTime());
-    this.video.addEventListener("error", () => this.cannotPlay("The browser cannot play this file; its time line and answers are here all the same."));
+    this.video.addEventListener("error", () => this.cannotPlay("The browser cannot play this file; its timeline and answers are still shown."));
     this.video.addEventListener("loadedmetadata", () => {
       if (this.seekTo !== undefined) this.video.currentTime = this.seekTo;
       this.video.hidden = false;
       this.unplayable.hidden = this.video.videoWidth > 0;
-      this.unplayable.textContent = "The browser plays the sound of this file and cannot show its pictures.";
+      this.unplayable.textContent = "The browser plays the sound of this file but cannot show its video.";
     });
     this.onHash = () => this.goTo(Number(/^#t=([\d.]+)/.exec(location.hash)?.[1] || 0));
     window.addEventListener("hashchange", this.onHash);
@@ -100,7 +100,7 @@ class RecordingView {
     const part = this.detail.parts.findLast((each) => each.start <= time) || this.detail.parts[0];
     this.currentTime = time;
     this.seekTo = time - part.start;
-    if (part.why_not) this.cannotPlay(`The video cannot be played from here: ${part.why_not}.`);
+    if (part.why_not) this.cannotPlay(`The video cannot be played here: ${part.why_not}.`);
     else if (part !== this.part) {
       this.part = part;
       this.video.src = `/media/${encodeURIComponent(this.run)}/${encodeURIComponent(this.recording)}/${part.part}`;
@@ -119,7 +119,7 @@ class RecordingView {
 
   /** Choose the pick at a time; scroll to its card if the list has a scroll bar of its own. */
   follow(time) {
-    const holds = (each) => each && each.pick.start <= time && time < each.pick.end;
+    const holds = (each) => each && each.start <= time && time < each.end;
     if (holds(this.picks[this.chosen])) return;
     const place = this.picks.findIndex(holds);
     if (place >= 0) this.choose(place, this.scroller.scrollHeight > this.scroller.clientHeight);
@@ -166,12 +166,12 @@ class RecordingView {
   }
 
   card(each, place) {
-    const { start, end, reason } = each.pick;
+    const { start, end, reason } = each;
     const card = make("article", place === this.chosen ? "pick chosen" : "pick");
     card.tabIndex = -1;
     if (each.has_picture) {
       const image = make("img");
-      Object.assign(image, { loading: "lazy", alt: `Frame at ${clock(each.pick.instant)}`, src: `/api${recordingPath(this.run, this.recording, `/picture?${new URLSearchParams({ start, end })}`)}` });
+      Object.assign(image, { loading: "lazy", alt: `Frame at ${clock(each.instant)}`, src: `/api${recordingPath(this.run, this.recording, `/picture?${new URLSearchParams({ start, end })}`)}` });
       card.append(image);
     }
     const when = button("moment", `${clock(start)} – ${clock(end)}`, () => { this.choose(place); this.goTo(start, true); }, `Play at ${clock(start)}`);
@@ -205,7 +205,7 @@ class RecordingView {
 
   verdict(one) {
     const words = `${one.author}: ${VERDICTS[one.verdict]}${one.text ? ` – “${one.text}”` : ""}`;
-    return make("p", `verdict ${one.verdict}`, words, " ", button("undo", "take back", () => call(`${runPath(this.run)}/corrections/${one.id}`, { method: "DELETE" }).then(() => this.changed("taken back")).catch(showError)));
+    return make("p", `verdict ${one.verdict}`, words, " ", button("undo", "undo", () => call(`${runPath(this.run)}/corrections/${one.id}`, { method: "DELETE" }).then(() => this.changed("undone")).catch(showError)));
   }
 
   choose(place, isShown = true) {
@@ -220,7 +220,7 @@ class RecordingView {
   isNamed() {
     if (author()) return true;
     document.getElementById("author").focus();
-    showMessage("Say who you are first: your name is kept with what you say.", true);
+    showMessage("Enter your name first: it is stored with your corrections.", true);
     return false;
   }
 
@@ -241,7 +241,7 @@ class RecordingView {
     const each = this.picks[place];
     if (!each || each.caption === null) { showMessage("There is no answer to judge here.", true); return; }
     this.choose(place);
-    this.send({ start: each.pick.start, end: each.pick.end, verdict, text }).catch(showError);
+    this.send({ start: each.start, end: each.end, verdict, text }).catch(showError);
   }
 
   async reword(place) {
@@ -274,7 +274,7 @@ class RecordingView {
   async ask() {
     const quote = await call(recordingPath(this.run, this.recording, `/quote?time=${this.time}`));
     const cost = quote.money ? `at most ${quote.money.toPrecision(2)} (in the currency of your prices)` : "no price";
-    const words = `${clock(quote.span.start)} to ${clock(quote.span.end)}, asked of ${quote.model}: at most ${plural(quote.tokens, "token")}, ${cost}${quote.is_answered ? "; it is answered already" : ""}.`;
+    const words = `${clock(quote.span.start)} to ${clock(quote.span.end)}, asked of ${quote.model}: at most ${plural(quote.tokens, "token")}, ${cost}${quote.is_answered ? "; already answered" : ""}.`;
     if (await askUser("Ask this window", words, undefined) === null) return;
     showMessage("Asking …");
     await call(recordingPath(this.run, this.recording, "/ask"), { method: "POST", body: { time: this.time } });
@@ -294,7 +294,7 @@ class RecordingView {
       ArrowLeft: () => this.goTo(Math.max(0, this.time - by)), ArrowRight: () => this.goTo(Math.min(duration, this.time + by)),
       Home: () => this.goTo(0), End: () => this.goTo(duration), "+": () => this.line.zoom(1 / 1.5), "=": () => this.line.zoom(1 / 1.5), "-": () => this.line.zoom(1.5), 0: () => this.line.show(0, duration),
       j: () => this.step(1), k: () => this.step(-1), ArrowDown: () => this.step(1), ArrowUp: () => this.step(-1),
-      Enter: () => this.chosen >= 0 && this.goTo(this.picks[this.chosen].pick.start, true),
+      Enter: () => this.chosen >= 0 && this.goTo(this.picks[this.chosen].start, true),
       r: () => this.correct(this.chosen, "right"), w: () => this.correct(this.chosen, "wrong"), e: () => this.reword(this.chosen),
       m: () => this.toggleMark(), a: () => this.session.model && this.ask().catch(showError), c: () => this.copy(),
       d: () => this.list.children[Math.max(0, this.chosen)]?.querySelector(".clip")?.click(),
@@ -307,7 +307,7 @@ class RecordingView {
 
   step(by) {
     this.choose(this.chosen + by);
-    if (this.picks[this.chosen]) this.goTo(this.picks[this.chosen].pick.start);
+    if (this.picks[this.chosen]) this.goTo(this.picks[this.chosen].start);
   }
 }
 

@@ -1,96 +1,62 @@
-"""One recording as the page shows it: time line, picks and corrections."""
-
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from earmark.errors import LedgerError
-from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.evidence.evidence_line import describe_evidence, evidence_by_span
+from earmark.errors import RunError
+from earmark.evidence.evidence_entry import EvidenceEntry, describe_evidence, evidence_by_span
 from earmark.evidence.word_stems import stems
-from earmark.ledger.corrections import Correction, read_corrections
-from earmark.ledger.records import ChoiceRow, HeardRow, PickRow, RecordingRow
-from earmark.ledger.run_reader import Run
-from earmark.media.source import name_of
-from earmark.reporting.report_page import forecast_of, scale_curve
-from earmark.reporting.run_overview import overview_of
-from earmark.selection.pick import Pick
+from earmark.media.source import name_of, suffix_of
+from earmark.media.source_listing import SUFFIXES
+from earmark.redaction import is_redacted
+from earmark.report.report_page import forecast_of, scale_curve
+from earmark.report.run_overview import overview_of
+from earmark.run.corrections import Correction, read_corrections
+from earmark.run.records import ChoiceRow, HeardRow, RecordingRow, RunPick
+from earmark.run.run import Run
 from earmark.server.archive_view import max_pool
-from earmark.server.media_stream import why_unplayable
 from earmark.timeline import FloatArray, Span
 
 MOST_ENTRIES = 2000
-"""Most entries of one lane, more than a screen has columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class MediaPart:
-    """A file of a recording."""
-
     part: int
     start: float
-    """Seconds from the start of the recording."""
     name: str
     why_not: str = ""
-    """Why it cannot be played from this server; empty if it can."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordingDetail:
-    """One recording."""
-
     recording: RecordingRow
     name: str
     window: float
     windows: int
     expected: float
-    """Expected number of actions."""
     coverage: dict[str, Any]
-    """The forecast in numbers and words: share, range, sure, words, actions."""
+    """Share, range, sure, words, actions."""
     overview: list[tuple[str, tuple[str, ...]]]
-    """What happened, in lines, each with its heading."""
     choice: ChoiceRow
     warnings: list[str]
-    """Warnings that are not among the notes of the choice."""
     parts: list[MediaPart]
 
 
 @dataclass(frozen=True, slots=True)
-class PickView:
-    """A pick with its outcome."""
-
-    pick: Pick
-    status: str
-    tags: list[str]
-    evidence: str
-    """The evidence from small models, in a line."""
-    caption: str | None
-    model: str
-    failure: str | None
-    note: str
-    has_picture: bool
-    verdicts: list[Correction]
-    """Corrections of its answer, the latest last."""
-
-
-@dataclass(frozen=True, slots=True)
 class PickPage:
-    """Some picks of a recording, in order of time."""
-
     total: int
     offset: int
-    picks: list[PickView]
+    picks: list[dict[str, Any]]
+    """See `RunPick.to_json`; also `has_picture`, and `verdicts`, the latest last."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaneEntry:
-    """An entry of a lane, from `start` to `end` in seconds."""
-
     start: float
     end: float
     text: str
@@ -99,12 +65,10 @@ class LaneEntry:
 
 @dataclass(frozen=True, slots=True)
 class TimelineView:
-    """A span of a recording, at the resolution of a screen."""
-
     start: float
     end: float
     level: list[int]
-    """From 0 to 100, at most one per cell; empty if the level is not known."""
+    """From 0 to 100; empty if not known."""
     score: list[int]
     picks: list[LaneEntry]
     sounds: list[LaneEntry]
@@ -114,12 +78,10 @@ class TimelineView:
     """False if a lane has too many entries, and only every n-th is included."""
 
 
-class UnknownRecording(LedgerError):
-    """The run has no recording of that name."""
+class UnknownRecording(RunError): ...
 
 
 def find_recording(run: Run, recording: str) -> RecordingRow:
-    """The recording with that id; raises `UnknownRecording` if the run has none."""
     row = run.recording(recording)
     if row is None:
         raise UnknownRecording(f"there is no recording {recording[:80]!r} in this run")
@@ -127,7 +89,6 @@ def find_recording(run: Run, recording: str) -> RecordingRow:
 
 
 def describe(run: Run, row: RecordingRow, *, hidden: str = "") -> RecordingDetail:
-    """A recording as a whole; `hidden` is why it may not be played, empty if it may."""
     heard, choice = run.heard(row.id) or HeardRow(row.id), run.choice(row.id)
     return RecordingDetail(
         recording=row,
@@ -146,8 +107,16 @@ def describe(run: Run, row: RecordingRow, *, hidden: str = "") -> RecordingDetai
     )
 
 
+def why_unplayable(path: str) -> str:
+    """Only media files are served: a run from somebody else may name any file of this machine."""
+    if suffix_of(path) not in SUFFIXES:
+        return f"{name_of(path)} is not a known media file"
+    if is_redacted(path):
+        return "its address was stored without its key"
+    return ""
+
+
 def read_timeline(run: Run, row: RecordingRow, span: Span, cells: int) -> TimelineView:
-    """The curves and entries in `span`, in `cells` columns."""
     heard = run.heard(row.id) or HeardRow(row.id)
     lanes: dict[str, list[LaneEntry]] = {"picked": [], "heard": [], "said": []}
     for pick in run.picks(row.id):
@@ -160,7 +129,7 @@ def read_timeline(run: Run, row: RecordingRow, span: Span, cells: int) -> Timeli
         lanes[entry.kind].append(LaneEntry(when.start, when.end, entry.text, entry.kind))
     steps = {name: math.ceil(len(lane) / MOST_ENTRIES) or 1 for name, lane in lanes.items()}
     shown = {name: lane[:: steps[name]] for name, lane in lanes.items()}
-    level, step = heard.level, heard.window / heard.per_call
+    level, step = heard.level, heard.window
     return TimelineView(
         start=span.start,
         end=span.end,
@@ -175,46 +144,28 @@ def read_timeline(run: Run, row: RecordingRow, span: Span, cells: int) -> Timeli
 
 
 def read_picks(run: Run, row: RecordingRow, *, offset: int, limit: int, words: str) -> PickPage:
-    """A page of picks in order of time; with `words`, only those that contain all of them.
-
-    Caption, tags and evidence are searched, stemmed as in search.
-    """
-    every, query = list(run.picks(row.id)), stems(words)
+    picks, query = list(run.picks(row.id)), stems(words)
     if query:
-        known = evidence_by_span(run.evidence(row.id), [pick.span for pick in every])
-        every = [pick for pick in every if _holds(query, pick, known[pick.span])]
-    said: dict[Span, list[Correction]] = defaultdict(list)
-    for one in read_corrections(run, row.id):
-        if one.verdict != "missed" and not one.withdrawn:
-            said[one.span].append(one)
-    shown = every[offset : offset + limit]
-    return PickPage(len(every), offset, [_view(run, pick, said[pick.span]) for pick in shown])
+        known = evidence_by_span(run.evidence(row.id), [pick.span for pick in picks])
+        picks = [pick for pick in picks if _holds(query, pick, known[pick.span])]
+    verdicts: dict[Span, list[Correction]] = defaultdict(list)
+    for correction in read_corrections(run, row.id):
+        if correction.verdict != "missed" and not correction.withdrawn:
+            verdicts[correction.span].append(correction)
+    views = [
+        replace(pick, evidence=describe_evidence(run.evidence(row.id, within=pick.span))).to_json()
+        | {"has_picture": run.has_thumbnail(row.id, pick.span), "verdicts": verdicts[pick.span]}
+        for pick in picks[offset : offset + limit]
+    ]
+    return PickPage(len(picks), offset, views)
 
 
-def _holds(query: list[str], row: PickRow, known: list[EvidenceEntry]) -> bool:
-    """Whether every stem of `query` begins a word of the pick's caption, tags or evidence."""
+def _holds(query: list[str], row: RunPick, known: list[EvidenceEntry]) -> bool:
     own = stems(" ".join([row.caption or "", *row.tags, *(entry.text for entry in known)]))
     return all(any(word.startswith(part) for word in own) for part in query)
 
 
-def _view(run: Run, row: PickRow, verdicts: list[Correction]) -> PickView:
-    answer = row.answer
-    return PickView(
-        pick=row.pick,
-        status=row.status,
-        tags=list(row.tags),
-        evidence=describe_evidence(run.evidence(row.recording, within=row.span)),
-        caption=row.caption,
-        model=answer.model if answer else "",
-        failure=row.failure,
-        note=answer.note if answer else "",
-        has_picture=run.has_thumbnail(row.recording, row.span),
-        verdicts=verdicts,
-    )
-
-
 def _cells(values: FloatArray, hop: float, span: Span, cells: int) -> list[int]:
-    """The values in `span`, scaled by the whole recording; `cells` of them, none if empty."""
     first = max(0, math.floor(span.start / hop))
     last = max(first + 1, math.ceil(span.end / hop))
     scaled = np.asarray(scale_curve(values), dtype=float)[first:last]

@@ -1,69 +1,62 @@
-"""The runs below some folders, with a pool of connections and a cache for each.
+"""The runs below some folders, the model and the jobs that the server shares.
 
-A run is named by a hash of its path, so that no request contains a path. Each connection is used by
-one thread at a time; costly values are cached until the run changes.
+Each connection is used by one thread at a time; costly values are cached until the run changes.
 """
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from earmark.errors import LedgerError
+from earmark.captioning.captioner import Captioner, TagsCaptioner
+from earmark.errors import EarmarkError, RunError
 from earmark.evidence.face_blur import FaceBlur
-from earmark.ledger.run_reader import Run, find_runs
-from earmark.ledger.schema import FILE
+from earmark.media import Source
+from earmark.pipeline.session import Session
+from earmark.run.run import Run, find_runs
+from earmark.run.schema import FILE
+from earmark.server.run_jobs import RunJobs, key_of
 
 LISTING_AGE = 2.0
-"""Seconds for which the list of runs is reused."""
 
 SHORT_LISTING_AGE = 0.3
-"""The same if a run is requested that is not on the list."""
+"""Seconds, if a run is requested that is not on the list."""
 
 MOST_CACHED = 500
-"""Values cached for one run; the rows of one query take 80 kB for 10,000 recordings."""
+"""Of one run; the rows of one query take 80 kB for 10,000 recordings."""
 
 Value = TypeVar("Value")
 RunState = tuple[tuple[int, int, int], ...]
 
 
-class UnknownRun(LedgerError):
-    """There is no run with that id below the folders that are served."""
+class UnknownRun(RunError): ...
 
 
 @dataclass(slots=True, eq=False)
 class ServedRun:
-    """One run, with its idle connections and its cache."""
-
     key: str
     folder: Path
     name: str
-    """Its path below the folder that is served."""
     blur: FaceBlur | None = None
-    """Blurs faces in pictures that the run stored unblurred."""
     is_local: bool = True
-    """Whether the server is reachable only from this machine."""
+    """Reachable only from this machine."""
     idle: list[tuple[int, Run]] = field(default_factory=list)
-    """Idle connections, each with the inode of its file."""
     cache: dict[Any, tuple[RunState, float, Any]] = field(default_factory=dict)
-    """By key: the state a value belongs to, until when it is valid anyway, and the value."""
+    """The state a value belongs to, until when it is valid anyway, and the value."""
     cache_locks: dict[Any, threading.Lock] = field(default_factory=dict)
-    """Locks by key, held while a value is computed."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def state(self) -> RunState:
-        """The state of the run's files; it differs whenever the run has changed."""
         return tuple(map(_file_state, (self.folder / FILE, self.folder / f"{FILE}-wal")))
 
     @contextmanager
     def open(self) -> Iterator[Run]:
-        """A connection to the run in its current state, for one thread."""
         file = self.state()[0][0]
         with self.lock:
             idle = self.idle.pop() if self.idle else None
@@ -81,17 +74,12 @@ class ServedRun:
             self.idle.append((file, run))
 
     def hidden(self, run: Run) -> str:
-        """Why recordings may not be played from this server; empty if they may."""
         if self.is_local or not (self.blur or run.is_blurred):
             return ""
-        return "faces are blurred in this run, so its recordings are played on their own machine"
+        return "faces are blurred in this run, so its recordings play only on their own machine"
 
     def cached(self, key: Any, work: Callable[[Run], Value]) -> Value:
-        """The value of `work` for the run in its current state, cached under `key`.
-
-        A run that is being written changes all the time, so a value stays valid for at least ten
-        times as long as it took to compute.
-        """
+        """A value stays valid for at least ten times as long as it took to compute."""
         state = self.state()
         if (entry := self._valid_entry(key, state)) is not None:
             return cast(Value, entry[2])
@@ -116,15 +104,12 @@ class ServedRun:
         return entry if is_good else None
 
     def close(self) -> None:
-        """Close the idle connections."""
         with self.lock:
             while self.idle:
                 self.idle.pop()[1].close()
 
 
 class RunLibrary:
-    """The runs below `folders`; the list is refreshed as runs come and go."""
-
     def __init__(
         self, folders: Sequence[Path], *, blur: FaceBlur | None = None, is_local: bool = True
     ) -> None:
@@ -135,7 +120,7 @@ class RunLibrary:
         self._lock = threading.Lock()
 
     def runs(self, *, max_age: float = LISTING_AGE) -> list[ServedRun]:
-        """All runs by name; the list is at most `max_age` seconds old."""
+        """By name; the list is at most `max_age` seconds old."""
         with self._lock:
             if time.monotonic() - self._scanned_at > max_age:
                 self._scan()
@@ -151,12 +136,10 @@ class RunLibrary:
         return run
 
     def contains(self, path: Path) -> bool:
-        """Whether `path`, with symbolic links resolved, lies in one of the folders."""
         resolved = path.resolve()
         return any(resolved.is_relative_to(folder) for folder in self.folders)
 
     def close(self) -> None:
-        """Close all runs."""
         for run in self._runs.values():
             run.close()
 
@@ -177,9 +160,48 @@ class RunLibrary:
         self._scanned_at = time.monotonic()
 
 
-def key_of(place: str | Path) -> str:
-    """The id of a run or a recording by its place, so that no request contains a path."""
-    return hashlib.sha256(str(place).encode("utf-8", "replace")).hexdigest()[:16]
+@dataclass(eq=False)
+class Service:
+    library: RunLibrary
+    plan: Session
+    api_key: str | None = None
+    jobs: RunJobs = field(init=False)
+    ask_lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.jobs = RunJobs(self.plan, self.api_key)
+
+    @cached_property
+    def sources(self) -> dict[str, Source]:
+        return self.list_sources()
+
+    def list_sources(self) -> dict[str, Source]:
+        every = self.plan.sources(allow_none=True)
+        found = (one for one in every if not Path(one.uris[0]).is_dir())
+        self.sources = {key_of("\n".join(one.uris)): one for one in found}
+        return self.sources
+
+    @cached_property
+    def captioner(self) -> Captioner:
+        captioner = self.plan.open_captioner(api_key=self.api_key)
+        captioner.check()
+        return captioner
+
+    def model(self) -> tuple[str, str]:
+        """The name, or an empty one and why there is no model."""
+        try:
+            captioner = self.captioner
+        except EarmarkError as error:
+            return "", str(error)
+        if isinstance(captioner, TagsCaptioner):
+            return "", "no model: start the server with one"
+        return captioner.model, ""
+
+    def require_model(self) -> str:
+        model, reason = self.model()
+        if not model:
+            raise RunError(reason)
+        return model
 
 
 def _file_state(path: Path) -> tuple[int, int, int]:

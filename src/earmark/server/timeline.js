@@ -12,7 +12,7 @@ export class TimeLine {
     Object.assign(this, { canvas, duration, marks, load, onSeek, onMark, start: 0, end: duration, now: 0, data: null, draft: null, asked: 0 });
     canvas.tabIndex = 0;
     canvas.setAttribute("role", "slider");
-    canvas.setAttribute("aria-label", "Time line; arrows move, plus and minus zoom");
+    canvas.setAttribute("aria-label", "Timeline; arrows move, plus and minus zoom");
     canvas.setAttribute("aria-valuemin", "0");
     canvas.setAttribute("aria-valuemax", String(Math.round(duration)));
     canvas.style.height = `${LANES.reduce((sum, lane) => sum + lane[2], 0)}px`;

@@ -1,1 +1,0 @@
-"""The rules that spend a budget of calls, one a file."""

@@ -1,5 +1,3 @@
-"""Adaptive keyframe sampling: split the recording until a part has a clear peak."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -8,7 +6,7 @@ import numpy as np
 
 from earmark.grid import Windows
 from earmark.selection.pick import Pick, allowance, best_first
-from earmark.selection.rules.rank import explain_by_rank, normalise, top_up
+from earmark.selection.rules.ranking import explain_by_rank, normalise, top_up
 from earmark.timeline import FloatArray
 
 
@@ -37,7 +35,6 @@ class Aks:
             raise ValueError(f"a depth is 0 or more, not {self.depth}")
 
     def __call__(self, windows: Windows, *, budget: int) -> list[Pick]:
-        """The `budget` windows."""
         calls = allowance(windows, budget)
         scores = normalise(windows.scores)
         chosen: list[int] = []
@@ -48,7 +45,6 @@ class Aks:
         return explain_by_rank(windows, spent)
 
     def _leaves(self, scores: FloatArray, calls: int) -> list[tuple[int, int, int]]:
-        """The parts that are not halved further: start, end and depth, in order."""
         deepest = min(self.depth, max(calls, 1).bit_length() - 1)
         leaves = []
         parts = [(0, len(scores), 0)]
@@ -62,7 +58,6 @@ class Aks:
         return leaves
 
     def _has_peak(self, part: FloatArray, calls: int) -> bool:
-        """Whether the best `calls` scores of `part` stand out from all of it."""
         if calls == 0 or len(part) < calls:
             return False
         best = np.sort(part)[-calls:]

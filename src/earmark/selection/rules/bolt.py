@@ -1,5 +1,3 @@
-"""BOLT: read the scores as a density, and sample it at even quantiles."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -8,7 +6,7 @@ import numpy as np
 
 from earmark.grid import Windows
 from earmark.selection.pick import Pick, allowance
-from earmark.selection.rules.rank import explain_by_rank, normalise, top_up
+from earmark.selection.rules.ranking import explain_by_rank, normalise, top_up
 from earmark.timeline import IndexArray
 
 
@@ -33,13 +31,12 @@ class Bolt:
             raise ValueError(f"a sharpness is above 0, not {self.sharpness}")
 
     def __call__(self, windows: Windows, *, budget: int) -> list[Pick]:
-        """The `budget` windows."""
         calls = allowance(windows, budget)
         chosen = top_up(self._sample(windows, calls), windows.scores, calls)
         return explain_by_rank(windows, chosen)
 
     def _sample(self, windows: Windows, calls: int) -> IndexArray:
-        """The window of each quantile, repeats included."""
+        """Repeats included."""
         if calls == 0:
             return np.empty(0, dtype=np.intp)
         weights = normalise(windows.scores) ** self.sharpness

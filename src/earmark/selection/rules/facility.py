@@ -1,5 +1,3 @@
-"""Greedy facility location: a smooth form of keeping picks apart."""
-
 from __future__ import annotations
 
 import heapq
@@ -10,7 +8,7 @@ import numpy as np
 
 from earmark.grid import Windows
 from earmark.selection.pick import Pick, allowance, explain
-from earmark.selection.rules.rank import normalise
+from earmark.selection.rules.ranking import normalise
 from earmark.timeline import FloatArray, IndexArray
 
 
@@ -38,7 +36,6 @@ class Facility:
             raise ValueError(f"a scale is a positive number of windows, not {self.scale}")
 
     def __call__(self, windows: Windows, *, budget: int) -> list[Pick]:
-        """The `budget` windows."""
         weights = normalise(windows.scores)
         if not weights.any():
             weights = np.ones(len(windows))
@@ -52,7 +49,7 @@ class Facility:
         """Windows in the order they are taken, ties to the earlier one.
 
         Lazily: what a window would add only ever shrinks, so a window that still leads after its
-        gain is brought up to date is the best of all, and most are never looked at again.
+        gain is updated is the best of all.
         """
         # Beyond this distance service is below a thousandth.
         far = math.ceil(self.scale * math.log(1000))

@@ -1,1 +1,0 @@
-"""BenchmarkResults as tables, figures and pages."""

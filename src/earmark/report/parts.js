@@ -1,0 +1,110 @@
+// Functions that every page uses. A server sends this file as a module; in a page that opens from
+// disk it precedes the script of the page. All content is set as text and never parsed as markup.
+export const $ = (id) => document.getElementById(id);
+
+/** An element of a kind with a class name and children, which may be text; null children are skipped. */
+export function make(kind, name, ...children) {
+  const element = document.createElement(kind);
+  if (name) element.className = name;
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+export function button(name, text, act, label) {
+  const made = make("button", name, text);
+  made.type = "button";
+  if (label) made.setAttribute("aria-label", label);
+  made.addEventListener("click", act);
+  return made;
+}
+
+// ---- numbers as text -------------------------------------------------------------------
+
+export const whole = (value) => Math.round(value).toLocaleString("en");
+export const plural = (count, word) => `${whole(count)} ${word}${count === 1 ? "" : "s"}`;
+export const share = (part, all) => (all > 0 ? Math.min(1, part / all) : 0);
+export const percent = (part, all) => (all > 0 ? `${((100 * part) / all).toFixed(part / all < 0.1 ? 1 : 0)} %` : "–");
+
+export function clock(seconds) {
+  const total = Math.max(0, Math.floor(Math.round(seconds * 10) / 10)); // rounded to tenths first, as the command line does
+  const [hours, minutes, rest] = [Math.floor(total / 3600), Math.floor(total / 60) % 60, total % 60];
+  const two = (value) => String(value).padStart(2, "0");
+  return hours ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
+}
+
+export function lasting(seconds) {
+  if (seconds < 59.5) return `${Math.round(seconds)} s`;
+  if (seconds < 599.5) {
+    const [whole, rest] = [Math.floor(Math.round(seconds) / 60), Math.round(seconds) % 60];
+    return rest ? `${whole} min ${rest} s` : `${whole} min`;
+  }
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 60) return `${minutes} min`;
+  return minutes % 60 ? `${Math.floor(minutes / 60)} h ${minutes % 60} min` : `${minutes / 60} h`;
+}
+
+export function size(count) {
+  const units = ["bytes", "kB", "MB", "GB", "TB"];
+  let place = 0;
+  while (count >= 1000 && place < units.length - 1) { count /= 1000; place += 1; }
+  return `${place && count < 10 ? count.toFixed(1) : Math.round(count)} ${units[place]}`;
+}
+
+/** Why a recording could not be processed; its path is added unless the reason names its file. */
+export function why({ path, reason, name }) {
+  const said = reason.includes(path.split("/").at(-1)) ? reason : `${path}: ${reason}`;
+  return name ? `${name}: ${said}` : said;
+}
+
+export function meter(part) {
+  const fill = make("i");
+  fill.style.width = `${100 * part}%`;
+  fill.hidden = !part;
+  return make("div", "meter", fill);
+}
+
+export function figure(name, value, of, part) {
+  return make("div", "figure", make("p", "name", name), make("p", "value", value),
+    part === null ? null : meter(part), make("p", "of", of));
+}
+
+// ---- marks set on the camera, and lists ---------------------------------------------------------
+
+const MOST_MARKS = 60;
+
+/** Draws a flag at `x`, from `top` to `foot`, in pixels. */
+export function drawFlag(pen, x, top, foot) {
+  pen.fillRect(x - 0.5, top, 1, foot - top);
+  pen.fillRect(x, top, 6, 5);
+}
+
+/** A summary as a list: headings, each with its lines; the first in large letters unless it is a long list. */
+export function listTold(lines) {
+  const list = make("dl");
+  for (const [place, [heading, said]] of lines.entries()) {
+    const isLong = heading === "Activities" || heading === "Heard";
+    const told = isLong ? make("ul", "", ...said.map((each) => make("li", "", each))) : said.join(", ");
+    list.append(make("dt", "", heading), make("dd", place || isLong ? "" : "lead", told));
+  }
+  return list;
+}
+
+/** The marks as buttons; null if there are none. */
+export function makeMarks(marks, onClick) {
+  if (!marks.length) return null;
+  const shown = marks.slice(0, MOST_MARKS).map((time) => button("", clock(time), () => onClick(time), `Go to the mark at ${clock(time)}`));
+  const rest = marks.length - shown.length;
+  return make("p", "marks", "Marked on the camera:", ...shown, rest ? `and ${whole(rest)} more` : null);
+}
+
+/** A forecast of coverage with its range. */
+export function foretold({ share: part, range, sure, actions }) {
+  const said = part === null ? "no forecast for this run" : [sure, `of ${actions || "the actions expected"}`].filter(Boolean).join(" · ");
+  const shown = figure("Coverage forecast", part === null ? "–" : percent(part, 1), said, part ?? 0);
+  if (range) {
+    const band = make("b");
+    Object.assign(band.style, { left: `${100 * range[0]}%`, width: `${100 * (range[1] - range[0])}%` });
+    shown.querySelector(".meter").append(band);
+  }
+  return shown;
+}

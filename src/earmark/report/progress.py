@@ -1,0 +1,253 @@
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+from earmark.errors import BackendError
+from earmark.redaction import redact
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from earmark.captioning.usage import Tally
+
+LINE_INTERVAL = 1.0
+
+LogKind = Literal["bar", "json"]
+
+_METRICS = {
+    "recordings": ("gauge", "Recordings to work on"),
+    "heard": ("counter", "Recordings listened to or found unchanged"),
+    "unchanged": ("counter", "Recordings taken from an earlier run"),
+    "missed": ("counter", "Recordings that could not be listened to"),
+    "seconds_heard": ("counter", "Seconds of recording listened to"),
+    "calls": ("gauge", "Calls to make"),
+    "done": ("counter", "Calls made, failed ones included"),
+    "failed": ("counter", "Calls that failed"),
+    "tokens": ("counter", "Tokens in and out"),
+    "spend": ("counter", "Spent on calls, in the currency of the prices"),
+}
+
+
+@dataclass(slots=True)
+class Progress:
+    """One thread writes, any thread may read."""
+
+    on_change: Callable[[Progress], None] = lambda _: None
+    recordings: int = 0
+    heard: int = 0
+    """Or unchanged since an earlier run."""
+    unchanged: int = 0
+    missed: int = 0
+    seconds_heard: float = 0.0
+    """Of recordings, not of elapsed time."""
+    at_work: str = ""
+    at_seconds: tuple[float, float] = (0.0, 0.0)
+    calls: int = 0
+    done: int = 0
+    answered: int = 0
+    failed: int = 0
+    tokens: int = 0
+    spend: float = 0.0
+    trouble: str = ""
+    began: float = field(default_factory=time.monotonic)
+    asked: float | None = None
+    has_model: bool = True
+
+    @property
+    def stage(self) -> str:
+        """`hearing`, then `asking`, or `looking` if no model is asked."""
+        if self.asked is None:
+            return "hearing"
+        return "asking" if self.has_model else "looking"
+
+    @property
+    def rate(self) -> float:
+        finished, _, since = self._stage_counts()
+        elapsed = time.monotonic() - since
+        return finished / elapsed if elapsed > 0 else 0.0
+
+    @property
+    def seconds_left(self) -> float | None:
+        finished, total, _ = self._stage_counts()
+        return (total - finished) / self.rate if self.rate else None
+
+    def _stage_counts(self) -> tuple[int, int, float]:
+        if self.asked is None:
+            return self.heard + self.missed, self.recordings, self.began
+        return self.done, self.calls, self.asked
+
+    def update(self, **counts: Any) -> None:
+        for name, value in counts.items():
+            setattr(self, name, value)
+        self.on_change(self)
+
+    def at(self, name: str) -> Callable[[float, float], None]:
+        return lambda now, total: self.update(at_work=name, at_seconds=(min(now, total), total))
+
+    def count_calls(self, tally: Tally, calls: int) -> None:
+        self.update(
+            asked=time.monotonic() if self.asked is None else self.asked,
+            calls=calls,
+            done=tally.calls,
+            answered=tally.answered,
+            failed=tally.failed,
+            tokens=tally.tokens,
+            spend=tally.spend,
+            trouble=tally.last_reason or self.trouble,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        left = self.seconds_left
+        return {
+            "stage": self.stage,
+            **{name: getattr(self, name) for name in _METRICS},
+            "seconds_heard": round(self.seconds_heard, 3),
+            "trouble": redact(self.trouble) or None,
+            "rate": round(self.rate, 4),
+            "seconds_left": None if left is None else round(left, 1),
+        }
+
+
+@contextmanager
+def show_progress(
+    log: LogKind = "bar", *, metrics_port: int | None = None, metrics_host: str = "127.0.0.1"
+) -> Iterator[Progress]:
+    from earmark.report.console import err  # loads rich, which the library does without
+
+    progress = Progress()
+    with ExitStack() as stack:
+        if metrics_port is not None:
+            stack.enter_context(serve_metrics(progress, metrics_port, host=metrics_host))
+        if log == "json":
+            progress.on_change = stack.enter_context(json_lines(progress))
+        elif err.is_terminal:
+            progress.on_change = stack.enter_context(bars(err))
+        yield progress
+
+
+@contextmanager
+def json_lines(progress: Progress) -> Iterator[Callable[[Progress], None]]:
+    """First and last state, each new stage, else one a second."""
+    written, last_stage = -LINE_INTERVAL, ""
+
+    def write() -> None:
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        line = {"at": now, "event": "progress", **progress.to_json()}
+        sys.stderr.write(json.dumps(line, allow_nan=False) + "\n")
+        sys.stderr.flush()
+
+    def show(_: Progress) -> None:
+        nonlocal written, last_stage
+        moment = time.monotonic()
+        if moment - written >= LINE_INTERVAL or progress.stage != last_stage:
+            written, last_stage = moment, progress.stage
+            write()
+
+    try:
+        yield show
+    finally:
+        if last_stage:
+            write()
+
+
+@contextmanager
+def bars(console: Console) -> Iterator[Callable[[Progress], None]]:
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    columns = (
+        TextColumn("{task.fields[verb]}"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f} of {task.total:.0f} {task.description}"),
+        TimeRemainingColumn(),
+    )
+    with Bars(*columns, console=console, transient=True) as bar:
+        hearing = bar.add_task("recordings", total=0, visible=False, verb="listening")
+        current = bar.add_task("s", total=0, visible=False, verb="listening")
+        asking = bar.add_task("calls", total=0, visible=False, verb="asking")
+
+        def show(now: Progress) -> None:
+            failed = f", {now.missed} failed" if now.missed else ""
+            (done, total), heard = now.at_seconds, now.heard + now.missed
+            verb, thing = ("asking", "calls") if now.has_model else ("looking", "windows")
+            bar.update(
+                hearing,
+                completed=heard,
+                total=now.recordings,
+                description=f"recordings{failed}",
+                visible=now.recordings > 1,
+            )
+            bar.update(
+                current,
+                completed=done,
+                total=total,
+                description=f"s of {now.at_work}",
+                visible=bool(now.at_work) and now.asked is None,
+            )
+            bar.update(
+                asking,
+                completed=now.done,
+                total=now.calls,
+                description=f"{thing}{_describe_calls(now)}",
+                visible=now.calls > 0,
+                verb=verb,
+            )
+
+        yield show
+
+
+def _describe_calls(progress: Progress) -> str:
+    text = f", {progress.failed} failed" if progress.failed else ""
+    text += f", {progress.tokens:,} tokens" if progress.tokens else ""
+    text += f", {progress.spend:.4g} spent" if progress.spend else ""
+    return text + (f", {progress.rate:.3g} a second" if progress.done else "")
+
+
+def exposition(progress: Progress) -> str:
+    values, lines = progress.to_json(), []
+    for name, (kind, words) in _METRICS.items():
+        full = f"earmark_{name}_total" if kind == "counter" else f"earmark_{name}"
+        lines += [f"# HELP {full} {words}.", f"# TYPE {full} {kind}", f"{full} {values[name]}"]
+    return "\n".join(lines) + "\n"
+
+
+@contextmanager
+def serve_metrics(progress: Progress, port: int, *, host: str = "127.0.0.1") -> Iterator[int]:
+    """At `/metrics`; yields the port, a free one for port 0."""
+    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            text = exposition(progress).encode()
+            path = self.path.partition("?")[0]
+            self.send_response(200 if path in ("/metrics", "/") else 404)
+            self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            ...
+
+    try:
+        server = ThreadingHTTPServer((host, port), Handler)
+    except (OSError, OverflowError) as error:
+        raise BackendError(
+            f"no metrics can be served on port {port} ({error}); choose another port"
+        ) from error
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,255 @@
+"""The page of a run: an HTML file that opens from disk without network.
+
+With more than `MOST_EMBEDDED` picks, the pictures are files in a folder beside it, and a browser
+loads those that come into view. The answers of a model are data in the page, never markup.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import numpy as np
+
+from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
+from earmark.gate.forecast_error import as_count, as_range, how_sure
+from earmark.media.atomic_file import write_whole
+from earmark.redaction import is_redacted
+from earmark.report.html_document import assemble
+from earmark.report.run_overview import RecordingOverview, fold_repeats, overview_of
+from earmark.run.records import Expected, HeardRow, RecordingRow, RunPick
+from earmark.run.run import Run
+from earmark.timeline import FloatArray
+from earmark.version import VERSION
+
+Files = Sequence[tuple[str, float]]
+
+MOST_POINTS = 4000
+"""Of a sound level curve: more than a screen has columns."""
+
+MOST_EMBEDDED = 1000
+"""About ten megabytes."""
+
+PAGES = "recordings"
+
+MOST_TEXT = 4000
+"""Characters; the run and its exports have all."""
+
+PARTS = {
+    "page": (("word_search.js", "lanes.js", "strip.js"), ("page.css",)),
+    "index": ((), ("page.css", "index.css")),
+}
+
+
+def write_page(
+    run: Run,
+    path: Path,
+    *,
+    title: str | None = None,
+    files: Mapping[str, Files] | None = None,
+    rows: Sequence[RecordingRow] | None = None,
+    heading: dict[str, Any] | None = None,
+) -> Path:
+    """Write the page of `run` to `path`, completely or not at all.
+
+    Recordings in which something happened come first, else the order is by path. `files` are the
+    files to play for each recording, by its id; `rows` the recordings to show, all if not given.
+    """
+    heading = heading or describe_run(run, title)
+    is_large = heading["totals"]["picks"] > MOST_EMBEDDED
+    pictures = PictureFiles(pictures_of(path))
+    album = pictures if is_large else None
+    shown = [(row, overview_of(run, row)) for row in (run.recordings() if rows is None else rows)]
+    recordings = []
+    for row, overview in sorted(shown, key=lambda pair: not pair[1].has_something):
+        links = ((link_to(file, beside=path.parent), start) for file, start in row.files)
+        played = [link for link in links if link[0]] if files is None else files.get(row.id, ())
+        recordings.append(_recording_json(run, row, overview, album) | {"files": tuple(played)})
+    folder = f"{quote(pictures.folder.name)}/" if is_large else ""
+    data = heading | {"pictures": folder, "recordings": recordings}
+    save_page(path, "page", data, has_files=is_large)
+    pictures.remove_others()
+    return path
+
+
+def describe_run(run: Run, title: str | None = None) -> dict[str, Any]:
+    totals, error = run.totals(), run.forecast_error()
+    return {
+        "title": title or run.folder.resolve().name,
+        "opened": run.opened(),
+        "version": VERSION,
+        "plan": run.plan(),
+        "totals": asdict(totals),
+        "coverage": describe_forecast(*totals.forecast(error)),
+        "missed": [asdict(missed) for missed in run.failed_recordings()],
+    }
+
+
+def pictures_of(path: Path) -> Path:
+    return path.with_name(f"{path.stem}_pictures")
+
+
+@dataclass(slots=True, eq=False)
+class PictureFiles:
+    """Named by their content, so each is written only once."""
+
+    folder: Path
+    names: set[str] = field(default_factory=set)
+
+    def keep(self, picture: bytes) -> str:
+        if not picture:
+            return ""
+        name = f"{hashlib.sha256(picture).hexdigest()[:32]}.jpg"
+        if name not in self.names and not (self.folder / name).exists():
+            write_whole(self.folder / name, picture)
+        self.names.add(name)
+        return name
+
+    def remove_others(self) -> None:
+        for path in self.folder.glob("[0-9a-f]" * 32 + ".jpg"):
+            if path.name not in self.names:
+                path.unlink(missing_ok=True)
+
+
+_READ_DATA = """"use strict";
+const run = JSON.parse(document.getElementById("data").textContent);
+"""
+
+
+def save_page(path: Path, name: str, data: Any, *, has_files: bool = False) -> Path:
+    needed, styles = PARTS[name]
+    body = _read_part("frame.html").replace("{{middle}}", _read_part(f"{name}.html"))
+    scripts = map(_read_part, ("parts.js", *needed, f"{name}.js"))
+    script = re.sub(r"^export ", "", f"{_READ_DATA}{''.join(scripts)}", flags=re.MULTILINE)
+    style = "".join(map(_read_part, styles))
+    page = assemble("earmark", body, style=style, script=script, data=data, has_files=has_files)
+    write_whole(path, page)
+    return path
+
+
+def _read_part(name: str) -> str:
+    return files("earmark.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _recording_json(
+    run: Run, recording: RecordingRow, overview: RecordingOverview, album: PictureFiles | None
+) -> dict[str, Any]:
+    heard = run.heard(recording.id) or HeardRow(recording.id)
+    level, entries = heard.level, list(run.evidence(recording.id))
+    if level is not None:
+        level = level.thinned(hop=max(level.hop, level.duration / MOST_POINTS))
+    return {
+        "name": recording.title,
+        "path": recording.path,
+        "duration": recording.duration,
+        "size": recording.size_bytes,
+        "frames": recording.frame_count,
+        "marks": recording.marks,
+        "window": heard.window,
+        "windows": len(heard.scores),
+        "scores": scale_curve(heard.scores),
+        "level": scale_curve(level.values) if level else [],
+        "hop": level.hop if level else 1.0,
+        **asdict(run.choice(recording.id)),
+        "coverage": forecast_of(run, recording, heard),
+        "access": heard.access,
+        "heard": heard.sound_bytes,
+        "picks": list(_picks_json(run, list(run.picks(recording.id)), album)),
+        "evidence": list(_evidence_json(entries)) if entries else [],
+        "overview": list(overview.lines()),
+    }
+
+
+def forecast_of(run: Run, recording: RecordingRow, heard: HeardRow) -> dict[str, Any]:
+    choice = run.choice(recording.id)
+    error, actions = run.forecast_error(), float(heard.rates.sum())
+    bounds = error.count(actions, recording.duration) if error and actions else None
+    return describe_forecast((choice.forecast, choice.forecast_range), (actions or None, bounds))
+
+
+def describe_forecast(coverage: Expected, actions: Expected) -> dict[str, Any]:
+    share, bounds = coverage
+    return {
+        "share": None if share is None else round(share, 4),
+        "range": (round(bounds.low, 4), round(bounds.high, 4)) if bounds else None,
+        "sure": how_sure(share, bounds),
+        "words": as_range(share, bounds),
+        "actions": as_count(*actions),
+    }
+
+
+def link_to(path: str, *, beside: Path) -> str | None:
+    """None if a browser cannot open it.
+
+    >>> link_to("https://cams.example/a b.mp4", beside=Path("."))
+    'https://cams.example/a b.mp4'
+    >>> link_to("s3://bucket/a.mp4", beside=Path(".")) is None
+    True
+    """
+    scheme = urlsplit(path).scheme
+    if scheme in ("http", "https"):
+        return None if is_redacted(path) else path
+    if len(scheme) > 1:  # one letter is a Windows drive
+        return None
+    absolute = Path(path).resolve()
+    try:
+        relative = Path(os.path.relpath(absolute, beside.resolve()))
+    except ValueError:  # another Windows drive
+        return absolute.as_uri()
+    return quote(f"./{relative.as_posix()}")
+
+
+def _evidence_json(entries: Sequence[EvidenceEntry]) -> Iterator[list[Any]]:
+    """Without sounds of windows that a track of the whole recording also has."""
+    tracked = {entry.text for entry in entries if entry.origin == SOUND_TRACK}
+    for entry in entries:
+        if entry.kind != "heard" or entry.origin == SOUND_TRACK or entry.text not in tracked:
+            start, end = round(entry.span.start, 2), round(entry.span.end, 2)
+            sure, text = round(entry.confidence, 2), _shortened(entry.text)
+            yield [start, end, entry.kind, text, sure, entry.model]
+
+
+def _picks_json(
+    run: Run, rows: Sequence[RunPick], album: PictureFiles | None
+) -> Iterator[dict[str, Any]]:
+    leaders = fold_repeats([row.caption for row in rows])
+    for row, leader in zip(rows, leaders, strict=True):
+        picture = run.thumbnail(row.recording, row.span)
+        data = row.to_json()
+        yield data | {
+            "score": None if data["score"] is None else round(data["score"], 3),
+            "expected": round(data["expected"], 2),
+            "caption": _shortened(row.caption) if row.caption else row.caption,
+            "failure": _shortened(row.failure) if row.failure else None,
+            "leader": leader,
+            "picture": album.keep(picture) if album else base64.b64encode(picture).decode(),
+        }
+
+
+def _shortened(text: str) -> str:
+    cut = f"… ({len(text):,} characters in all; the run has them)"
+    return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}{cut}"
+
+
+def scale_curve(values: FloatArray) -> list[int]:
+    """From 0 (lowest) to 100 (highest); 0 for NaN and for a flat curve."""
+    if len(values) == 0:
+        return []
+    # The lowest 1 % is cut off the scale; digital silence is minus infinity.
+    finite = values[np.isfinite(values)]
+    if len(finite) == 0:
+        return [0] * len(values)
+    # Not `numpy.quantile`: it takes ten times as long for so few values.
+    ordered = np.sort(finite)
+    low, high = np.interp(0.01 * (len(ordered) - 1), np.arange(len(ordered)), ordered), ordered[-1]
+    scaled = (values - low) / (high - low) if high > low else np.zeros(len(values))
+    whole: list[int] = np.round(100 * np.clip(np.nan_to_num(scaled), 0, 1)).astype(int).tolist()
+    return whole

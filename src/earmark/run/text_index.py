@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from earmark.media.source import storable_text
+from earmark.run.picks import split_tags
+from earmark.run.records import read_chapters
+from earmark.timeline import Span
+
+if TYPE_CHECKING:
+    from earmark.run.run import Run
+
+_INDEXED = """
+SELECT recording, "start", "end" FROM calls JOIN present ON number = recording WHERE calls.id = ?1
+UNION ALL
+SELECT recording, "start", "end" FROM tags JOIN present ON number = recording WHERE tags.id = -?1
+"""
+"""Answers have the number of their call, and tags their negative number."""
+
+_HIT = """
+SELECT r.id, r.path, (
+        SELECT window FROM plans CROSS JOIN picks p ON p.plan = plans.id AND p.recording = ?1
+            AND p."start" = ?2 AND p."end" = ?3 ORDER BY p.plan = ?5 DESC LIMIT 1),
+    t.words, (
+        SELECT text FROM calls JOIN answers ON call = id
+        WHERE recording = ?1 AND "start" = ?2 AND "end" = ?3 AND kind = 'tags'
+        ORDER BY at DESC LIMIT 1),
+    a.text, a.model, f.thumbnail, r.chapters
+FROM recordings r
+    LEFT JOIN tags t ON t.recording = ?1 AND t."start" = ?2 AND t."end" = ?3
+    LEFT JOIN frames f ON f.recording = ?1 AND f."start" = ?2 AND f."end" = ?3
+    LEFT JOIN answers a ON a.call = (
+        SELECT id FROM calls JOIN answers ON call = id
+        WHERE recording = ?1 AND "start" = ?2 AND "end" = ?3 AND kind = 'caption'
+        ORDER BY id = ?4 DESC, at DESC LIMIT 1)
+WHERE r.number = ?1
+"""
+"""Plans come first, as written: else SQLite reads all picks for each hit."""
+
+_EVIDENCE_WITH = """
+SELECT rowid, rank FROM evidence_words WHERE evidence_words MATCH ? ORDER BY rank, rowid
+"""
+
+_HOLDING = "SELECT rowid FROM words WHERE words MATCH ?"
+
+_CAPTIONS_OF = """
+SELECT id FROM calls JOIN answers ON call = id
+WHERE recording = ?1 AND "start" = ?2 AND "end" = ?3 AND kind = 'caption'
+ORDER BY id = ?4 DESC, at DESC
+"""
+
+_EVIDENCE = """
+SELECT r.id, r.path, e."start", e."end", e.kind, e.text, e.confidence, e.origin, f.thumbnail,
+    r.chapters
+FROM evidence e JOIN present r ON r.number = e.recording
+    LEFT JOIN frames f ON f.recording = e.recording
+        AND f."start" = e."start" AND f."end" = e."end"
+WHERE e.id = ?
+"""
+
+_RECORDINGS = """
+SELECT id FROM present WHERE number IN (
+    SELECT recording FROM tags WHERE id IN (SELECT -rowid FROM words WHERE words MATCH ?1)
+    UNION SELECT recording FROM calls JOIN answers ON call = id
+        WHERE kind IN ('tags', ?2) AND id IN (SELECT rowid FROM words WHERE words MATCH ?1)
+    UNION SELECT recording FROM evidence WHERE (kind = 'heard' OR ?2 NOT NULL) AND id IN (
+        SELECT rowid FROM evidence_words WHERE evidence_words MATCH ?1))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchHit:
+    recording: str
+    path: str
+    window: int | None
+    span: Span
+    caption: str
+    tags: tuple[str, ...]
+    model: str
+    thumbnail: bytes
+    kind: str = "caption"
+    """`caption` or `tags` of a window, by which of the two it was found; else that of evidence."""
+    text: str = ""
+    confidence: float | None = None
+    rank: float = 0.0
+    """Lower is better; only hits of one search can be compared."""
+    chapters: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def told(self) -> str:
+        return ", ".join(self.tags) if self.kind == "tags" else self.text or self.caption
+
+
+@dataclass(frozen=True, slots=True)
+class SearchableText:
+    is_evidence: bool
+    place: int
+    """Of evidence its number; else that of the call it answers, or the negative one of tags."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextIndex:
+    run: Run
+
+    def search(self, words: str, *, most: int = 50) -> list[SearchHit]:
+        """The best match first; a word also finds longer ones. Each window comes once."""
+        query = _as_query(words)
+        if not query:
+            return []
+        in_caption = f"({query}) AND caption : ({_as_query(words, ' OR ')})"
+        windows = self._windows_with(query, most, in_caption=in_caption)
+        evidence = (
+            self.hit_at(SearchableText(True, number, ""), rank=rank)
+            for number, rank in self.run.stream(_EVIDENCE_WITH, query)
+        )
+        hits = [*windows, *islice(filter(None, evidence), most)]
+        return sorted(hits, key=lambda hit: hit.rank)[:most]
+
+    def recordings_with(self, words: str) -> set[str]:
+        return self._recordings_with(words, "caption")
+
+    def recordings_with_sound(self, words: str) -> set[str]:
+        return self._recordings_with(words, None)
+
+    def _recordings_with(self, words: str, other: str | None) -> set[str]:
+        query = _as_query(words)
+        return {key for (key,) in self.run.stream(_RECORDINGS, query, other)} if query else set()
+
+    def named_sounds(self, *, most: int) -> list[tuple[str, int]]:
+        rows = self.run.stream(
+            "SELECT sound, count(DISTINCT recording) FROM ("
+            " SELECT text AS sound, recording FROM evidence WHERE kind = 'heard'"
+            " UNION ALL SELECT value, recording FROM tags, json_each(words))"
+            " JOIN present ON number = recording GROUP BY sound ORDER BY 2 DESC, 1 LIMIT ?",
+            most,
+        )
+        return [(name, count) for name, count in rows]
+
+    def _windows_with(self, query: str, most: int, *, in_caption: str) -> Iterator[SearchHit]:
+        found: set[tuple[Any, ...]] = set()
+        holding = {place for (place,) in self.run.stream(_HOLDING, in_caption)}
+        places = "SELECT rowid, rank FROM words WHERE words MATCH ? ORDER BY rank, rowid DESC"
+        for place, rank in self.run.stream(places, query):
+            row = self._row(_INDEXED, place)
+            if row is None or row in found:
+                continue  # of a recording that was replaced, or found already
+            found.add(row)
+            own = self.run.stream(_CAPTIONS_OF, *row, place) if holding else ()
+            yield self._hit(row, next((call for (call,) in own if call in holding), -1), rank)
+            if len(found) == most:
+                break
+
+    def searchable(self) -> Iterator[SearchableText]:
+        for call, text in self.run.stream("SELECT call, text FROM answers WHERE kind = 'caption'"):
+            yield SearchableText(False, call, text)
+        for number, words in self.run.stream("SELECT id, words FROM tags"):
+            yield SearchableText(False, -number, ", ".join(json.loads(words)))
+        for number, text in self.run.stream("SELECT id, text FROM evidence"):
+            yield SearchableText(True, number, text)
+
+    def hit_at(self, text: SearchableText, *, rank: float = 0.0) -> SearchHit | None:
+        if not text.is_evidence:
+            row = self._row(_INDEXED, text.place)
+            return self._hit(row, text.place, rank) if row else None
+        row = self._row(_EVIDENCE, text.place)
+        if row is None:
+            return None
+        name, path, start, end, kind, words, confidence, origin, picture, chapters = row
+        place = (name, path, None, Span(start, end), "", (), origin, picture or b"")
+        return SearchHit(*place, kind, words, confidence, rank, read_chapters(chapters))
+
+    def _hit(self, found: tuple[Any, ...], place: int, rank: float) -> SearchHit:
+        row = self._row(_HIT, *found, place, self.run.plan_number)
+        assert row is not None
+        name, path, window, words, heard, caption, model, picture, chapters = row
+        said = (caption or "", split_tags(words, heard), model or "", picture or b"")
+        kind, files = "caption" if place > 0 else "tags", read_chapters(chapters)
+        span = Span(*found[1:])
+        return SearchHit(name, path, window, span, *said, kind, rank=rank, chapters=files)
+
+    def _row(self, query: str, *values: object) -> tuple[Any, ...] | None:
+        return next(iter(self.run.rows(query, *values)), None)
+
+
+def _as_query(words: str, between: str = " ") -> str:
+    plain = storable_text(words).translate({ord('"'): " ", 0: " "})
+    return between.join(f'"{word}"*' for word in plain.split())

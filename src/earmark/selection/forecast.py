@@ -1,0 +1,299 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from earmark.gate.forecast_error import (
+    UNLIKE,
+    ForecastError,
+    ForecastRange,
+    as_count,
+    as_range,
+    as_share,
+)
+from earmark.gate.listener import Failed, Listened
+from earmark.grid import Windows
+from earmark.selection.allocation import Choice
+from earmark.selection.notebook import DataFrame, html_table, to_data_frame
+from earmark.selection.price_search import PRECISION, Bracket, Flags, Side, is_settled
+from earmark.selection.rules.coverage import lines as coverage_lines
+from earmark.selection.solver import Line
+from earmark.text_format import CURRENCY, Heading, Table, TextLine, counted, format_notes
+from earmark.timeline import FloatArray, format_clock
+
+LADDER = (0.05, 0.10, 0.15, 0.25, 0.335, 0.50, 0.75, 1.0)
+"""Shares of the windows: the paper's call rates and some more."""
+
+NOTHING_HEARD_NOTE = (
+    "nothing in its sound makes a call worth its price, so none is made; "
+    "to look anyway, spend a share of its windows, such as a budget of 10%"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CallCost:
+    gpu_seconds: float = 0.74
+    """The paper's: Qwen3-VL-8B on a V100."""
+    money: float = 0.00011
+    """In any currency; a full scan of 1,000 h at hosted 8B prices is about 100 dollars."""
+
+    def __post_init__(self) -> None:
+        if not (self.gpu_seconds > 0 and self.money >= 0):
+            raise ValueError("a call costs more than 0 GPU-seconds and no negative money")
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    share: float
+    calls: int
+    coverage: float | None
+    """Expected share of actions touched; None if no action is expected."""
+    gpu_hours: float
+    """Of the calls alone."""
+    money: float
+    pays: bool
+    """Listening and these calls together cost less than calling on every window."""
+    range: ForecastRange | None = None
+    """None if forecast errors were not measured."""
+
+    def cells(self) -> tuple[str, ...]:
+        limits = self.range
+        return (
+            str(self.calls),
+            as_share(self.share),
+            as_share(self.coverage),
+            f"{100 * limits.low:.0f}–{100 * limits.high:.0f} %" if limits else "–",
+            f"{self.gpu_hours:.3g}",
+            f"{self.money:.3g}",
+            "yes" if self.pays else "no",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Screening:
+    seconds: float
+    full_scan_seconds: float
+    """GPU-seconds of calling on every window."""
+    measured_now: int
+    """Recordings listened to in this run; the others were timed when they were heard."""
+
+    @property
+    def share(self) -> float:
+        """Listening time over a full scan; a second of this machine counts as a GPU-second."""
+        return self.seconds / self.full_scan_seconds if self.full_scan_seconds else math.nan
+
+    @property
+    def break_even(self) -> float:
+        """The share of calls up to which triage pays, `1 - C_gate / C_full`; 0 if it never does."""
+        return max(0.0, 1.0 - self.share) if self.full_scan_seconds else math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingNote:
+    path: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Forecast:
+    recordings: int
+    duration: float
+    """Seconds of all recordings."""
+    windows: int
+    window: float
+    frontline: str
+    cost: CallCost
+    screening: Screening
+    rungs: tuple[Rung, ...]
+    goal: Rung | None = None
+    failures: tuple[Failed, ...] = ()
+    notes: tuple[RecordingNote, ...] = ()
+    actions: float | None = None
+    """None if nothing was heard."""
+    actions_range: ForecastRange | None = None
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        for rung in self.rungs:
+            plain = asdict(rung)
+            limits = plain.pop("range") or {}
+            yield plain | {end: limits.get(end) for end in ("low", "high")}
+
+    def to_pandas(self) -> DataFrame:
+        names = [each.name for each in fields(Rung) if each.name != "range"]
+        return to_data_frame(self.rows(), [*names, "low", "high"])
+
+    def __repr__(self) -> str:
+        counts = f"recordings={self.recordings}, windows={self.windows}, budgets={len(self.rungs)}"
+        goal = f", goal={self.goal.calls}" if self.goal else ""
+        return f"Forecast({counts}{goal}, failures={len(self.failures)})"
+
+    def _repr_html_(self) -> str:
+        return html_table(self.rows()) + html_table(map(asdict, self.failures))
+
+    def to_json(self) -> dict[str, Any]:
+        plain = asdict(self)
+        shares = {"share": self.screening.share, "break_even": self.screening.break_even}
+        plain["screening"] |= {
+            name: None if math.isnan(value) else value for name, value in shares.items()
+        }
+        return plain
+
+    def lines(self) -> Iterator[TextLine]:
+        """The budgets as a table, and below it the cost of listening."""
+        if not self.recordings:
+            return
+        yield Heading(
+            f"{counted(self.recordings, 'recording')}, {format_clock(self.duration)}, "
+            f"{counted(self.windows, 'window')} of {self.window:g} s; frontline {self.frontline}"
+        )
+        if self.actions is not None:
+            yield as_count(self.actions, self.actions_range)
+        columns = ("calls", "of all", "expected coverage", "range", "GPU-hours", "cost", "pays")
+        yield Table(columns, [rung.cells() for rung in self.rungs])
+        if first := next((rung.range for rung in self.rungs if rung.range), None):
+            held = f"held {100 * first.confidence:.0f} % of the recordings it was measured on"
+            yield f"The range {f'says nothing: {UNLIKE}' if first.is_unlike else held}."
+        if self.recordings > 1:
+            yield "Each budget is one over all recordings, as `--across` spends it."
+        if rung := self.goal:
+            yield (
+                f"\n{as_range(rung.coverage, rung.range)} coverage is expected from "
+                f"{counted(rung.calls, 'call')} ({as_share(rung.share)}): "
+                f"{rung.gpu_hours:.3g} GPU-hours, {rung.money:.3g} {CURRENCY}"
+            )
+        screening = self.screening
+        yield (
+            f"\nThe cost is that of --money a call {CURRENCY}. "
+            f"Listening took {screening.seconds:.1f} s, {as_share(screening.share)} of a full "
+            f"scan's {screening.full_scan_seconds:.0f} GPU-seconds: triage pays up to "
+            f"{as_share(screening.break_even)} of the calls."
+        )
+        if earlier := self.recordings - screening.measured_now:
+            yield f"({counted(earlier, 'recording')} heard earlier, and timed then.)"
+
+    def warnings(self) -> list[str]:
+        return format_notes((note.path, note.note) for note in self.notes)
+
+
+def forecast_rungs(
+    many: Sequence[Windows],
+    budgets: Sequence[int],
+    cost: CallCost,
+    screening: Screening,
+    error: ForecastError | None = None,
+) -> list[Rung]:
+    """The range is that of one recording as long and busy as all of them."""
+    count = sum(map(len, many))
+    actions = sum(float(windows.rates.sum()) for windows in many)
+    duration = sum(windows.duration for windows in many)
+    rungs = []
+    for calls, reached in zip(budgets, coverage_of_budgets(many, budgets), strict=True):
+        share = calls / count if count else math.nan
+        measured = measured_range(reached, error, actions=actions, duration=duration)
+        coverage = measured.expected if measured else None if math.isnan(reached) else reached
+        spent = (calls * cost.gpu_seconds / 3600, calls * cost.money)
+        rungs.append(Rung(share, calls, coverage, *spent, share < screening.break_even, measured))
+    return rungs
+
+
+def recording_notes(heard: Listened, choice: Choice) -> tuple[str, ...]:
+    has_no_price = choice.is_overpriced and not heard.is_heard
+    return heard.notes(NOTHING_HEARD_NOTE if has_no_price else choice.note)
+
+
+def forecast_coverage(
+    heard: Listened, choice: Choice, error: ForecastError | None, *, actions: float, duration: float
+) -> tuple[float | None, ForecastRange | None]:
+    """None if nothing was heard; the range was measured for the rule `coverage` alone."""
+    if choice.lacks_evidence or not heard.is_heard or not actions:
+        return None, None
+    share = min(sum(pick.expected for pick in choice.picks) / actions, 1.0)  # sums round
+    known = error if choice.rule_used == "coverage" else None
+    return share, measured_range(share, known, actions=actions, duration=duration)
+
+
+def measured_range(
+    share: float, error: ForecastError | None, *, actions: float, duration: float
+) -> ForecastRange | None:
+    if error is None or math.isnan(share):
+        return None
+    return error.range(share, actions=actions, duration=duration)
+
+
+def coverage_of_budgets(
+    many: Sequence[Windows], budgets: Sequence[int], *, tolerance: float = 1e-4
+) -> list[float]:
+    """At most `tolerance` below the optimum and never above it; nan if no action is expected."""
+    if any(budget < 0 for budget in budgets):
+        raise ValueError(f"a budget is 0 calls or more, not {min(budgets)}")
+    unpaid, alike = _lines_without_owned(many), np.zeros(len(many), dtype=np.intp)
+    reached: dict[int, float] = {}
+    above: Side | None = None  # the low end of the bracket of a larger budget, to start from
+    for budget in sorted(set(budgets), reverse=True):
+        bracket = Bracket(unpaid, alike, np.array([float(budget)]))
+        if above is not None and above.calls.sum() >= budget:
+            bracket.high = above
+        actions = float(bracket.actions.sum())
+        while not is_settled(bracket) and _chord_error(bracket) > tolerance * actions:
+            bracket.narrow()
+        touched = min(float(_chord_value(bracket).sum()), actions)  # sums round differently
+        reached[budget] = touched / actions if actions else math.nan
+        above = bracket.low
+    return [reached[budget] for budget in budgets]
+
+
+def calls_for(many: Sequence[Windows], coverage: float) -> int:
+    check_coverage(coverage)
+    actions = sum(float(windows.rates.sum()) for windows in many)
+    if actions == 0:
+        raise ValueError("no action is expected in these recordings, so no coverage can be reached")
+    goal = np.array([coverage - PRECISION]) * actions
+    alike = np.zeros(len(many), dtype=np.intp)
+    bracket = _WorthBracket(_lines_without_owned(many), alike, goal)
+    while not bracket.settled.all():
+        bracket.narrow()
+    return math.ceil(float(bracket.wanted()[0]) - 1e-9)
+
+
+def check_coverage(coverage: float) -> None:
+    if not isinstance(coverage, int | float) or not 0 < coverage <= 1:
+        raise ValueError(f"a coverage lies above 0 and up to 1 (100 %), not {coverage!r}")
+
+
+def _lines_without_owned(many: Sequence[Windows]) -> list[Line]:
+    unpaid = [replace(windows, owned=()) if windows.owned else windows for windows in many]
+    return coverage_lines(unpaid)
+
+
+class _WorthBracket(Bracket):
+    def wanted(self) -> FloatArray:
+        # Where the chord between the two ends reaches the goal.
+        (fewer, more), (less, most) = self.calls(), self.worth()
+        share: FloatArray = (self.goal - less) / np.maximum(most - less, PRECISION * self.actions)
+        return fewer + np.clip(share, 0, 1) * (more - fewer)
+
+    def is_short(self, calls: FloatArray, worth: FloatArray) -> Flags:  # noqa: ARG002
+        return worth < self.goal
+
+
+def _chord_value(bracket: Bracket) -> FloatArray:
+    return bracket.worth()[0] + bracket.chord() * (bracket.wanted() - bracket.calls()[0])
+
+
+def _chord_error(bracket: Bracket) -> float:
+    """How far the chord may lie below the true worth: up to where the tangents of both ends meet.
+
+        ╱ ┄●     each end's price is the slope of a straight line that is nowhere below
+      ╱ ╱        the curve
+    ●┄
+    """
+    (fewer, more), (less, most) = bracket.calls(), bracket.worth()
+    wanted = bracket.wanted()
+    from_low = less + bracket.low.prices * (wanted - fewer)
+    from_high = most - bracket.high.prices * (more - wanted)
+    highest = np.fmin(np.fmin(from_low, from_high), bracket.actions)
+    return float(np.max(highest - _chord_value(bracket), initial=0.0))

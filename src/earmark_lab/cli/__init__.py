@@ -1,0 +1,36 @@
+"""The commands of `earmark lab`, and `earmark demo`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from earmark.cli import run
+from earmark.cli.app import load, make_group
+
+_COMMANDS = {
+    "evaluate": "evaluate:evaluate",
+    "captions": "evaluate:captions",
+    "occupancy": "evaluate:occupancy",
+    "cost": "evaluate:cost",
+    "train": "train:train",
+    "adapt": "train:adapt",
+    "reproduce": "reproduce:reproduce",
+    "systems": "reproduce:systems",
+    "encoder": "reproduce:export_encoder",
+}
+
+lab = make_group(
+    "lab",
+    "Compare rules and frontlines, train a gate, reproduce the paper.",
+    {name: f"earmark_lab.cli.{home}" for name, home in _COMMANDS.items()},
+)
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """`earmark lab`, also a program of its own: `earmark-lab`."""
+    run(lab, args, prog_name="earmark lab")
+
+
+def run_demo(args: Sequence[str] | None = None) -> None:
+    """`earmark demo`, also a program of its own: `earmark-demo`."""
+    run(load("demo", "earmark_lab.cli.demo:demo"), args, prog_name="earmark demo")

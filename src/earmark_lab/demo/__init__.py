@@ -1,0 +1,1 @@
+"""The demo: a scene with known actions, written as a recording."""

@@ -1,0 +1,349 @@
+"""Runs every rule on every recording at every budget; a stopped run resumes from its rows."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Literal, get_args, get_type_hints
+
+import numpy as np
+
+from earmark.errors import EarmarkError, RunError
+from earmark.grid import Grid, Windows
+from earmark.media.atomic_file import write_whole
+from earmark.selection import RULES, Budget, Coverage, Pick, Rule, is_blind, rule_named
+from earmark.selection.rules.ranking import MinimumSeparation, RandomSpans
+from earmark.selection.rules.spacing import Strata
+from earmark.text_format import from_cell, write_csv
+from earmark_lab.annotations.actions import Action
+from earmark_lab.experiments.oracle import Oracle
+from earmark_lab.experiments.report import PER_RECORDING, percent
+from earmark_lab.experiments.simulated_answers import AnswerSimulator, simulate_runs
+from earmark_lab.metrics.counts import (
+    CoverageCounts,
+    ForecastCounts,
+    count_covered,
+    forecast_error,
+    holds_instant,
+    is_covered,
+)
+
+BUDGETS = (0.05, 0.1, 0.15, 0.25, 0.335, 0.5)
+
+Rounding = Literal["round", "floor"]
+"""The paper's Equation 3 says `floor`; its tables follow `round`, half to even."""
+
+ORACLE = "oracle"
+"""Greedy set cover of the annotated actions: the ceiling."""
+
+PHASES = "phases"
+"""Even spacing averaged over where it starts."""
+
+REFERENCES = (PHASES, ORACLE)
+
+ROUNDS = "rounds"
+"""`coverage`, asked in rounds and replanned by simulated answers."""
+
+RANDOM = "random"
+"""Random spans with the lengths of the picked stretches."""
+
+DRAWS = 20
+
+COMPARED = (*(name for name in RULES if name != "full"), *REFERENCES)
+
+
+def ignores_scores(rule: str) -> bool:
+    """Such a rule picks the same windows for every frontline, and runs on one only."""
+    return rule in REFERENCES or bool(getattr(RULES.get(rule), "is_blind", False))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    recording: str
+    frontline: str
+    windows: Windows
+    actions: Sequence[Action]
+    separation: int | None = None
+    """None for the paper's."""
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkRow:
+    recording: str
+    frontline: str
+    rule: str
+    budget: float
+    windows: int
+    calls: int
+    actions: int
+    covered: float
+    strict: float
+    expected: float = 0.0
+    """Of covered actions; 0 for rules that expect nothing."""
+    foreseen: float = 0.0
+
+    @property
+    def counts(self) -> CoverageCounts:
+        return CoverageCounts(self.windows, self.calls, self.actions, self.covered, self.strict)
+
+    @property
+    def forecast(self) -> ForecastCounts:
+        return forecast_error(self.counts, expected=self.expected, foreseen=self.foreseen)
+
+
+def case_of(row: BenchmarkRow) -> tuple[str, str]:
+    return row.frontline, row.recording
+
+
+@dataclass(slots=True)
+class BenchmarkRun:
+    rows: list[BenchmarkRow] = field(default_factory=list)
+    failures: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def only(self, cases: Iterable[tuple[str, str]]) -> BenchmarkRun:
+        place = {case: number for number, case in enumerate(cases)}
+        rows = sorted(
+            (row for row in self.rows if case_of(row) in place), key=lambda row: place[case_of(row)]
+        )
+        return BenchmarkRun(rows, self.failures)
+
+
+def whole_calls(share: float, windows: int, rounding: Rounding = "round") -> int:
+    """Calls of a share of `windows`.
+
+    >>> whole_calls(0.25, 6), whole_calls(0.25, 6, "floor")
+    (2, 1)
+    """
+    if rounding == "floor":
+        return math.floor(share * windows + 1e-9)
+    return Budget(share=share).calls(windows)
+
+
+def run_case(
+    case: Case,
+    rules: Sequence[str],
+    budgets: Sequence[float],
+    *,
+    rounding: Rounding = "round",
+    answers: str | None = None,
+) -> list[BenchmarkRow]:
+    size = len(case.windows)
+    calls = [whole_calls(budget, size, rounding) for budget in budgets]
+    foreseen = float(case.windows.rates.sum())
+    rows = []
+    for rule in rules:
+        expected = [0.0] * len(calls)
+        if rule in (PHASES, RANDOM):
+            average = average_phases if rule == PHASES else average_draws
+            counted = [average(case, count) for count in calls]
+        else:
+            picked = choose(case, rule, calls, answers=answers)
+            counted = [count_picks(case, picks) for picks in picked]
+            expected = [sum(pick.expected for pick in picks) for picks in picked]
+        for budget, counts, hoped in zip(budgets, counted, expected, strict=True):
+            key = (case.recording, case.frontline, rule, budget)
+            row = BenchmarkRow(*key, *astuple(counts))
+            rows.append(replace(row, expected=hoped, foreseen=foreseen))
+    return rows
+
+
+def count_picks(case: Case, picks: Sequence[Pick]) -> CoverageCounts:
+    return count_covered(case.actions, picks, windows=len(case.windows), length=case.windows.length)
+
+
+def choose(
+    case: Case, rule: str, calls: Sequence[int], *, answers: str | None = None
+) -> list[list[Pick]]:
+    """`strata` chooses if all windows have the same score, as in a real run."""
+    if rule == ROUNDS:
+        simulator = AnswerSimulator.parse(answers or "perfect")
+        activities = simulator.activities(case.recording, case.actions, case.windows)
+        return simulate_runs([case.windows] * len(calls), [activities] * len(calls), calls)
+    chosen: Rule
+    if rule == ORACLE:
+        chosen = Oracle(tuple(case.actions))
+    else:
+        chosen = rule_named(rule)
+        if case.separation and isinstance(chosen, MinimumSeparation):
+            chosen = MinimumSeparation(case.separation)
+        if not (case.windows.has_evidence or is_blind(chosen)):
+            chosen = Strata()
+    if is_blind(chosen):
+        case = with_middle_instants(case)
+    if isinstance(chosen, Coverage):
+        return chosen.each([case.windows] * len(calls), budgets=calls)
+    return [chosen(case.windows, budget=budget) for budget in calls]
+
+
+def with_middle_instants(case: Case) -> Case:
+    windows = case.windows
+    starts = np.arange(len(windows)) * windows.length
+    ends = np.minimum(starts + windows.length, np.maximum(starts, windows.duration))
+    return replace(case, windows=replace(windows, instants=(starts + ends) / 2))
+
+
+def average_draws(case: Case, calls: int) -> CoverageCounts:
+    rules = map(RandomSpans, range(DRAWS))
+    drawn = [count_picks(case, rule(case.windows, budget=calls)) for rule in rules]
+    total = sum(drawn, CoverageCounts())
+    return replace(drawn[0], covered=total.covered / DRAWS, strict=total.strict / DRAWS)
+
+
+def average_phases(case: Case, calls: int) -> CoverageCounts:
+    """Averaged over every whole-window phase; means may be fractions.
+
+    M = 10, K = 3    ^..^..^...    .^..^..^..    ..^..^..^.    ...^..^..^
+    """
+    size, length = len(case.windows), case.windows.length
+    instants = with_middle_instants(case).windows.instants
+    if calls == 0:
+        return CoverageCounts(size, 0, len(case.actions), 0, 0)
+    step = size / calls
+    offsets = np.arange(int(np.ceil(step)))
+    hit = strict = 0.0
+    for offset in offsets:
+        chosen = (offset + np.floor(np.arange(calls) * step).astype(np.intp)) % size
+        hit += is_covered(case.actions, chosen, windows=size, length=length).sum()
+        strict += holds_instant(case.actions, instants[chosen]).sum()
+    return CoverageCounts(size, calls, len(case.actions), hit / len(offsets), strict / len(offsets))
+
+
+def rows_to_csv(rows: Iterable[BenchmarkRow]) -> str:
+    text = io.StringIO()
+    names = [column.name for column in fields(BenchmarkRow)]
+    write_csv(text, names, ([format_exact(value) for value in astuple(row)] for row in rows))
+    return text.getvalue()
+
+
+def format_exact(value: str | float) -> str:
+    is_whole = isinstance(value, float) and value.is_integer()
+    return str(int(value)) if is_whole else str(value)
+
+
+def rows_fingerprint(rows: Iterable[BenchmarkRow]) -> str:
+    return hashlib.sha256(rows_to_csv(rows).encode()).hexdigest()[:16]
+
+
+def read_rows(path: Path) -> list[BenchmarkRow]:
+    types = get_type_hints(BenchmarkRow)
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            reader = csv.DictReader(file)
+            absent = [name for name in types if name not in (reader.fieldnames or ())]
+            if absent:
+                raise ValueError(f"it has no column {', '.join(absent)}")
+            return [
+                BenchmarkRow(**{name: types[name](from_cell(row[name] or "")) for name in types})
+                for row in reader
+            ]
+    except OSError as error:
+        raise RunError(f"cannot read {path}: {error.strerror or error}") from error
+    except (TypeError, ValueError, csv.Error) as error:
+        raise RunError(f"{path} is no per_recording.csv of an evaluation: {error}") from error
+
+
+SAVE_INTERVAL = 5.0
+
+CaseTasks = Mapping[tuple[str, str], Callable[[], Case]]
+
+CaseProgress = Callable[[int, int, str], None]
+"""Called with the cases finished, the cases in all, and the next recording."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkDesign:
+    rules: tuple[str, ...] = COMPARED
+    budgets: tuple[float, ...] = BUDGETS
+    window: float = 4.0
+    subject: str = "coverage"
+    baseline: str = "uniform"
+    detail: float = 0.25
+    rounding: Rounding = "round"
+    answers: str | None = None
+    """See `AnswerSimulator.parse`; `coverage` is then also run in rounds."""
+
+    def __post_init__(self) -> None:
+        Grid(self.window)  # raises ValueError if it is invalid
+        if self.answers is not None:
+            AnswerSimulator.parse(self.answers)
+        more = [ROUNDS] if self.answers else []
+        object.__setattr__(self, "rules", tuple(dict.fromkeys([*self.rules, *more])))
+        named = (*self.rules, self.subject, self.baseline)
+        known = dict.fromkeys([*COMPARED, *RULES, *more])
+        unknown = [rule for rule in named if rule not in known]
+        if unknown:
+            raise ValueError(f"no rule {unknown[0]!r}; there are {', '.join(known)}")
+        if self.rounding not in get_args(Rounding):
+            raise ValueError(f"rounding is {' or '.join(get_args(Rounding))}, not {self.rounding}")
+        if not self.rules or not self.budgets:
+            raise ValueError("an evaluation needs at least one rule and one budget")
+        for budget in self.budgets:
+            if not 0 < budget <= 1:
+                raise ValueError(f"a budget lies above 0 % and up to 100 %, not {percent(budget)}")
+
+    @property
+    def shown(self) -> float:
+        return self.detail if self.detail in self.budgets else max(self.budgets)
+
+    def rules_for(self, is_first: bool) -> tuple[str, ...]:
+        return tuple(rule for rule in self.rules if is_first or not ignores_scores(rule))
+
+
+def run(
+    tasks: CaseTasks,
+    design: BenchmarkDesign,
+    *,
+    folder: Path | None = None,
+    progress: CaseProgress | None = None,
+) -> BenchmarkRun:
+    """With a `folder`, resumes an earlier run; a case that cannot be prepared is a failure."""
+    first = next(iter(tasks), ("", ""))[0]
+    path = None
+    done = BenchmarkRun()
+    if folder:
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / PER_RECORDING
+        done = _load(path, design, first) if path.exists() else done
+    known = set(map(case_of, done.rows))
+    saved = time.monotonic()
+    try:
+        for number, (key, task) in enumerate(tasks.items()):
+            if progress:
+                progress(number, len(tasks), key[1])
+            if key in known:
+                continue
+            try:
+                case = task()
+            except EarmarkError as error:
+                done.failures[key] = str(error)
+                continue
+            rules = design.rules_for(key[0] == first)
+            done.rows += run_case(
+                case, rules, design.budgets, rounding=design.rounding, answers=design.answers
+            )
+            if path and time.monotonic() - saved > SAVE_INTERVAL:
+                write_whole(path, rows_to_csv(done.rows))
+                saved = time.monotonic()
+    finally:
+        if path:
+            write_whole(path, rows_to_csv(done.rows))
+    return done.only(tasks)
+
+
+def _load(path: Path, design: BenchmarkDesign, first: str) -> BenchmarkRun:
+    """A case with missing rows is run again."""
+    rows = read_rows(path)
+    size = len(design.budgets)
+    whole = [
+        case
+        for case, count in Counter(map(case_of, rows)).items()
+        if count == len(design.rules_for(case[0] == first)) * size
+    ]
+    return BenchmarkRun(rows).only(whole)

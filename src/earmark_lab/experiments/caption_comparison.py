@@ -1,0 +1,373 @@
+"""Naming accuracy of captions: one set of moments, captioned in several variants.
+
+stimuli (annotated actions) ──▶ variants (full frame, hands, sounds, tokens) ──▶ ask ──▶ named?
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import astuple, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from earmark.captioning.captioner import Captioner
+from earmark.captioning.dispatch import dispatch
+from earmark.captioning.question import Prompt
+from earmark.captioning.request import Answer, Request
+from earmark.captioning.usage import Failure
+from earmark.errors import AnnotationError, MediaError, NoAudioStream
+from earmark.evidence.face_blur import FaceBlur
+from earmark.evidence.sound_names import sound_namer
+from earmark.media import Frame, Recording, open_recording
+from earmark.settings import Limits
+from earmark.timeline import Span
+from earmark_lab.annotations.actions import find_media
+from earmark_lab.experiments.captions import (
+    Caption,
+    CaptionLog,
+    NamingCounts,
+    Stimulus,
+    Vocabulary,
+    check_inside,
+    draw_stimuli,
+    read_stimuli,
+)
+from earmark_lab.experiments.hand_crop import HandCrop
+from earmark_lab.experiments.report import Cells, Table, mean, p_value, plain
+from earmark_lab.metrics.significance import mcnemar
+
+TOKENS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class CaptionVariant:
+    name: str
+    tokens: int = TOKENS
+    crops_hands: bool = False
+    mentions_sounds: bool = False
+    is_deployed: bool = False
+    """Show the frame that a run would choose, not the middle of the action."""
+
+
+def list_variants(words: Iterable[str | int] = (), *, base: int = TOKENS) -> list[CaptionVariant]:
+    """`words` are `hands`, `sounds`, or numbers of visual tokens.
+
+    >>> [variant.name for variant in list_variants(["hands", "64"])]
+    ['full frame', 'hand crop', '64 tokens']
+    """
+    full = CaptionVariant("full frame", base)
+    named = {
+        "hands": replace(full, name="hand crop", crops_hands=True),
+        "sounds": replace(full, name="sounds told", mentions_sounds=True),
+        str(base): full,
+    }
+    variants = [full]
+    for word in map(str, words):
+        if not (word in named or (word.isdecimal() and int(word) > 0)):
+            raise ValueError(f"{word!r} is no variant: write hands, sounds or a number of tokens")
+        variants.append(named.get(word) or CaptionVariant(f"{word} tokens", int(word)))
+    return list(dict.fromkeys(variants))
+
+
+Crop = Callable[[Frame], Frame | None]
+
+Tags = Callable[[Recording, Sequence[Span]], list[tuple[str, ...]]]
+
+VariantProgress = Callable[[str, int, int], None]
+"""Called with the variant, the stimuli finished, and the stimuli in all."""
+
+
+def tag_sounds(recording: Recording, spans: Sequence[Span]) -> list[tuple[str, ...]]:
+    """By the first installed AudioSet model: the paper's BEATs first, YAMNet last."""
+    namer = sound_namer(True, None)
+    assert namer is not None, "it is wanted"
+    return namer.encoder.tags(recording, spans)
+
+
+@dataclass(frozen=True, slots=True)
+class CaptionTools:
+    captioner: Captioner
+    prompt: Prompt = field(default_factory=Prompt)
+    limits: Limits = field(default_factory=Limits)
+    crop: Crop = field(default_factory=HandCrop)
+    tags: Tags = tag_sounds
+    answer_tokens: int = 256
+    blur: FaceBlur | None = None
+    log: CaptionLog = field(default_factory=CaptionLog)
+    progress: VariantProgress = lambda *_: None
+    instants: Mapping[Stimulus, float] = field(default_factory=dict)
+
+    def moment(self, stimulus: Stimulus, variant: CaptionVariant) -> float:
+        own = self.instants.get(stimulus) if variant.is_deployed else None
+        return stimulus.time if own is None else own
+
+
+@dataclass(frozen=True, slots=True)
+class VariantScore:
+    variant: CaptionVariant
+    captions: Mapping[Stimulus, Caption]
+    noun_named: Mapping[Stimulus, bool]
+    verb_named: Mapping[Stimulus, bool]
+    noun_p: float
+    """McNemar's, against the first variant on stimuli with both captions; nan for the first."""
+    verb_p: float
+    failures: tuple[str, ...]
+    """They count neither as named nor as unnamed."""
+
+    @property
+    def nouns(self) -> NamingCounts:
+        return NamingCounts.of(self.noun_named.values())
+
+    @property
+    def verbs(self) -> NamingCounts:
+        return NamingCounts.of(self.verb_named.values())
+
+    @property
+    def failed(self) -> int:
+        return len(self.failures)
+
+    @property
+    def uncropped(self) -> int:
+        return sum(caption.is_whole for caption in self.captions.values())
+
+    @property
+    def prompt_tokens(self) -> float:
+        """Mean of a call; nan if the server does not report them."""
+        counts = [caption.prompt_tokens for caption in self.captions.values()]
+        return mean(tokens for tokens in counts if tokens is not None)
+
+    def to_json(self) -> dict[str, Any]:
+        names = ("variant", "tokens", "hand_crop", "sounds_told", "deployed_frame")
+        values = {
+            **dict(zip(names, astuple(self.variant), strict=True)),
+            "answered": self.nouns.asked,
+            "failed": self.failed,
+            "uncropped": self.uncropped,
+            "nouns_named": self.nouns.named,
+            "verbs_named": self.verbs.named,
+            "noun_accuracy": self.nouns.accuracy,
+            "verb_accuracy": self.verbs.accuracy,
+            "noun_p": self.noun_p,
+            "verb_p": self.verb_p,
+            "mean_prompt_tokens": self.prompt_tokens,
+        }
+        return {name: plain(value) for name, value in values.items()}
+
+
+def compare(
+    stimuli: Sequence[Stimulus],
+    recordings: Mapping[str, Recording],
+    variants: Sequence[CaptionVariant],
+    tools: CaptionTools,
+    *,
+    nouns: Vocabulary,
+    verbs: Vocabulary,
+) -> list[VariantScore]:
+    """Everything needed is checked before the first call; a failed call is counted, not raised."""
+    check_inside(stimuli, recordings)
+    if any(variant.crops_hands for variant in variants):
+        tools.crop(Frame(0.0, np.zeros((64, 64, 3), np.uint8)))  # raises without its weights
+    tools.captioner.check()
+    heard: dict[Stimulus, tuple[str, ...]] = {}
+    if any(variant.mentions_sounds for variant in variants):
+        heard = _tag_stimuli(stimuli, recordings, tools)
+    scores: list[VariantScore] = []
+    for variant in variants:
+        run = _VariantRun(variant, tools, recordings, heard if variant.mentions_sounds else {})
+        run.ask(stimuli)
+        captioned = run.captions.items()
+        by_noun = {
+            stimulus: nouns.mentions(caption.text, stimulus.noun) for stimulus, caption in captioned
+        }
+        by_verb = {
+            stimulus: verbs.mentions(caption.text, stimulus.verb) for stimulus, caption in captioned
+        }
+        noun_p = compare_named(scores[0].noun_named, by_noun) if scores else math.nan
+        verb_p = compare_named(scores[0].verb_named, by_verb) if scores else math.nan
+        named = (by_noun, by_verb, noun_p, verb_p)
+        scores.append(VariantScore(variant, run.captions, *named, tuple(run.failures)))
+    return scores
+
+
+def _tag_stimuli(
+    stimuli: Sequence[Stimulus], recordings: Mapping[str, Recording], tools: CaptionTools
+) -> dict[Stimulus, tuple[str, ...]]:
+    heard: dict[Stimulus, tuple[str, ...]] = {}
+    for name in dict.fromkeys(stimulus.recording for stimulus in stimuli):
+        own = [stimulus for stimulus in stimuli if stimulus.recording == name]
+        if not recordings[name].has_audio:
+            raise NoAudioStream(f"{name} has no audio stream, so no sounds can be told of it")
+        tags = tools.tags(recordings[name], [stimulus.window for stimulus in own])
+        heard |= dict(zip(own, tags, strict=True))
+    return heard
+
+
+@dataclass(slots=True)
+class _VariantRun:
+    variant: CaptionVariant
+    tools: CaptionTools
+    recordings: Mapping[str, Recording]
+    heard: Mapping[Stimulus, tuple[str, ...]]
+    captions: dict[Stimulus, Caption] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+    _about: dict[str, list[Stimulus]] = field(default_factory=dict)
+    """By request: actions around the same moment may share one."""
+    _whole: set[str] = field(default_factory=set)
+    _count: int = 0
+
+    def ask(self, stimuli: Sequence[Stimulus]) -> None:
+        self._count = len(stimuli)
+        waiting: dict[str, Request] = {}
+        for stimulus in stimuli:
+            request = self._request(stimulus)
+            self._about.setdefault(request.identity, []).append(stimulus)
+            waiting[request.identity] = request
+        for identity in waiting.keys() & self.tools.log.captions.keys():
+            self._take(self.tools.log.captions[identity])
+            del waiting[identity]
+        self._report()
+        tally = dispatch(
+            self._shown([*waiting.values()]), self.tools.captioner, self.tools.limits, self
+        )
+        if tally.stopped:
+            every = [stimulus for about in self._about.values() for stimulus in about]
+            left = sum(stimulus not in self.captions for stimulus in every) - len(self.failures)
+            self.failures += [f"stopped: {tally.stopped}"] * left
+
+    def begin(self, request: Request) -> None:
+        """Does nothing: unanswered requests are asked again in the next run."""
+
+    withdraw = lost = begin
+
+    def together(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def answered(self, request: Request, answer: Answer) -> None:
+        caption = Caption(
+            variant=self.variant.name,
+            stimulus=self._about[request.identity][0],
+            text=answer.text,
+            prompt_tokens=answer.prompt_tokens,
+            sounds=request.tags,
+            is_whole=request.identity in self._whole,
+            identity=request.identity,
+        )
+        self.tools.log.add(caption)
+        self._take(caption)
+        self._report()
+
+    def failed(self, failure: Failure) -> None:
+        self.failures += [failure.reason] * len(self._about[failure.request.identity])
+        self._report()
+
+    def _report(self) -> None:
+        done = len(self.captions) + len(self.failures)
+        self.tools.progress(self.variant.name, done, self._count)
+
+    def _take(self, caption: Caption) -> None:
+        for stimulus in self._about[caption.identity]:
+            self.captions[stimulus] = replace(caption, variant=self.variant.name, stimulus=stimulus)
+
+    def _shown(self, waiting: Sequence[Request]) -> Iterator[Request | Failure]:
+        for request in waiting:
+            stimulus = self._about[request.identity][0]
+            try:
+                at = self.tools.moment(stimulus, self.variant)
+                recording = self.recordings[stimulus.recording]
+                frame, is_whole = show(recording, at, self.variant, self.tools.crop)
+            except MediaError as error:
+                yield Failure(request, str(error), attempts=0)
+                continue
+            if is_whole:
+                self._whole.add(request.identity)
+            yield request.showing([frame])
+
+    def _request(self, stimulus: Stimulus) -> Request:
+        key, tags = self.recordings[stimulus.recording].key, self.heard.get(stimulus, ())
+        times = (self.tools.moment(stimulus, self.variant),)
+        return Request(
+            recording=f"{key} {self.variant.name}" if self.variant.crops_hands else key,
+            span=stimulus.window,
+            times=times,
+            prompt=self.tools.prompt.render(stimulus.window, times=times, tags=tags),
+            model=self.tools.captioner.model,
+            tokens=self.variant.tokens,
+            tags=tags,
+            schema=self.tools.prompt.schema,
+            answer_tokens=self.tools.answer_tokens,
+            blur=self.tools.blur,
+        )
+
+
+def show(
+    recording: Recording, at: float, variant: CaptionVariant, crop: Crop
+) -> tuple[Frame, bool]:
+    """Also whether no hand was found to crop to."""
+    (frame,) = recording.frames([at])
+    if not variant.crops_hands:
+        return frame, False
+    cut = crop(frame)
+    return replace(cut or frame, time=frame.time), cut is None
+
+
+def compare_named(first: Mapping[Stimulus, bool], second: Mapping[Stimulus, bool]) -> float:
+    pairs = [(first[stimulus], second[stimulus]) for stimulus in first.keys() & second.keys()]
+    return mcnemar(pairs.count((True, False)), pairs.count((False, True)))
+
+
+COLUMNS = (
+    *("variant", "n", "noun %", "p noun", "verb %", "p verb"),
+    *("failed", "shown whole", "tokens in"),
+)
+
+
+def evaluate_captions(
+    actions: Path,
+    media: Sequence[str],
+    tools: CaptionTools,
+    *,
+    nouns: Path,
+    verbs: Path,
+    variants: Sequence[CaptionVariant] = (CaptionVariant("full frame"),),
+    stimuli: int = 200,
+    seed: int = 0,
+) -> list[VariantScore]:
+    """`actions` is a CSV with recording, start, end, noun and verb, or EPIC-KITCHENS' own."""
+    known_nouns, known_verbs = Vocabulary.from_epic(nouns), Vocabulary.from_epic(verbs)
+    marked = read_stimuli(actions, nouns=known_nouns, verbs=known_verbs)
+    named = {stimulus.recording for stimulus in marked}
+    found = find_media(media, wanted=named)
+    recordings = {name: open_recording(found[name]) for name in found if name in named}
+    known = [stimulus for stimulus in marked if stimulus.recording in recordings]
+    if not known:
+        raise AnnotationError(
+            f"{actions.name} marks no action of {', '.join(sorted(found)[:3])}; files go "
+            f"by the names of their recordings, such as {marked[0].recording}.mp4"
+        )
+    check_inside(known, recordings)
+    chosen = draw_stimuli(known, stimuli, seed=seed)
+    return compare(chosen, recordings, variants, tools, nouns=known_nouns, verbs=known_verbs)
+
+
+def captions_table(scores: Sequence[VariantScore]) -> Table:
+    rows: list[Cells] = []
+    for score in scores:
+        noun = (100 * score.nouns.accuracy, p_value(score.noun_p))
+        verb = (100 * score.verbs.accuracy, p_value(score.verb_p))
+        whole = score.uncropped if score.variant.crops_hands else "—"
+        asked = (score.variant.name, score.nouns.asked)
+        rows.append((*asked, *noun, *verb, score.failed, whole, score.prompt_tokens))
+    note = (
+        "Share of answered captions that name the class in any of its ways. p: McNemar's exact "
+        "test against the first variant, on the moments both answered."
+    )
+    return Table("Ways of asking", COLUMNS, rows, note)
+
+
+def count_failures(scores: Iterable[VariantScore]) -> Counter[str]:
+    return Counter(reason for score in scores for reason in score.failures)

@@ -1,0 +1,194 @@
+"""The cost model: GPU-hours and money of a full scan, of triage and of a visual frontline.
+
+All calls cost the same, so everything follows from their number:
+
+    full scan   = windows * seconds a call
+    triage      = hours / frontline speed  +  share of calls * full scan
+    pays while  frontline / full scan < 1 - share of calls
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from earmark.errors import AnnotationError
+from earmark_lab.annotations.table_readers import read_errors
+from earmark_lab.experiments.benchmark import BUDGETS, read_rows, rows_fingerprint
+from earmark_lab.experiments.coverage_tables import BenchmarkResults
+from earmark_lab.experiments.report import (
+    Cells,
+    Report,
+    Table,
+    claim_folder,
+    percent,
+)
+
+if TYPE_CHECKING:
+    pass
+
+TOKENS = (64, 128, 256, 512, 1024)
+
+
+@dataclass(frozen=True, slots=True)
+class CostModel:
+    """The defaults are the paper's, on a V100."""
+
+    hours: float = 1000.0
+    window: float = 4.0
+    call: float = 0.74
+    tokens: int = 1024
+    overhead: float = 0.0
+    """The part of `call`, in GPU-seconds, that does not depend on the tokens."""
+    audio_speed: float = 178.0
+    visual_speed: float = 8.6
+    visual_share: float = 0.5
+    gpu_hour: float = 2.0
+
+    def __post_init__(self) -> None:
+        for name in ("hours", "window", "call", "tokens", "audio_speed", "visual_speed"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} is above 0, not {getattr(self, name)}")
+        _check_shares([self.visual_share])
+        if not self.gpu_hour >= 0:
+            raise ValueError(f"a GPU-hour costs nothing or more, not {self.gpu_hour}")
+        if not 0 <= self.overhead <= self.call:
+            raise ValueError(f"the overhead is a part of a call ({self.call} s): {self.overhead}")
+
+    @property
+    def windows(self) -> float:
+        return self.hours * 3600 / self.window
+
+    @property
+    def full_scan(self) -> float:
+        return self.windows * self.call / 3600
+
+    def triage(self, share: float, *, speed: float | None = None) -> float:
+        return self.hours / (speed or self.audio_speed) + share * self.full_scan
+
+    def token_cost(self, share: float, tokens: int) -> float:
+        """GPU-hours; listening is included for a share below 1."""
+        frontline = self.hours / self.audio_speed if share < 1 else 0.0
+        call = self.overhead + (self.call - self.overhead) * tokens / self.tokens
+        return frontline + share * self.windows * call / 3600
+
+    def break_even(self, speed: float) -> float:
+        """The share of calls up to which it pays; 0 if it never does."""
+        return max(0.0, 1 - self.hours / speed / self.full_scan)
+
+
+def _check_shares(shares: Sequence[float]) -> None:
+    for share in shares:
+        if not 0 <= share <= 1:
+            raise ValueError(f"a share of calls lies from 0 to 100 %: {percent(share)}")
+
+
+def cost_table(prices: CostModel, shares: Sequence[float] = BUDGETS) -> Table:
+    listening, looking = prices.hours / prices.audio_speed, prices.hours / prices.visual_speed
+    visual, rows = prices.visual_share, []
+    for name, frontline, share in (
+        ("full scan", 0.0, 1.0),
+        *((f"triage, {percent(share)} of calls", listening, share) for share in shares),
+        (f"visual frontline, {percent(visual)} of calls", looking, visual),
+    ):
+        calls = share * prices.full_scan
+        total = frontline + calls
+        saved = 100 * (1 - total / prices.full_scan)
+        rows.append((name, frontline, calls, total, total * prices.gpu_hour, saved))
+    columns = ("way", "frontline GPU-h", "calls GPU-h", "GPU-h", "cost at your price", "saved %")
+    note = (
+        f"Per {prices.hours:g} h in windows of {prices.window:g} s: {prices.windows:,.0f} calls of "
+        f"{prices.call:g} GPU-s at {prices.gpu_hour:g} a GPU-hour."
+    )
+    return Table("Cost", columns, rows, note)
+
+
+def break_even_table(prices: CostModel) -> Table:
+    rows: list[Cells] = [
+        (name, 100 * prices.hours / speed / prices.full_scan, 100 * prices.break_even(speed))
+        for name, speed in (("audio", prices.audio_speed), ("visual", prices.visual_speed))
+    ]
+    columns = ("frontline", "its cost, % of a full scan", "pays up to, % of calls")
+    return Table("Break-even", columns, rows)
+
+
+def plane_table(prices: CostModel, covers: Mapping[float, float], shares: Sequence[float]) -> Table:
+    """`covers` is coverage in per cent by share of calls."""
+    rows: list[Cells] = []
+    for share in (*(share for share in covers or shares if share < 1), 1.0):
+        cost = [prices.token_cost(share, size) for size in TOKENS]
+        reached = (100.0 if share == 1.0 else covers[share],) if covers else ()
+        rows.append((percent(share), *reached, *cost))
+    heads = ("coverage %",) if covers else ()
+    columns = ("calls", *heads, *(f"{size} tokens" for size in TOKENS))
+    note = "GPU-hours, the frontline included; a full scan needs none."
+    return Table("Calls and tokens on one plane", columns, rows, note)
+
+
+def composition_table(
+    prices: CostModel, covers: Mapping[float, float], naming: Mapping[int, float]
+) -> Table:
+    """A star marks pairs of calls and tokens that no cheaper one matches; in per cent."""
+    pairs = [
+        (prices.token_cost(share, tokens), reached * accuracy / 100, share, tokens)
+        for share, reached in {**covers, 1.0: 100.0}.items()
+        for tokens, accuracy in naming.items()
+    ]
+    rows: list[Cells] = []
+    best = -1.0
+    for cost, named, share, tokens in sorted(pairs, key=lambda pair: (pair[0], -pair[1])):
+        star = "*" if named > best else ""
+        best = max(best, named)
+        rows.append((100 * cost / prices.full_scan, percent(share), tokens, named, star))
+    columns = ("cost, % of a full scan", "calls", "tokens", "named %", "best")
+    note = "Coverage times naming accuracy; a star where nothing cheaper names as many."
+    return Table("Triage and compression together", columns, rows, note)
+
+
+def estimate_cost(
+    prices: CostModel,
+    *,
+    shares: Sequence[float] = BUDGETS,
+    results: Path | None = None,
+    naming: Path | None = None,
+    out: Path | None = None,
+) -> Report:
+    """`results` is the `per_recording.csv` of an evaluation, `naming` a CSV by visual tokens."""
+    _check_shares(shares)
+    rows = read_rows(results) if results else []
+    covers: dict[float, float] = {}
+    if rows:
+        reached = BenchmarkResults.of_rows(rows)
+        rule = "coverage" if "coverage" in reached.rules else reached.rules[0]
+        covers = reached.means(reached.system(rule))
+    named = read_naming(naming) if naming else None
+    settings = {
+        "experiment": "cost",
+        **asdict(prices),
+        "budgets": list(shares),
+        "results": rows_fingerprint(rows) if rows else None,
+        "naming": named,
+    }
+    tables = [cost_table(prices, shares), break_even_table(prices)]
+    tables.append(plane_table(prices, covers, shares))
+    if covers and named:
+        tables.append(composition_table(prices, covers, named))
+    report = Report("What does looking cost?", settings, tuple(tables))
+    if out:
+        claim_folder(out, settings)
+        report.write(out)
+    return report
+
+
+def read_naming(path: Path) -> dict[int, float]:
+    with read_errors(path), path.open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    try:
+        return {int(row["tokens"]): float(row["accuracy"]) for row in rows}
+    except (KeyError, TypeError, ValueError) as error:
+        raise AnnotationError(
+            f"{path} needs the columns tokens and accuracy, with numbers under them: {error}"
+        ) from error

@@ -1,0 +1,367 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from earmark.errors import MissingExtra
+from earmark.media import Frame, Recording
+from earmark.selection import Pick
+from earmark.timeline import Span, Track
+from earmark_lab.annotations.actions import Action
+from earmark_lab.experiments.benchmark import (
+    ORACLE,
+    PHASES,
+    BenchmarkDesign,
+    Case,
+    choose,
+    whole_calls,
+)
+from earmark_lab.experiments.report import percent
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from earmark_lab.experiments.coverage_tables import BenchmarkResults, System
+
+
+BLIND = {"uniform": "#8a8f98", "strata": "#5b616b", PHASES: "#b3b8c0", "random": "#c9a227"}
+ACCENT = {"coverage": "#c2410c", "separated": "#1d4ed8", ORACLE: "#111827"}
+OTHERS = (
+    *("#047857", "#9d174d", "#7c3aed", "#0e7490", "#84cc16", "#b45309"),
+    *("#38bdf8", "#f472b6", "#475569", "#facc15"),
+)
+MARKERS = "osD^vP*X<>h"
+
+Point = tuple[str, float, float]
+"""A name, calls and the result in per cent."""
+
+
+def figure(width: float, height: float) -> Figure:
+    """Inches; needs no window system."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtra("figures need Matplotlib: pip install earmark-lab") from error
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def plane(
+    results: BenchmarkResults,
+    subject: System,
+    baseline: System,
+    *,
+    beside: Sequence[Point] = (),
+    saved_beside: Sequence[Point] = (),
+) -> Figure:
+    """The paper's result figure: four panels over calls, for all actions together.
+
+    (a) the frontlines under one rule or, with one frontline, score and spread separately;
+    (b) every frontline and rule; (c) the boxed part of (b); (d) calls saved against `baseline`.
+    """
+    drawn = figure(12.5, 10.2)
+    (first, second), (third, fourth) = drawn.subplots(2, 2)
+    (left, right), (bottom, top) = _box(results)
+    wanted = ["rank", "strata", "separated", "coverage"]
+    title = "score alone, spread alone, and both"
+    if len(results.frontlines) > 1:
+        wanted, title = [subject[1], "strata"], f"frontlines, spent by {subject[1]}"
+    shown = [system for system in results.systems if system[1] in wanted] or results.systems
+    _curves(first, results, shown, f"(a) {title}")
+    _curves(second, results, results.systems, "(b) every frontline and rule")
+    _crosses(second, beside)
+    outline = [left, right, right, left, left], [bottom, bottom, top, top, bottom]
+    second.plot(*outline, color="#9ca3af", linewidth=0.9)
+    second.text(left, top, " (c)", color="#6b7280", va="top", fontsize=9)
+    _curves(third, results, results.systems, "(c) the boxed span")
+    third.set_xlim(left, right)
+    third.set_ylim(bottom, top)
+    _crosses(third, [p for p in beside if left <= p[1] <= right and bottom <= p[2] <= top])
+    _saved(fourth, results, baseline)
+    _crosses(fourth, saved_beside)
+    drawn.legend(*second.get_legend_handles_labels(), **_BELOW, ncols=6)
+    return drawn
+
+
+def _crosses(axes: Axes, points: Sequence[Point]) -> None:
+    if points:
+        across, up = zip(*(point[1:] for point in points), strict=True)
+        label = "the paper's own, by name"
+        axes.scatter(across, up, marker="x", s=45, color="#000000", label=label, zorder=4)
+    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+    free: dict[float, float] = {}
+    for name, at, height in sorted(points, key=lambda point: point[2]):
+        is_left = at < left + 0.8 * (right - left)
+        beside = at + (0.03 if is_left else -0.03) * (right - left)
+        place = max(height, free.get(at, bottom))
+        free[at] = place + 0.035 * (top - bottom)
+        axes.annotate(
+            name, (at, height), xytext=(beside, place), fontsize=7.5, va="center", zorder=5,
+            ha="left" if is_left else "right",
+            arrowprops={"arrowstyle": "-", "linewidth": 0.5, "color": "#6b7280"},
+            bbox={"boxstyle": "square,pad=0.1", "facecolor": "#ffffffc0", "linewidth": 0},
+        )  # fmt: skip
+
+
+_BELOW: dict[str, Any] = {"loc": "outside lower center", "fontsize": 9, "frameon": False}
+
+
+def _label(axes: Axes, title: str, across: str, up: str) -> None:
+    axes.set_title(title)
+    axes.set_xlabel(across)
+    axes.set_ylabel(up)
+    axes.grid(alpha=0.25)
+
+
+def _curves(axes: Axes, results: BenchmarkResults, systems: Sequence[System], title: str) -> None:
+    for system in systems:
+        points = 100 * np.array(results.curve(system))
+        axes.plot(*points.T, label=results.label(system), **_style(results, system))
+    _label(axes, title, "calls, % of windows", "coverage, % of actions")
+
+
+def _style(results: BenchmarkResults, system: System) -> dict[str, Any]:
+    place, rule = results.systems.index(system), system[1]
+    colour = BLIND.get(rule) or ACCENT.get(rule) or OTHERS[place % len(OTHERS)]
+    if len(results.frontlines) > 1 and rule not in (*BLIND, ORACLE):
+        colour = (*ACCENT.values(), *OTHERS)[place % (len(ACCENT) + len(OTHERS))]
+    return {
+        "color": colour,
+        "marker": MARKERS[place % len(MARKERS)],
+        "markersize": 5,
+        "linewidth": 2.4 if rule in ("coverage", "separated") else 1.3,
+        "linestyle": "--" if rule in BLIND else ":" if rule == ORACLE else "-",
+    }
+
+
+def _box(results: BenchmarkResults) -> tuple[tuple[float, float], tuple[float, float]]:
+    inside = [budget for budget in results.budgets if 0.1 <= budget <= 0.35] or results.budgets
+    systems = [system for system in results.systems if system[1] != ORACLE] or results.systems
+    reached = [100 * results.pooled(s, budget).coverage for s in systems for budget in inside]
+    known = [value for value in reached if not math.isnan(value)] or [0.0, 100.0]
+    pad = 2.0
+    across = (100 * inside[0] - pad, 100 * inside[-1] + pad)
+    return across, (min(known) - pad, max(known) + pad)
+
+
+def _saved(axes: Axes, results: BenchmarkResults, baseline: System) -> None:
+    for system in results.systems:
+        if system == baseline or system[1] in (ORACLE, "random"):
+            continue
+        saved = [100 * results.saved(system, b, baseline=baseline) for b in results.budgets]
+        cost = [100 * results.pooled(system, b).cost for b in results.budgets]
+        axes.plot(cost, saved, label=results.label(system), **_style(results, system))
+    axes.axhline(0, color="#8a8f98", linewidth=1)
+    title = f"(d) calls saved against {results.label(baseline)}"
+    _label(axes, title, "calls, % of windows", "calls saved at equal coverage, %")
+
+
+TOUCHED, MISSED, CALLED, SCORED = "#047857", "#d1d5db", "#c2410c", "#1d4ed8"
+
+SECONDS_PER_LETTER = 0.36
+
+LENGTH = 60.0
+"""Seconds of a strip; the paper's."""
+
+FRAMES = 10
+
+FRAME_WIDTH = 1.17
+"""In row heights, so that frames keep their aspect ratio."""
+
+WAVEFORM_RATE = 8_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TimelineStrip:
+    title: str
+    span: Span
+    actions: Sequence[Action]
+    picks: Sequence[Pick]
+    scores: Track
+    threshold: float
+    """The lowest score that ranking would pick at the same budget, or that opens an episode."""
+    waveform: Track | None = None
+    frames: Sequence[Frame] = ()
+    picked_frames: Sequence[Frame] = ()
+    episodes: Sequence[Span] = ()
+    is_operating_point: bool = False
+
+
+def middle_minute(duration: float) -> Span:
+    start = max(0.0, duration / 2 - LENGTH / 2)
+    return Span(start, min(duration, start + LENGTH))
+
+
+def make_strip(
+    case: Case, design: BenchmarkDesign, *, span: Span | None = None, scores: Track | None = None
+) -> TimelineStrip:
+    windows = case.windows
+    calls = whole_calls(design.shown, len(windows), design.rounding)
+    (picks,) = choose(case, design.subject, [calls], answers=design.answers)
+    ranked = np.sort(windows.scores)[::-1]
+    where = span or middle_minute(windows.duration)
+    spent = f"{design.subject} at {percent(design.shown)} of calls"
+    return TimelineStrip(
+        title=f"{case.recording}: {spent}, scores from {case.frontline}",
+        span=where,
+        actions=[action for action in case.actions if action.overlaps(where)],
+        picks=[pick for pick in picks if Span(pick.start, pick.end).overlaps(where)],
+        scores=scores or Track(windows.scores, hop=windows.length),
+        threshold=float(ranked[max(0, calls - 1)]) if len(ranked) else 0.0,
+    )
+
+
+def busiest_minute(picks: Sequence[Pick], duration: float) -> Span:
+    """The first of ties; the middle if there are no picks.
+
+    >>> busiest_minute([], 200.0)
+    Span(start=70.0, end=130.0)
+    """
+    if not picks:
+        return middle_minute(duration)
+    last = max(0.0, duration - LENGTH)
+    starts = sorted({min(pick.start, last) for pick in picks})
+    best = max(starts, key=lambda start: sum(start <= p.start < start + LENGTH for p in picks))
+    return Span(best, min(duration, best + LENGTH))
+
+
+def add_media(strip: TimelineStrip, recording: Recording) -> TimelineStrip:
+    if recording.has_audio:
+        strip = replace(strip, waveform=waveform(recording, strip.span))
+    if not recording.has_video:
+        return strip
+    step = strip.span.duration / FRAMES
+    times = [strip.span.start + (place + 0.5) * step for place in range(FRAMES)]
+    shown = recording.frames([*times, *(pick.instant for pick in strip.picks)])
+    return replace(strip, frames=shown[:FRAMES], picked_frames=shown[FRAMES:])
+
+
+def waveform(recording: Recording, span: Span) -> Track:
+    pieces = []
+    for block in recording.sound(sample_rate=WAVEFORM_RATE):
+        if block.start >= span.end:
+            break
+        first = max(0, round((span.start - block.start) * WAVEFORM_RATE))
+        last = max(0, round((span.end - block.start) * WAVEFORM_RATE))
+        pieces.append(block.values[first:last])
+    values = np.concatenate(pieces or [np.zeros(0, np.float32)])
+    return Track(values, hop=1 / WAVEFORM_RATE, start=span.start)
+
+
+def draw_strip(strip: TimelineStrip) -> Figure:
+    shapes = [frame.rgb.shape for frame in (*strip.frames, *strip.picked_frames)]
+    picture = FRAME_WIDTH * shapes[0][0] / shapes[0][1] if shapes else 0.0
+    rows = [
+        ("frames", picture, _frames_row, bool(strip.frames)),
+        ("sound", 0.8, _sound_row, strip.waveform is not None),
+        ("score", 1.1, _score_row, True),
+        ("episodes", 0.3, _episodes_row, strip.is_operating_point),
+        ("actions", 0.9, _actions_row, True),
+        ("calls", 0.5, _picks_row, True),
+        ("looked at", picture, _picked_row, bool(strip.picked_frames)),
+    ]
+    shown = [row for row in rows if row[3]]
+    tall = [row[1] for row in shown]
+    drawn = figure(13, 1.2 * sum(tall) + 0.9)
+    axes = drawn.subplots(len(shown), 1, squeeze=False, sharex=True, height_ratios=tall)[:, 0]
+    for row_axes, (name, _, paint, _) in zip(axes, shown, strict=True):
+        row_axes.set_yticks([])
+        paint(row_axes, strip)
+        row_axes.set_ylabel(name, rotation=0, ha="right", va="center")
+        row_axes.set_xlim(strip.span.start, strip.span.end)
+    axes[-1].set_xlabel("seconds")
+    axes[0].set_title(strip.title)
+    named = {
+        label: handle
+        for row_axes in axes
+        for handle, label in zip(*row_axes.get_legend_handles_labels(), strict=True)
+    }
+    drawn.legend(named.values(), named, loc="outside lower center", ncols=6, frameon=False)
+    return drawn
+
+
+def _frames_row(axes: Axes, strip: TimelineStrip) -> None:
+    step = strip.span.duration / max(1, len(strip.frames))
+    for place, frame in enumerate(strip.frames):
+        left = strip.span.start + place * step
+        axes.imshow(frame.rgb, extent=(left, left + step, 0, 1), aspect="auto")
+
+
+def _picked_row(axes: Axes, strip: TimelineStrip) -> None:
+    full = strip.span.duration / FRAMES
+    width = min(full, strip.span.duration / max(1, len(strip.picks)))
+    low, high = 0.5 - width / full / 2, 0.5 + width / full / 2
+    for pick, frame in zip(strip.picks, strip.picked_frames, strict=True):
+        middle = (pick.start + pick.end) / 2
+        left = min(max(middle - width / 2, strip.span.start), strip.span.end - width)
+        axes.imshow(frame.rgb, extent=(left, left + width, low, high), aspect="auto")
+    axes.set_ylim(0, 1)
+
+
+def _sound_row(axes: Axes, strip: TimelineStrip) -> None:
+    assert strip.waveform is not None
+    cells = np.array_split(strip.waveform.values, min(2000, max(1, len(strip.waveform))))
+    peaks = np.array([np.abs(cell).max(initial=0) for cell in cells])
+    times = np.linspace(strip.span.start, strip.span.end, len(peaks))
+    axes.fill_between(times, -peaks, peaks, color="#6b7280", linewidth=0)
+
+
+def _score_row(axes: Axes, strip: TimelineStrip) -> None:
+    track = strip.scores
+    first = max(0, int((strip.span.start - track.start) / track.hop))
+    last = min(len(track), int(np.ceil((strip.span.end - track.start) / track.hop)))
+    edges = track.start + np.arange(first, last + 1) * track.hop
+    values = track.values[first:last]
+    axes.stairs(values, edges, color=SCORED, fill=True, alpha=0.25)
+    axes.stairs(values, edges, color=SCORED, linewidth=1)
+    label = "threshold: the lowest score that ranking would pick"
+    if strip.is_operating_point:
+        label = f"threshold that opens an episode, {strip.threshold:.2f}"
+    axes.axhline(strip.threshold, color=CALLED, linestyle="--", linewidth=1, label=label)
+    axes.set_yticks([float(np.min(values, initial=0)), float(np.max(values, initial=0))])
+    axes.yaxis.tick_right()
+    axes.yaxis.set_major_formatter("{x:.2g}")
+
+
+def _episodes_row(axes: Axes, strip: TimelineStrip) -> None:
+    bars = [(span.start, span.duration) for span in strip.episodes]
+    axes.broken_barh(bars, (0, 1), color=SCORED, alpha=0.6, label="an episode")
+    axes.set_ylim(0, 1)
+
+
+def _actions_row(axes: Axes, strip: TimelineStrip) -> None:
+    ends: list[float] = []
+    for action in sorted(strip.actions):
+        lane = next((n for n, end in enumerate(ends) if end <= action.start), len(ends))
+        ends[lane : lane + 1] = [action.end]
+        touched = any(action.overlaps(Span(pick.start, pick.end)) for pick in strip.picks)
+        look = (TOUCHED, "white", "touched by a call") if touched else (MISSED, "black", "missed")
+        bar = [(action.start, action.duration)]
+        axes.broken_barh(bar, (lane, 0.8), color=look[0], edgecolor="white", label=look[2])
+        start, end = max(action.start, strip.span.start), min(action.end, strip.span.end)
+        words = _shortened(action.label, int((end - start) / SECONDS_PER_LETTER))
+        axes.text(start + 0.1, lane + 0.4, words, color=look[1], va="center", fontsize=7)
+    axes.set_ylim(len(ends) or 1, 0)
+
+
+def _shortened(words: str, letters: int) -> str:
+    """Empty if hardly any would be left.
+
+    >>> _shortened("pour salt", 9), _shortened("pour salt", 7), _shortened("pour salt", 3)
+    ('pour salt', 'pour s…', '')
+    """
+    if len(words) <= letters:
+        return words
+    return words[: letters - 1] + "…" if letters > 4 else ""
+
+
+def _picks_row(axes: Axes, strip: TimelineStrip) -> None:
+    bars = [(pick.start, pick.end - pick.start) for pick in strip.picks]
+    axes.broken_barh(bars, (0, 1), color=CALLED, alpha=0.7, edgecolor="white", label="a call")
+    instants = [pick.instant for pick in strip.picks]
+    axes.plot(instants, [0.5] * len(instants), "|k", markersize=14, label="the instant looked at")
+    axes.set_ylim(0, 1)

@@ -1,0 +1,353 @@
+"""The selection results: every rule on scored recordings; Ego4D is read through EgoSound."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from earmark.errors import EarmarkError
+from earmark.gate.gate import gate_of
+from earmark.grid import Grid
+from earmark.media import open_recording
+from earmark.selection import Budget
+from earmark_lab.annotations.actions import Annotations, find_media
+from earmark_lab.annotations.readers import detect, read_annotations
+from earmark_lab.experiments import benchmark, figures
+from earmark_lab.experiments import published_numbers as published
+from earmark_lab.experiments.benchmark import PHASES, BenchmarkDesign, BenchmarkRow
+from earmark_lab.experiments.coverage_tables import (
+    BenchmarkResults,
+    System,
+    coverage_table,
+    occupancies,
+    paired_table,
+)
+from earmark_lab.experiments.occupancy_survey import WINDOWS
+from earmark_lab.experiments.operating_points import count_setting
+from earmark_lab.experiments.published_numbers import RECORDINGS, RULE, SWEEP_BUDGETS, primary_of
+from earmark_lab.experiments.report import Drawing, p_value, percent
+from earmark_lab.experiments.score_sources import (
+    FittedScores,
+    MediaScores,
+    ScoreSource,
+    score_recordings,
+)
+from earmark_lab.metrics.counts import CoverageCounts
+from earmark_lab.metrics.significance import correlate
+from earmark_lab.reproduce.inputs import (
+    PaperInputs,
+    describe_frontline,
+    describe_scores,
+    open_scores,
+    resolve_frontline,
+)
+from earmark_lab.reproduce.reproduction import Comparison, Made
+from earmark_lab.training.dataset import participant
+
+SHOWN_RULES = ("uniform", "strata", "rank", RULE, "aks", "bolt", "coverage")
+
+PRINTED_POINTS = (
+    ("uniform", 25.0, 40.9),
+    ("ours", 25.0, 46.8),
+    ("ours", 50.0, 70.2),
+    ("BOLT", 50.0, 74.2),
+    *((name, 25.0, published.AT_A_QUARTER[name]) for name in ("flow", "energy", "flux")),
+)
+"""From the paper's text: calls and coverage in per cent."""
+
+PRINTED_SAVINGS = (
+    ("ours", 5.0, 20.0),
+    ("ours beside flow", 5.0, 17.0),
+    ("ours beside flow", 25.0, 14.0),
+    ("flow", 5.0, 24.0),
+    ("flow", 25.0, 4.0),
+)
+"""Calls and calls saved in per cent; the paper has two values for its rule at 5 %."""
+
+
+def run_rules(
+    inputs: PaperInputs, source: ScoreSource, design: BenchmarkDesign, name: str, **settings: Any
+) -> list[BenchmarkRow]:
+    settings |= {"annotations": source.evaluated.fingerprint, **source.settings()}
+    if isinstance(source, FittedScores):
+        settings["fitted"] = source.annotations.fingerprint
+    folder = inputs.results_folder(name, settings)
+    return benchmark.run(source.tasks(), design, folder=folder, progress=inputs.progress).rows
+
+
+def coverage_rows(inputs: PaperInputs, *, window: float = 4.0) -> list[BenchmarkRow]:
+    source = open_scores(inputs, window=window)
+    swept = ("uniform", "rank", RULE)
+    rules = tuple(rule for rule in benchmark.COMPARED if window == 4.0 or rule in swept)
+    budgets = benchmark.BUDGETS if window == 4.0 else tuple(sorted(SWEEP_BUDGETS))
+    design = BenchmarkDesign(rules=rules, budgets=budgets, window=window, subject=RULE)
+    names = list(source.evaluated.recordings)
+    return run_rules(
+        inputs, source, design, "coverage", window=window, rules=rules, recordings=names
+    )
+
+
+def load_results(inputs: PaperInputs, *, window: float = 4.0) -> BenchmarkResults:
+    return BenchmarkResults.of_rows(coverage_rows(inputs, window=window))
+
+
+def paired_rows(
+    results: BenchmarkResults,
+    printed: published.PaperPairs,
+    *,
+    ran: str,
+    what: str = "recordings",
+) -> Iterator[Comparison]:
+    for budget, against in printed.items():
+        for rule, theirs in against.items():
+            if (results.system(rule), budget) not in results.counts:
+                continue
+            pair = results.pair(results.system(RULE), results.system(rule), budget)
+            found = (pair.mean, f"{pair.recordings} {what}", pair.low, pair.high, ran)
+            remarks = (
+                f"W/L/T {theirs.record} there, {pair.record} here; median {theirs.median:+g} "
+                f"there, {pair.median:+.1f} here; p {theirs.p} there, {p_value(pair.p)} here"
+            )
+            name = published.PAIR.format(percent(budget), rule)
+            yield Comparison(name, theirs.gain, *found, remarks)
+
+
+def make_paired(inputs: PaperInputs) -> Iterator[Made]:
+    results, ran = load_results(inputs), describe_scores(inputs)
+    yield from paired_rows(results, published.PAIRED, ran=ran)
+    yield from _seen_participant_rows(inputs, results, ran)
+    yield coverage_table(results)
+    yield paired_table(results, results.system(RULE))
+
+
+def _seen_participant_rows(
+    inputs: PaperInputs, results: BenchmarkResults, ran: str
+) -> Iterator[Comparison]:
+    people = {participant(name) for name in inputs.split.training if inputs.media}
+    points = results.gains(results.system(RULE), 0.25, baseline=results.system("uniform"))
+    gains = dict(zip(results.recordings, points, strict=True))
+    second = {row.recording for row in published.REPLICATION}
+    for (quantity, paper), is_seen in zip(published.SEEN.items(), (False, True), strict=True):
+        own = [n for n in gains if (participant(n) in people) == is_seen]
+        own = [n for n in own if n in second] or own
+        if people and own:
+            n, found = f"{len(own)} recordings", [gains[name] for name in own]
+            yield Comparison.mean(quantity, paper, found, n=n, ran=ran)
+        else:
+            why = "no recording of such a participant is judged"
+            yield Comparison.missing(quantity, paper, why)
+
+
+def make_coverage(inputs: PaperInputs) -> Iterator[Made]:
+    found_rows, ran = coverage_rows(inputs), describe_scores(inputs)
+    results = BenchmarkResults.of_rows(found_rows)
+    printed = {("primary", RULE, 0.25): 46.8, ("primary", "uniform", 0.25): 40.9}
+    printed |= {("primary", RULE, 0.5): 70.2, ("primary", "bolt", 0.5): 74.2}
+    printed |= {("replication", "uniform", 0.25): 53.5}
+    sets = {
+        name.removeprefix("paper-").replace("paper", "pooled"): [
+            recording for recording in names if recording in results.recordings
+        ]
+        for name, names in RECORDINGS.items()
+    }
+    sets = sets if any(sets.values()) else {"stand-ins": results.recordings}
+    for set_name, names in sets.items():
+        for rule, budget in product(SHOWN_RULES if names else (), results.budgets):
+            found = results.by_recording(results.system(rule), budget)
+            counts = [found[name] for name in names if name in found]
+            total = sum(counts, CoverageCounts())
+            quantity = f"{set_name}, {rule} at {percent(budget)}, pooled, %"
+            n = f"{total.actions} actions of {len(counts)} recordings"
+            remarks = f"strict {100 * total.strict_coverage:.1f} %; {total.calls} calls"
+            paper = printed.get((set_name, rule, budget))
+            yield Comparison.coverage(quantity, paper, counts, n=n, ran=ran, remarks=remarks)
+    yield _plane(found_rows, results.system(RULE), results.system("uniform"))
+
+
+def _plane(rows: Sequence[BenchmarkRow], subject: System, even: System) -> Drawing:
+    names = primary_of(dict.fromkeys(row.recording for row in rows))
+    own = [row for row in rows if row.recording in names]
+    shown = [row for row in own if row.frontline == subject[0] or row.rule == "rank"]
+    results = BenchmarkResults.of_rows(row for row in shown if row.rule not in ("facility", PHASES))
+    is_primary = set(names) <= set(RECORDINGS["paper-primary"])
+    who = "the paper's primary set" if is_primary else "the recordings that are judged"
+    caption = (
+        f"Coverage against calls on {who}: every rule on the gate's scores, the other frontlines "
+        "ranked, as in the paper. Crosses are points of the paper, on its own recordings and gate."
+    )
+    beside = {"beside": PRINTED_POINTS, "saved_beside": PRINTED_SAVINGS}
+    return Drawing("plane", caption, partial(figures.plane, results, subject, even, **beside))
+
+
+def make_savings(inputs: PaperInputs) -> Iterator[Comparison]:
+    results = load_results(inputs)
+    line, even = results.frontlines[0], results.system("uniform")
+    flows = [name for name in results.frontlines if name.partition(":")[0] == "flow"]
+    systems = [((line, RULE), {0.05: 20.0, 0.25: 14.0})]
+    systems += [((flow, "rank"), {0.05: 24.0, 0.25: 4.0}) for flow in flows]
+    n = f"{results.with_actions} recordings"
+    for system, printed in systems:
+        heard = describe_scores(inputs, system[0])
+        remarks = "; the paper: 9 to 20 % below half, negative above" if system[0] == line else ""
+        for budget in results.budgets:
+            found = 100 * results.saved(system, budget, baseline=even)
+            low, high = results.saved_interval(system, budget, baseline=even)
+            ends = (100 * low, 100 * high)
+            quantity = f"{percent(budget)}: calls saved by {system[1]} of {system[0]}, %"
+            asked = (
+                f"{100 * results.pooled(system, budget).cost:.1f} % of the windows asked{remarks}"
+            )
+            yield Comparison(quantity, printed.get(budget), found, n, *ends, heard, asked)
+
+
+def make_correlation(inputs: PaperInputs) -> Iterator[Made]:
+    results, ran = load_results(inputs), describe_scores(inputs)
+    occupancy = occupancies(open_scores(inputs).evaluated, results, window=4.0)
+    subject, even = results.system(RULE), results.system("uniform")
+    there = "there p 0.003, one left out -0.64 to -0.45; "
+    for budget, pearson, spearman, words in ((0.05, -0.59, -0.59, there), (0.5, 0.0, None, "")):
+        found = correlate(results.gains(subject, budget, baseline=even), occupancy)
+        n, calls = f"{found.recordings} recordings", percent(budget)
+        remarks = f"{words}here p {p_value(found.pearson_p)}, "
+        remarks += f"one left out {found.low:.2f} to {found.high:.2f}"
+        straight = (f"{calls}: Pearson", pearson, found.pearson, n)
+        yield Comparison(*straight, ran=ran, remarks=remarks)
+        yield Comparison(f"{calls}: Spearman", spearman, found.spearman, n, ran=ran)
+
+
+def make_recordings(inputs: PaperInputs) -> Iterator[Comparison]:
+    results, ran = load_results(inputs), describe_scores(inputs)
+    points, printed = results.points(results.system(RULE), 0.25), published.PER_RECORDING
+    for name, value in zip(results.recordings, points, strict=True):
+        quantity = published.RECORDING.format(name)
+        yield Comparison(quantity, printed.get(quantity), value, "1 recording", ran=ran)
+    is_paper = set(results.recordings) == set(RECORDINGS["paper"])
+    size, paper = len(points), printed["mean of 24"] if is_paper else None
+    yield Comparison.mean(f"mean of {size}", paper, points, n=f"{size} recordings", ran=ran)
+
+
+def make_window_gains(inputs: PaperInputs) -> Iterator[Comparison]:
+    """The paper's numbers are of its primary set."""
+    printed, ran = published.WINDOW_ROWS, describe_scores(inputs)
+    for window in WINDOWS:
+        results = load_results(inputs, window=window)
+        names = primary_of(results.recordings)
+        for budget in SWEEP_BUDGETS:
+            ranked, even = (
+                results.by_recording(results.system(rule), budget) for rule in ("rank", "uniform")
+            )
+            more = [ranked[name].covered - even[name].covered for name in names]
+            actions = [even[name].actions for name in names]
+            quantity = published.WINDOW.format(window, percent(budget))
+            n = f"{len(names)} recordings"
+            yield Comparison.pooled(quantity, printed[quantity], more, actions, n=n, ran=ran)
+
+
+def make_frontlines(inputs: PaperInputs) -> Iterator[Comparison]:
+    """Spent by ranking, as in the paper's plane."""
+    results = load_results(inputs)
+    lines = dict.fromkeys(("uniform", "gate"), results.frontlines[0])
+    lines |= {line: line for line in results.frontlines[1:]}
+    for name in {**published.AT_A_QUARTER, **lines}:
+        paper, rule = published.AT_A_QUARTER.get(name), published.spent_by(name)
+        quantity = published.FRONTLINE.format(name, rule)
+        if name not in lines:
+            yield Comparison.missing(quantity, paper, f"add {name} to --frontlines")
+            continue
+        found = results.by_recording((lines[name], rule), 0.25)
+        counts = [found[recording] for recording in primary_of(results.recordings)]
+        ran = "nothing is heard" if rule == "uniform" else describe_scores(inputs, lines[name])
+        yield Comparison.coverage(quantity, paper, counts, ran=ran)
+
+
+def annotation_files(folder: Path) -> list[Path]:
+    found = []
+    for path in sorted(folder.rglob("*")):
+        with suppress(EarmarkError):
+            if path.suffix in {".json", ".jsonl"} and detect(path) == "egosound":
+                found.append(path)
+    return found
+
+
+def has_enough_windows(duration: float, *, window: float) -> bool:
+    windows = Grid(window).count(duration)
+    return all(Budget(share=budget).calls(windows) >= 1 for budget in benchmark.BUDGETS)
+
+
+def make_ego4d(inputs: PaperInputs) -> Iterator[Made]:
+    assert inputs.plan.ego4d is not None
+    folder, window = inputs.plan.ego4d, inputs.plan.window
+    files = annotation_files(folder)
+    if not files:
+        why = f"no EgoSound questions in {folder.name} (JSON with question and timestamp)"
+        yield Comparison.missing("clips", 260, why)
+        return
+    sources = {}
+    with suppress(EarmarkError):
+        sources = find_media([folder])
+    read = read_annotations(files, format="egosound")
+    opened = {n: open_recording(each) for n, each in sources.items() if n in read.recordings}
+    lengths = {name: each.duration for name, each in opened.items()}
+    marked = read_annotations(files, format="egosound", durations=lengths)
+    usable = [  # the paper's 247 of 260
+        name
+        for name, moments in marked.recordings.items()
+        if moments and has_enough_windows(marked.durations[name], window=window)
+    ]
+    yield from _size_rows(marked, usable, bool(opened))
+    chosen = [name for name in usable if name in opened]
+    if not chosen:
+        why = "bring the clips, files named as the questions name them, in --ego4d DIR"
+        for name, gain in published.paired_quantities(published.EGO4D_PAIRED).items():
+            yield Comparison.missing(name, gain, why)
+        return
+    line = inputs.plan.frontlines[0]
+    ran = f"{describe_frontline(inputs, line)}; EgoSound clips of Ego4D"
+    own, gates = marked.only(chosen), {line: resolve_frontline(inputs, line)}
+    source = MediaScores(marked, own, opened, (line,), window, inputs.cache, gates)
+    design = BenchmarkDesign(rules=SHOWN_RULES, subject=RULE, window=window)
+    results = BenchmarkResults.of_rows(run_rules(inputs, source, design, "ego4d", clips=chosen))
+    yield from paired_rows(results, published.EGO4D_PAIRED, ran=ran, what="clips")
+    yield from _point_rows(inputs, source, chosen, ran)
+    yield replace(coverage_table(results), title="Coverage on Ego4D")
+    caption = "Ego4D, in calls: coverage of question-referenced moments, and calls saved."
+    draw = partial(figures.plane, results, results.system(RULE), results.system("uniform"))
+    yield Drawing("plane", caption, draw)
+
+
+def _size_rows(marked: Annotations, chosen: Sequence[str], is_heard: bool) -> list[Comparison]:
+    unread = sum(marked.excluded.values())
+    own = marked.only(chosen)
+    ends = "" if is_heard else "lengths unknown without the clips: each ends with its last question"
+    values = (
+        ("clips", 260, len(marked.recordings)),
+        ("hours", 7.45, marked.hours),
+        ("annotations", 2346, marked.actions + unread),
+        ("annotations without a readable timestamp", 7, unread),
+        ("clips with readable moments and enough windows", 247, len(chosen)),
+        ("their moments", 2234, own.actions),
+        ("their hours", 7.4, own.hours),
+    )
+    return [Comparison(w, p, o, ran="EgoSound annotations", remarks=ends) for w, p, o in values]
+
+
+def _point_rows(
+    inputs: PaperInputs, source: MediaScores, names: Sequence[str], ran: str
+) -> list[Comparison]:
+    line = source.frontlines[0]
+    gate = gate_of(resolve_frontline(inputs, line))
+    if gate is None:
+        why = f"{line} has no stored operating point; give a .gate file first"
+        return [Comparison.missing("moments retained, %", 80.0, why)]
+    rule = gate.points.at_recall(inputs.plan.recall)
+    (total,) = count_setting(score_recordings(source, line, names), rule, window=inputs.plan.window)
+    n, remarks = f"{len(names)} clips", f"stored for a dev recall of {100 * inputs.plan.recall:g} %"
+    return [
+        Comparison("moments retained, %", 80.0, 100 * total.recall, n, ran=ran, remarks=remarks),
+        Comparison("of the stream, %", 44.5, 100 * total.retained, n, ran=ran, remarks=remarks),
+    ]

@@ -1,0 +1,271 @@
+"""The inputs of a reproduction: annotations, sound, video, weights, a vision model."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TypeVar
+
+from earmark.errors import AnnotationError, EarmarkError
+from earmark.gate.frontline import frontline_named
+from earmark.gate.gate import gate_of
+from earmark.media import Recording, Source, open_recording
+from earmark_lab.annotations.actions import Annotations, find_media
+from earmark_lab.annotations.readers import read_annotations
+from earmark_lab.annotations.table_readers import read_durations
+from earmark_lab.experiments.benchmark import CaseProgress
+from earmark_lab.experiments.published_numbers import RECORDINGS
+from earmark_lab.experiments.score_sources import (
+    FittedScores,
+    MediaScores,
+    ScoreSource,
+    split_for_fitting,
+)
+from earmark_lab.training.dataset import fold, hold_out
+
+VALIDATION = "EPIC_100_validation.csv"
+DURATIONS = "EPIC_100_video_info.csv"
+TRAINING = ("EPIC_100_train.csv", "EK100_trainsplit_actions_from_UDA.csv")
+EVENTS = ("EPIC_Sounds_validation.csv", "sound_events_not_categorised.csv")
+LABELLED = ("EPIC_Sounds_train.csv", EVENTS[0])
+CLASSES = ("EPIC_100_noun_classes.csv", "EPIC_100_verb_classes.csv")
+
+Value = TypeVar("Value")
+
+NEEDS: Mapping[str, str] = {
+    "epic": f"EPIC-KITCHENS-100 annotations: --epic DIR with {VALIDATION} and {DURATIONS}",
+    "events": f"EPIC-SOUNDS annotations: {EVENTS[0]} in --epic DIR",
+    "scores": f"sound to listen to (--epic or --audio DIR), or {EVENTS[0]} in --epic DIR",
+    "audio": "the recordings' sound, files named P01_14.*: --audio DIR, or in --epic DIR",
+    "video": "the recordings' video, files named P01_14.*: --audio DIR, or in --epic DIR",
+    "ego4d": "EgoSound: --ego4d DIR with its annotations and the clips",
+    "vlm": "a vision model to ask: --model http://HOST/v1#NAME or gguf:FILE",
+    "train": "PyTorch: pip install 'earmark-lab[torch]'",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ReproductionPlan:
+    epic: Path | None = None
+    ego4d: Path | None = None
+    audio: tuple[Path, ...] = ()
+    audio_is: str = "EPIC-KITCHENS-100 sound"
+    """Such as `composites`; shown in every row that uses the media."""
+    occupancy: Mapping[str, Path] = field(default_factory=dict)
+    frontlines: tuple[str, ...] = ("auto", "energy", "flux")
+    """The first stands for the paper's gate."""
+    encoders: tuple[str, ...] = ("log-mel",)
+    """The paper has five; `objective` uses the first."""
+    recall: float = 0.93
+    """Of the transfer table and of the deployed operating point."""
+    seeds: int = 5
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    stimuli: int = 200
+    caption_seed: int = 0
+    window: float = 4.0
+
+    def to_json(self) -> dict[str, Any]:
+        plain: dict[str, Any] = json.loads(json.dumps(asdict(self), default=str))
+        return plain
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingSplit:
+    """Participants do not overlap."""
+
+    judged: tuple[str, ...]
+    development: tuple[str, ...]
+    training: tuple[str, ...]
+    description: str
+
+
+@dataclass(eq=False)
+class PaperInputs:
+    plan: ReproductionPlan
+    folder: Path
+    caption_tools: Any = None
+    cache: Path | None = None
+    progress: CaseProgress = lambda *_: None
+    """Called with the steps done, the steps in all, and what is being done."""
+    computed: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    def lacks(self, need: str) -> bool:
+        present: dict[str, Callable[[], object]] = {
+            "epic": lambda: self.validation,
+            "events": lambda: self.events,
+            "scores": lambda: self.events or self.media,
+            "audio": lambda: self.media,
+            "video": lambda: self.media and self.recording(self.split.judged[0]).has_video,
+            "ego4d": lambda: self.plan.ego4d,
+            "vlm": lambda: self.caption_tools,
+            "train": lambda: find_spec("torch") and find_spec("onnx"),
+        }
+        return not present[need]()
+
+    @cached_property
+    def durations(self) -> dict[str, float]:
+        files = self._files(DURATIONS)
+        return read_durations(files[0]) if files else {}
+
+    @cached_property
+    def validation(self) -> Annotations | None:
+        return self._read(self._files(VALIDATION))
+
+    @cached_property
+    def training_actions(self) -> Annotations | None:
+        return self._read(self._files(*TRAINING)[:1])
+
+    @cached_property
+    def events(self) -> Annotations | None:
+        return self._read(self._files(*EVENTS)) if self._files(EVENTS[0]) else None
+
+    @cached_property
+    def sound_classes(self) -> Annotations | None:
+        return self._read(self._files(*LABELLED))
+
+    def _files(self, *names: str) -> list[Path]:
+        paths = [self.plan.epic / name for name in names] if self.plan.epic else []
+        return [path for path in paths if path.is_file()]
+
+    def _read(self, files: Sequence[Path]) -> Annotations | None:
+        return read_annotations(files, durations=self.durations) if files else None
+
+    @cached_property
+    def media(self) -> dict[str, Source]:
+        found: dict[str, Source] = {}
+        for place in (self.plan.epic, *self.plan.audio):
+            try:
+                found |= find_media([place]) if place else {}
+            except EarmarkError:
+                if place in self.plan.audio:
+                    raise
+        if not found:
+            return {}
+        annotated = {
+            name
+            for split in (self.validation, self.training_actions)
+            for name in (split.recordings if split else ())
+        }
+        return {name: source for name, source in found.items() if name in annotated}
+
+    def recording(self, name: str) -> Recording:
+        return self.compute_once(f"recording {name}", lambda: open_recording(self.media[name]))
+
+    @property
+    def all_actions(self) -> Annotations:
+        first, second = self.validation, self.training_actions
+        assert first is not None
+        if second is None:
+            return first
+        marks = second.recordings | first.recordings
+        return Annotations(marks, second.durations | first.durations)
+
+    @cached_property
+    def split(self) -> RecordingSplit:
+        """The paper's recordings are evaluated if their sound is here, else held-out people."""
+        heard = sorted(self.media)
+        judged = [name for name in RECORDINGS["paper"] if name in self.media]
+        others = [name for name in heard if name not in RECORDINGS["paper"]]
+        description = f"{len(judged)} of the paper's 24 recordings"
+        if judged and self.training_actions is not None:
+            own = [name for name in others if name in self.training_actions.recordings]
+            others = own or others
+        elif not judged:
+            others, judged = hold_out(heard)
+            description = f"{len(judged)} recordings held out by participant, none of the paper's"
+        try:
+            development = fold(others, folds=3)[0]
+        except AnnotationError:
+            development = others[::3]
+        training = [name for name in others if name not in set(development)]
+        description += f"; chosen on {len(development)}, trained on {len(training)} others"
+        return RecordingSplit(tuple(judged), tuple(development), tuple(training), description)
+
+    def training_identity(self) -> dict[str, Any]:
+        names = (*self.split.training, *self.split.development)
+        sound = {name: self.recording(name).key for name in names}
+        return {"sound": sound, "marks": self.all_actions.only(names).fingerprint}
+
+    def describe_training(self, encoder: str) -> str:
+        own = "the paper's head, loss and settings"
+        other = ", ".join(f"{name} {value}" for name, value in self.plan.settings.items())
+        changed = f" but {other}" if other else ""
+        return f"{own}{changed} over {encoder}; {self.plan.audio_is}; {self.split.description}"
+
+    def compute_once(self, name: str, make: Callable[[], Value]) -> Value:
+        if name not in self.computed:
+            self.computed[name] = make()
+        found: Value = self.computed[name]
+        return found
+
+    def results_folder(self, name: str, settings: Mapping[str, Any]) -> Path:
+        text = json.dumps(settings, sort_keys=True, default=str)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+        return self.folder / "kept" / f"{name}-{digest}"
+
+    @cached_property
+    def fingerprint(self) -> str:
+        digest = hashlib.sha256(json.dumps(self.plan.to_json(), sort_keys=True).encode())
+        digest.update("\n".join(sorted(self.media)).encode())
+        for path in self._files(VALIDATION, *TRAINING, *EVENTS):
+            digest.update(path.read_bytes())
+        return digest.hexdigest()[:16]
+
+
+PAPER_HEAD = "paper"
+"""Trained here: the paper's head, loss and settings over the plan's first encoder and seed."""
+
+
+def resolve_frontline(inputs: PaperInputs, name: str) -> str:
+    if name != PAPER_HEAD:
+        return name
+    if absent := [NEEDS[need] for need in ("epic", "audio", "train") if inputs.lacks(need)]:
+        raise EarmarkError(f"the frontline {name} is trained here: bring {'; '.join(absent)}")
+    from earmark_lab.reproduce.trainings import paper_gate  # needs PyTorch
+
+    return str(inputs.compute_once("paper head", lambda: paper_gate(inputs)))
+
+
+def open_scores(inputs: PaperInputs, *, window: float = 4.0) -> ScoreSource:
+    return inputs.compute_once(f"scores {window:g}", lambda: _open_scores(inputs, window))
+
+
+def _open_scores(inputs: PaperInputs, window: float) -> ScoreSource:
+    lines, marked, split = inputs.plan.frontlines, inputs.all_actions, inputs.split
+    if inputs.media:
+        opened = {name: inputs.recording(name) for name in (*split.judged, *split.development)}
+        lengths = {name: recording.duration for name, recording in opened.items()}
+        marked = replace(marked, durations={**marked.durations, **lengths})
+        files = {line: resolve_frontline(inputs, line) for line in lines}
+        heard = (opened, lines, window, inputs.cache, files)
+        return MediaScores(marked, marked.only(split.judged), *heard)
+    assert inputs.events is not None and inputs.validation is not None
+    fitted = split_for_fitting(inputs.validation, RECORDINGS["paper"])
+    return FittedScores(inputs.validation, inputs.events, fitted, window)
+
+
+def describe_scores(inputs: PaperInputs, frontline: str | None = None) -> str:
+    """The frontline `paper` names the sound already, as what it was trained on."""
+    name, source = frontline or inputs.plan.frontlines[0], open_scores(inputs)
+    if isinstance(source, FittedScores):
+        return f"annotated sound events in place of a gate, {source.split.description}; no audio"
+    listens = describe_frontline(inputs, name)
+    return listens if name == PAPER_HEAD else f"{listens}; {inputs.plan.audio_is}"
+
+
+def describe_frontline(inputs: PaperInputs, name: str) -> str:
+    file = resolve_frontline(inputs, name)
+    line, gate = frontline_named(file), gate_of(file)
+    if gate is None:
+        return f"{name}: {line.encoder!r}, {type(line.scorer).__name__}"
+    head = f"{name}: trained head {gate.scorer.digest[:8]} over {line.encoder!r}"
+    if name == PAPER_HEAD:
+        return f"{head}, {inputs.describe_training(inputs.plan.encoders[0])}"
+    taught, kind = gate.card.data, inputs.plan.audio_is
+    met = f"; has met {kind} in training, so not held out" if kind in taught else ""
+    return f"{head}, trained on {taught.partition(':')[0]}{met}"

@@ -1,0 +1,367 @@
+"""Calibrates a gate on recordings its heads were not trained on: rates, thresholds, errors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import product
+from types import MappingProxyType
+
+import numpy as np
+from scipy.ndimage import median_filter
+from scipy.optimize import least_squares
+
+from earmark.errors import AnnotationError
+from earmark.gate.episodes import Episodes, Misses, OperatingPoints, bill
+from earmark.gate.forecast_error import (
+    ForecastError,
+    Miscount,
+    Miss,
+    likeness,
+    log_density,
+    log_odds,
+    spread,
+)
+from earmark.gate.gate import Card, Gate, Honesty
+from earmark.gate.rates import (
+    RISING,
+    Fit,
+    FittedRates,
+    RateMap,
+    WindowScores,
+    describe,
+)
+from earmark.gate.survival import Survival
+from earmark.grid import Grid
+from earmark.selection.rules.ranking import MinimumSeparation
+from earmark.timeline import FloatArray, Span, Track
+from earmark_lab.experiments.benchmark import BUDGETS, Case, count_picks, run_case
+from earmark_lab.experiments.operating_points import MEDIANS, OFF_SHARES, SHAPE_TARGET, TARGETS
+from earmark_lab.metrics.counts import ForecastCounts, count_starts
+from earmark_lab.metrics.poisson_regression import LEAST_SPREAD, fit_poisson
+from earmark_lab.training.dataset import Material, TrainingRecording, group
+
+LENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0)
+"""Seconds."""
+
+HALF = 0.1
+"""The score that counts as half work, as a share of the median score of windows with a start."""
+
+RIDGE = 30.0
+"""In starts; columns are scaled to unit spread."""
+
+CROWD = 0.25
+"""Exponent that reduces the weight of recordings with many actions."""
+
+FORECAST_BUDGETS = (0.01, 0.02, *BUDGETS)
+
+RARE = 0.5
+"""Raises the weight of recordings with few others about as busy in the bias of forecasts."""
+
+LEANING = 0.1
+
+Scores = Mapping[str, FloatArray]
+"""At 25 Hz by recording, from the exported gate, which was trained on none of them."""
+
+
+def calibrate(
+    scores: Scores, material: Material, card: Card, weights: bytes
+) -> tuple[Gate, dict[float, float]]:
+    """Also gives mean dev coverage by budget, with rates fitted without the participant."""
+    names = sorted(scores)
+    held = {name: material[name] for name in names}
+    rates, survival = fit_rates(scores, held, names), fit_survival(held, names)
+    points, misses = choose_points(scores, held)
+    crossed = crossed_cases(scores, held)
+    gate = Gate(
+        card=replace(card, honesty=measure_honesty(crossed)),
+        weights=weights,
+        rates=rates,
+        survival=survival,
+        points=points,
+        misses=misses,
+        separation=choose_separation(cases(scores, held, names, rates, survival)),
+        error=fit_error(forecast_rows(crossed), count_rows(crossed)),
+    )
+    return gate, mean_coverage(crossed)
+
+
+def fit_survival(material: Material, names: Sequence[str]) -> Survival:
+    return Survival.from_lengths(
+        [action.duration for name in names for action in material[name].actions]
+    )
+
+
+def fit_rates(
+    scores: Scores, material: Material, names: Sequence[str], lengths: Sequence[float] = LENGTHS
+) -> FittedRates:
+    half = HALF * work_score(scores, material, names)
+    described = partial(describe, half=half)
+    fits = [fit_length(scores, material, names, length, described) for length in lengths]
+    return FittedRates(tuple(fits), half)
+
+
+def fit_length(
+    scores: Scores,
+    material: Material,
+    names: Sequence[str],
+    length: float,
+    described: Callable[[WindowScores], FloatArray],
+) -> Fit:
+    rows, starts, exposure = [], [], []
+    for name in names:
+        heard = material[name]
+        pooled, _ = Grid(length).pool(Track(scores[name]), heard.duration)
+        weight = (1 + len(heard.actions)) ** -CROWD
+        rows.append(described(pooled))
+        starts.append(weight * count_starts(heard.actions, len(pooled), window=length))
+        exposure.append(weight * exposures(heard.duration, length))
+    counts = np.concatenate(starts)
+    if not counts.sum() > 0:
+        raise AnnotationError("no action starts in the development recordings: nothing to fit")
+    weight = sum(len(material[name].actions) for name in names) / counts.sum()  # 1 on average
+    intercept, weights = fit_rising(
+        np.concatenate(rows), weight * counts, weight * np.concatenate(exposure)
+    )
+    return Fit(length, intercept, tuple(weights.tolist()))
+
+
+def fit_rising(
+    rows: FloatArray, counts: FloatArray, exposure: FloatArray
+) -> tuple[float, FloatArray]:
+    """Poisson regression in which no weight of `RISING` is below 0: such columns are left out."""
+    kept = list(range(rows.shape[1]))
+    while True:
+        intercept, found = fit_poisson(
+            rows[:, kept], counts, exposure=exposure, ridge=RIDGE, least_spread=LEAST_SPREAD
+        )
+        falling = [
+            (value, column)
+            for value, column in zip(found, kept, strict=True)
+            if column in RISING and value < 0
+        ]
+        if not falling:
+            break
+        kept.remove(min(falling)[1])
+    weights = np.zeros(rows.shape[1])
+    weights[kept] = found
+    return intercept, weights
+
+
+def work_score(scores: Scores, material: Material, names: Sequence[str]) -> float:
+    """Median of the mean scores of windows in which an action starts; at least 1e-6."""
+    found: list[FloatArray] = [np.zeros(0)]
+    for name in names:
+        pooled, _ = Grid().pool(Track(scores[name]), material[name].duration)
+        starts = count_starts(material[name].actions, len(pooled), window=Grid().length)
+        found.append(pooled.mean[starts > 0])
+    worked = np.concatenate(found)
+    return max(float(np.median(worked)), 1e-6) if len(worked) else 1e-6
+
+
+def exposures(duration: float, length: float) -> FloatArray:
+    windows = Grid(length).count(duration)
+    seconds: FloatArray = np.minimum(length, duration - np.arange(windows) * length)
+    return seconds
+
+
+def cases(
+    scores: Scores,
+    material: Material,
+    names: Sequence[str],
+    rates: RateMap,
+    survival: Survival,
+    *,
+    levels: Mapping[str, Track] = MappingProxyType({}),
+) -> list[Case]:
+    return [
+        Case(
+            name,
+            "gate",
+            Grid().score(
+                Track(scores[name]),
+                material[name].duration,
+                rates=rates,
+                survival=survival,
+                level=levels.get(name),
+            ),
+            material[name].actions,
+        )
+        for name in names
+    ]
+
+
+def crossed_cases(scores: Scores, material: Material) -> list[Case]:
+    """Rates and survival are fitted on other participants, or else on other recordings."""
+    groups = list(group(material).values())
+    groups = groups if len(groups) > 1 else [[name] for name in material]
+    found = []
+    for names in groups:
+        others = [name for name in material if name not in names]
+        others = others if any(material[name].actions for name in others) else names
+        rates = fit_rates(scores, material, others, lengths=[Grid().length])
+        survival = fit_survival(material, others)
+        found += cases(scores, material, names, rates, survival)
+    return found
+
+
+def forecast_rows(judged: Sequence[Case]) -> list[tuple[float, float, float, float]]:
+    """Actual coverage, log-odds of its forecast, log-density and number of expected actions."""
+    rows = []
+    for case in judged:
+        actions = float(case.windows.rates.sum())
+        density = log_density(actions, case.windows.duration)
+        for row in run_case(case, ["coverage"], FORECAST_BUDGETS):
+            counts = row.forecast
+            if counts.recordings:
+                actual = counts.forecast - counts.bias
+                rows.append((actual, log_odds(counts.forecast), density, actions))
+    return rows
+
+
+def count_rows(judged: Sequence[Case]) -> list[Miscount]:
+    return [
+        Miscount.of(float(case.windows.rates.sum()), len(case.actions), case.windows.duration)
+        for case in judged
+    ]
+
+
+def fit_error(
+    rows: Sequence[tuple[float, float, float, float]], counts: Sequence[Miscount]
+) -> ForecastError:
+    """No bias or errors with fewer than two recordings."""
+    if len(rows) < 2 * len(FORECAST_BUDGETS):
+        return ForecastError()
+    actual, odds, density, actions = np.array(rows).T
+    columns = np.stack([np.ones_like(odds), odds, density], axis=1)
+
+    def expect(weights: FloatArray) -> FloatArray:
+        return 1 / (1 + np.exp(-np.clip(columns @ weights, -30, 30)))
+
+    plain = np.array([0.0, 1.0, 0.0])
+    alike = np.array([likeness(density, each).sum() for each in density.tolist()])
+    weights = (alike / alike.mean()) ** -RARE
+    weights = np.sqrt(weights / weights.mean())
+    found = least_squares(
+        lambda x: np.concatenate([weights * (expect(x) - actual), LEANING * (x - plain)]), plain
+    ).x
+    units = [spread(*each) for each in zip(expect(found).tolist(), actions.tolist(), strict=True)]
+    off = np.abs(actual - expect(found)) / np.array(units)
+    misses = np.round(np.stack([density, odds, off], axis=1), 4).tolist()
+    intercept, slope, leaning = found.tolist()
+    kept = tuple(Miss(*each) for each in misses)
+    return ForecastError(intercept, slope, leaning, kept, tuple(counts))
+
+
+def measure_honesty(judged: Sequence[Case]) -> tuple[Honesty, ...]:
+    totals = dict.fromkeys(BUDGETS, ForecastCounts())
+    for case in judged:
+        for row in run_case(case, ["coverage"], BUDGETS):
+            totals[row.budget] += row.forecast
+    return tuple(
+        Honesty(budget, total.forecast, total.forecast - total.bias)
+        for budget, total in totals.items()
+    )
+
+
+def mean_coverage(
+    judged: Sequence[Case], *, rule: str = "coverage", budgets: Sequence[float] = BUDGETS
+) -> dict[float, float]:
+    found: dict[float, list[float]] = {budget: [] for budget in budgets}
+    for case in judged:
+        for row in run_case(case, [rule], budgets) if case.actions else ():
+            found[row.budget].append(row.counts.coverage)
+    return {
+        budget: float(np.mean(shares)) if shares else math.nan for budget, shares in found.items()
+    }
+
+
+def choose_separation(judged: Sequence[Case], *, budget: float = 0.25) -> int:
+    return max(range(1, 5), key=lambda each: separated_coverage(judged, each, budget=budget))
+
+
+def separated_coverage(judged: Sequence[Case], separation: int, *, budget: float = 0.25) -> float:
+    rule = MinimumSeparation(separation)
+    found = [
+        count_picks(case, rule(case.windows, budget=round(budget * len(case.windows)))).coverage
+        for case in judged
+        if case.actions
+    ]
+    return float(np.mean(found)) if found else 0.0
+
+
+def choose_points(scores: Scores, material: Material) -> tuple[OperatingPoints, Misses]:
+    """Closing threshold and median filter are those that need fewest calls at 93 % recall."""
+    few, found = _candidates(scores, 12), []
+    for off_share, median in product(OFF_SHARES, MEDIANS):
+        points = OperatingPoints((), off_share, median)
+        recalls = _recalls(measure_misses(scores, material, points, few), material)
+        calls = _calls(scores, material, points.episodes(highest(few, recalls, SHAPE_TARGET)))
+        found.append((calls, -off_share, median, points))
+    points = min(found, key=lambda each: each[:3])[3]
+    misses = measure_misses(scores, material, points, _candidates(scores, 100))
+    recalls = _recalls(misses, material)
+    on = tuple((target, highest(misses.thresholds, recalls, target)) for target in TARGETS)
+    return OperatingPoints(on, points.off_share, points.median), misses
+
+
+def measure_misses(
+    scores: Scores, material: Material, points: OperatingPoints, thresholds: FloatArray
+) -> Misses:
+    rules = [replace(points.episodes(each), median=1) for each in thresholds.tolist()]
+    rows = []
+    for heard in _eventful(material):
+        filtered = median_filter(scores[heard.name], size=points.median, mode="nearest")
+        rows.append([1 - _recall(filtered, heard, rule) for rule in rules])
+    return Misses(thresholds, np.round(np.array(rows), 6))
+
+
+def _eventful(material: Material) -> list[TrainingRecording]:
+    return [heard for _, heard in sorted(material.items()) if heard.actions]
+
+
+def _candidates(scores: Scores, count: int) -> FloatArray:
+    everything = np.concatenate(list(scores.values())).astype(float)
+    levels = np.quantile(everything, np.linspace(0, 0.999, count - 1))
+    return np.unique(np.concatenate([[0.0], levels]))
+
+
+def _recall(scores: FloatArray, heard: TrainingRecording, rule: Episodes) -> float:
+    begins, ends = rule.edges(scores)
+    starts = np.array([action.start for action in heard.actions])
+    stops = np.array([action.end for action in heard.actions])
+    # Episodes do not overlap, so an action is touched if the first episode that ends after its
+    # start begins before its end.
+    first = np.searchsorted(ends, starts, side="right")
+    return float((np.append(begins, np.inf)[first] < stops).mean())
+
+
+def _recalls(misses: Misses, material: Material) -> FloatArray:
+    weights = recall_weights(_eventful(material))
+    kept: FloatArray = 1 - weights @ misses.shares / weights.sum()
+    return kept
+
+
+def recall_weights(recordings: Sequence[TrainingRecording]) -> FloatArray:
+    weights: FloatArray = np.array(
+        [len(each.actions) ** (1 - CROWD) * each.duration**CROWD for each in recordings]
+    )
+    return weights
+
+
+def highest(thresholds: FloatArray, recalls: FloatArray, target: float) -> float:
+    """The last of `thresholds` before recall first falls below `target`; at least the first."""
+    below = np.flatnonzero(recalls < target)
+    place = int(below[0]) - 1 if len(below) else len(thresholds) - 1
+    return float(thresholds[max(0, place)])
+
+
+def _calls(scores: Scores, material: Material, rule: Episodes) -> int:
+    grid, total = Grid(), 0
+    for name, values in scores.items():
+        spans = map(Span, *(side.tolist() for side in rule.edges(values)))
+        windows = grid.count(material[name].duration)
+        total += bill(spans, length=grid.length, windows=windows).calls
+    return total

@@ -1,0 +1,156 @@
+"""Training data of a gate, split by participant: whole people are held out."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from earmark.errors import AnnotationError, ModelMismatch
+from earmark.features.encoder import Encoder
+from earmark.gate.frontline import encoder_named
+from earmark.media import Meter, Recording, open_recording
+from earmark.media.atomic_file import replacing
+from earmark.timeline import FloatArray
+from earmark_lab.annotations.actions import Action, Annotations, find_media, list_few
+from earmark_lab.training.synthetic_sound import TalkMixture, as_features
+
+Watch = Callable[[str, int, int], None]
+"""Called with the current activity, the steps done and the steps in all."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingRecording:
+    name: str
+    duration: float
+    takes: tuple[FloatArray, ...]
+    """`(steps, channels)`, float16; first the recording itself, then the same with talk over it."""
+    actions: tuple[Action, ...]
+    with_talk: TalkMixture | None = None
+
+    @property
+    def features(self) -> FloatArray:
+        return self.takes[0].astype(np.float32)
+
+
+Material = dict[str, TrainingRecording]
+
+
+def gather(
+    annotations: Annotations,
+    media: Path | Sequence[Path],
+    *,
+    encoder: str,
+    cache: Path | None = None,
+    watch: Watch = lambda *_: None,
+) -> Material:
+    made = encoder_named(encoder)
+    folders = [media] if isinstance(media, Path) else list(media)
+    sources = find_media(folders, wanted=annotations.recordings)
+    unheard = [name for name in annotations.recordings if name not in sources]
+    if unheard:
+        raise AnnotationError(
+            f"no media in {list_few(map(str, folders))} for {list_few(unheard)}; "
+            "the stems must agree"
+        )
+    material = {}
+    for done, (name, actions) in enumerate(annotations.recordings.items()):
+        watch("listening", done, len(annotations.recordings))
+        recording = open_recording(sources[name])
+        check_inside(name, actions, recording.duration)
+        features = _cached(recording, made, cache) if cache else _listen(recording, made)
+        material[name] = TrainingRecording(name, recording.duration, (features,), tuple(actions))
+    check_actions(material)
+    return material
+
+
+def check_inside(name: str, actions: Sequence[Action], duration: float) -> None:
+    """`AnnotationError` for a span that starts past `duration` or ends over 1 s after it."""
+    for action in actions:
+        if action.start >= duration or action.end > duration + 1.0:
+            raise AnnotationError(
+                f"{name}: the span {action.start:g}-{action.end:g} s lies outside the recording, "
+                f"which lasts {duration:g} s; check the row, or that the media is the right file"
+            )
+
+
+def check_actions(material: Mapping[str, TrainingRecording]) -> None:
+    if not any(heard.actions for heard in material.values()):
+        raise AnnotationError("no recording has a single span, so there is nothing to learn from")
+
+
+def _listen(recording: Recording, encoder: Encoder) -> FloatArray:
+    features = as_features(encoder(recording, meter=Meter()))
+    if not np.isfinite(features).all():
+        raise ModelMismatch(f"{recording.name}: the features hold values that are not numbers")
+    return features
+
+
+def _cached(recording: Recording, encoder: Encoder, folder: Path) -> FloatArray:
+    listener = f"{recording.key} {recording.audio_track} {encoder!r}"
+    path = folder / f"{hashlib.sha256(listener.encode()).hexdigest()[:32]}.npy"
+    try:
+        kept: FloatArray = np.load(path, allow_pickle=False)
+    except (FileNotFoundError, ValueError, EOFError):
+        kept = _listen(recording, encoder)
+        with replacing(path) as scratch:
+            np.save(scratch, kept)
+    return kept
+
+
+def fingerprint(material: Mapping[str, TrainingRecording]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(material):
+        heard = material[name]
+        digest.update(f"{name} {heard.duration!r} ".encode())
+        digest.update(np.array([(a.start, a.end) for a in heard.actions]).tobytes())
+        for take in heard.takes:
+            digest.update(take.tobytes())
+    return digest.hexdigest()
+
+
+def participant(recording: str) -> str:
+    """The participant in a recording's name, `P01` in `P01_11`; else the whole name.
+
+    >>> participant("P01_11"), participant("workshop")
+    ('P01', 'workshop')
+    """
+    found = re.fullmatch(r"([A-Za-z]+\d+)_.+", recording)
+    return found.group(1) if found else recording
+
+
+def group(recordings: Iterable[str]) -> dict[str, list[str]]:
+    """Sorted recordings by participant, participants in order of the SHA-256 of their names."""
+    groups: defaultdict[str, list[str]] = defaultdict(list)
+    for name in sorted(recordings):
+        groups[participant(name)].append(name)
+    order = sorted(groups, key=lambda who: hashlib.sha256(who.encode()).hexdigest())
+    return {who: groups[who] for who in order}
+
+
+def hold_out(recordings: Sequence[str], *, share: float = 0.25) -> tuple[list[str], list[str]]:
+    """To train and develop on, and at least `share` to test on; each participant in one only."""
+    kept: list[str] = []
+    test: list[str] = []
+    for names in group(recordings).values():
+        (test if len(test) < share * len(recordings) else kept).extend(names)
+    return sorted(kept), sorted(test)
+
+
+def fold(recordings: Sequence[str], *, folds: int) -> list[list[str]]:
+    """Parts of about equal size, each participant in one part only."""
+    groups = group(recordings)
+    if len(groups) < folds:
+        raise AnnotationError(
+            f"{len(groups)} participants cannot be split into {folds} folds without hearing one of "
+            f"them on both sides; annotate more recordings or ask for fewer folds"
+        )
+    parts: list[list[str]] = [[] for _ in range(folds)]
+    for names in sorted(groups.values(), key=len, reverse=True):
+        min(parts, key=len).extend(names)
+    return [sorted(part) for part in parts]
