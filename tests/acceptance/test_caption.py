@@ -361,9 +361,10 @@ def test_an_interrupted_process_stores_what_is_in_flight(clip, run):
         )
         server.wait_for(2)
         child.send_signal(signal.SIGTERM)
-        time.sleep(0.3)
-        server.release(1000)
-        assert child.wait(timeout=60) == 130
+        while child.poll() is None:  # a busy machine may ask more before it sees the signal
+            time.sleep(0.3)
+            server.release(2)
+        assert child.returncode == 130
         server.then = "ok"
         outcome = earmark(*words, "--format", "json")
     assert outcome.code == 0, outcome.err

@@ -21,6 +21,7 @@ from earmark.run.schema import (
     has_tables,
     is_disk_error,
     is_full,
+    transaction,
 )
 from small_runs import open_run
 
@@ -150,3 +151,19 @@ def test_what_cannot_be_opened_leaves_no_connection_open(tmp_path: Path, monkeyp
         for connection in opened[before:]:
             with pytest.raises(sqlite3.ProgrammingError, match="closed"):
                 connection.execute("SELECT 1")
+
+
+def test_an_interrupt_at_the_start_of_a_transaction_does_not_leave_it_open():
+    class Interrupted(sqlite3.Connection):
+        def execute(self, statement: str, *values: Any) -> Any:
+            result = super().execute(statement, *values)
+            if statement.startswith("BEGIN"):
+                raise KeyboardInterrupt
+            return result
+
+    with closing(
+        sqlite3.connect(":memory:", isolation_level=None, factory=Interrupted)
+    ) as database:
+        with pytest.raises(KeyboardInterrupt), transaction(database):
+            pass
+        assert not database.in_transaction

@@ -251,8 +251,8 @@ def explain_errors(folder: Path) -> Iterator[None]:
 @contextmanager
 def transaction(database: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
     """All that is written in the block is committed when it ends, or none of it."""
-    database.execute("BEGIN IMMEDIATE")
-    try:
+    try:  # Ctrl-C is raised when BEGIN returns, and must not leave the transaction open
+        database.execute("BEGIN IMMEDIATE")
         yield database
         database.execute("COMMIT")
     except BaseException:
