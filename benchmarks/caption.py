@@ -30,7 +30,7 @@ from earmark.captioning.usage import Failure
 from earmark.media import Frame, FrameStats, Recording, find, open_recording
 from earmark.settings import Limits
 from earmark.timeline import Span
-from earmark_lab.demo.demo_scene import make_scene
+from earmark_lab.demo import make_scene
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 

@@ -40,7 +40,7 @@ from earmark.features.yamnet import YAMNet
 from earmark.gate.gate import default_frontline
 from earmark.media import Meter, Recording, open_recording
 from earmark.timeline import Span
-from earmark_lab.demo.demo_scene import NOISES, Script, write_scene
+from earmark_lab.demo import NOISES, Script, write_scene
 
 RATE = 16_000
 KINDS = {

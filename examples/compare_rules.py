@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 import earmark_lab
-from earmark_lab.demo.demo_scene import make_scene
+from earmark_lab.demo import make_scene
 
 
 def film(folder: Path) -> Path:

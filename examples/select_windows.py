@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 import earmark
-from earmark_lab.demo.demo_scene import make_scene
+from earmark_lab.demo import make_scene
 
 
 def main(paths: list[str]) -> None:

@@ -34,7 +34,7 @@ from earmark_lab.experiments.simulated_answers import (
     simulate_runs,
 )
 from earmark_lab.metrics.counts import window_range
-from earmark_lab.metrics.significance import compare_paired
+from earmark_lab.metrics.statistics import compare_paired
 
 ANSWERS = ("perfect", "noisy")
 

@@ -24,7 +24,7 @@ from PIL import Image
 
 import earmark
 from earmark.media import open_recording
-from earmark_lab.demo.demo_scene import Script, write_scene
+from earmark_lab.demo import Script, write_scene
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 

@@ -19,7 +19,7 @@ from earmark.run.records import (
 from earmark.run.run import Run
 from earmark.selection.pick import Pick, explain
 from earmark.timeline import Span, Track
-from earmark_lab.demo.demo_scene import Script, make_scene
+from earmark_lab.demo import Script, make_scene
 
 HOSTILE = (
     "</script><script>window.ran = 1</script><img src=x onerror='window.ran = 2'>"

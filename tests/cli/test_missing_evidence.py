@@ -9,7 +9,7 @@ from earmark.cli.app import app
 from earmark.evidence.picture_evidence import REQUIREMENTS
 from earmark.models import ModelStore
 from earmark.run.run import Run
-from earmark_lab.demo.demo_scene import Script, write_scene
+from earmark_lab.demo import Script, write_scene
 
 
 @pytest.fixture(scope="module")

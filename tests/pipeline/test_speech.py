@@ -24,7 +24,7 @@ from earmark.pipeline.session import open_session
 from earmark.report.export_formats import export
 from earmark.run.records import RecordingRow
 from earmark.run.run import Run
-from earmark_lab.demo.demo_scene import write_scene
+from earmark_lab.demo import write_scene
 from made_speech import needs_espeak, needs_models, needs_speech, say, silence
 from small_runs import chosen_part
 from transcription_server import transcription_server

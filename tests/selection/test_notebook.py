@@ -14,7 +14,7 @@ from earmark.gate.listener import Failed
 from earmark.selection.notebook import MAX_ROWS, html_table
 from earmark.selection.pick import Pick
 from earmark.selection.result import Chosen, Selection
-from earmark_lab.demo.demo_scene import make_scene
+from earmark_lab.demo import make_scene
 
 
 class Tags(HTMLParser):

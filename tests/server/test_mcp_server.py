@@ -31,7 +31,7 @@ from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.run.run import Run
 from earmark.server.run_jobs import key_of
 from earmark.timeline import Span
-from earmark_lab.demo.demo_scene import make_scene
+from earmark_lab.demo import make_scene
 from server_process import server_process
 from small_runs import fill, open_run, row
 

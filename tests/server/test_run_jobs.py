@@ -25,7 +25,7 @@ from earmark.pipeline.session import Session, open_session
 from earmark.run.run import Run
 from earmark.server import run_jobs
 from earmark.server.run_library import ServedRun
-from earmark_lab.demo.demo_scene import make_scene
+from earmark_lab.demo import make_scene
 from fault_server import fault_server
 from served import serving
 

@@ -19,12 +19,11 @@ from earmark.report.progress import show_progress
 from earmark.settings import Settings
 from earmark.text_format import counted
 from earmark.timeline import format_clock
-from earmark_lab.annotations.actions import Action
 from earmark_lab.metrics.counts import count_covered
 
 if TYPE_CHECKING:
     from earmark.report.run_report import CaptionResult
-    from earmark_lab.demo.demo_scene import Scene
+    from earmark_lab.demo import Scene
 
 
 @options.takes_settings("budget")
@@ -47,10 +46,7 @@ def demo(
 
       earmark demo --seed 7 --minutes 5
     """
-    from earmark_lab.demo.demo_scene import (
-        Script,
-        write_scene,
-    )  # draws on SciPy's filters, slow to import
+    from earmark_lab.demo import Script, write_scene  # SciPy's filters are slow to import
 
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"scene-{seed}-{minutes:g}min.mp4"
@@ -73,22 +69,24 @@ def demo(
 
 def tell_hammering(scene: Scene, done: CaptionResult) -> None:
     with done.open() as run:
-        heard = [one for row in run.recordings() for one in run.evidence(row.id, kinds={"heard"})]
-    found = [one.span.start for one in heard if one.text == "Hammer"]
-    if found:
-        made = [each.start for each in scene.actions if each.label == "hammer" and each.is_heard]
+        ids = [row.id for row in run.recordings()]
+        sounds = [sound for id in ids for sound in run.evidence(id, kinds={"heard"})]
+    named = [sound.span.start for sound in sounds if sound.text == "Hammer"]
+    if named:
+        strikes = [a.start for a in scene.actions if a.label == "hammer" and a.is_heard]
         out.print(
-            f"  a hammer is heard, by name, at {', '.join(map(format_clock, found))}; the scene "
-            f"has hammering one can hear at {', '.join(map(format_clock, made))}"
+            f"  a hammer is heard, by name, at {', '.join(map(format_clock, named))}; the scene "
+            f"has hammering one can hear at {', '.join(map(format_clock, strikes))}"
         )
 
 
 def compare(scene: Scene, budget: str) -> None:
-    actions = [Action(action.start, action.end, action.label) for action in scene.actions]
-    out.print(f"{scene.path}: {len(actions)} known actions in {scene.duration:.0f} s")
+    out.print(f"{scene.path}: {len(scene.actions)} known actions in {scene.duration:.0f} s")
     for rule in ("coverage", "uniform", "strata"):
         (chosen,) = select([scene.path], budget=budget, rule=rule).recordings
-        counts = count_covered(actions, chosen.picks, windows=chosen.windows, length=chosen.window)
+        counts = count_covered(
+            scene.actions, chosen.picks, windows=chosen.windows, length=chosen.window
+        )
         forecast = as_range(chosen.forecast, chosen.forecast_range)
         expected = f"; {forecast} were expected" if rule == "coverage" else ""
         out.print(

@@ -26,7 +26,7 @@ from earmark.report.console import (
 )
 from earmark.text_format import counted
 from earmark_lab.experiments.benchmark import BUDGETS, COMPARED
-from earmark_lab.experiments.occupancy_survey import WINDOWS, measure_occupancy
+from earmark_lab.experiments.occupancy_and_cost import WINDOWS, measure_occupancy
 from earmark_lab.experiments.published_numbers import RECORDINGS
 from earmark_lab.experiments.report import Report, can_draw
 
@@ -267,7 +267,7 @@ def cost(
 
       earmark lab cost --hours 5000 --call 0.4 --gpu-hour 1.8 --results results/per_recording.csv
     """
-    from earmark_lab.experiments.cost_model import CostModel, estimate_cost
+    from earmark_lab.experiments.occupancy_and_cost import CostModel, estimate_cost
 
     chosen = parse_settings(settings, [field.name for field in fields(CostModel)])
     prices = CostModel(**{"hours": hours, "call": call, "gpu_hour": gpu_hour, **chosen})

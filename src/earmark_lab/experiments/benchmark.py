@@ -19,11 +19,12 @@ from earmark.errors import EarmarkError, RunError
 from earmark.grid import Grid, Windows
 from earmark.media.atomic_file import write_whole
 from earmark.selection import RULES, Budget, Coverage, Pick, Rule, is_blind, rule_named
+from earmark.selection.pick import allowance, explain
 from earmark.selection.rules.ranking import MinimumSeparation, RandomSpans
 from earmark.selection.rules.spacing import Strata
 from earmark.text_format import from_cell, write_csv
+from earmark.timeline import Span
 from earmark_lab.annotations.actions import Action
-from earmark_lab.experiments.oracle import Oracle
 from earmark_lab.experiments.report import PER_RECORDING, percent
 from earmark_lab.experiments.simulated_answers import AnswerSimulator, simulate_runs
 from earmark_lab.metrics.counts import (
@@ -33,6 +34,7 @@ from earmark_lab.metrics.counts import (
     forecast_error,
     holds_instant,
     is_covered,
+    window_range,
 )
 
 BUDGETS = (0.05, 0.1, 0.15, 0.25, 0.335, 0.5)
@@ -180,6 +182,29 @@ def choose(
     if isinstance(chosen, Coverage):
         return chosen.each([case.windows] * len(calls), budgets=calls)
     return [chosen(case.windows, budget=budget) for budget in calls]
+
+
+@dataclass(frozen=True, slots=True)
+class Oracle:
+    """Greedy set cover, ties to the earlier window; leaves calls unspent once all is touched."""
+
+    actions: tuple[Span, ...]
+
+    def __call__(self, windows: Windows, *, budget: int) -> list[Pick]:
+        first, after = window_range(self.actions, len(windows), windows.length)
+        untouched = np.ones(len(self.actions), dtype=bool)
+        gains: dict[int, int] = {}
+        for _ in range(allowance(windows, budget)):
+            ends = (
+                np.bincount(edge[untouched], minlength=len(windows) + 1) for edge in (first, after)
+            )
+            counts = np.cumsum(np.subtract(*ends))
+            best = int(counts.argmax())
+            if counts[best] == 0:
+                break
+            gains[best] = int(counts[best])
+            untouched &= (best < first) | (best >= after)
+        return explain(windows, list(gains), lambda window, _: f"{gains[window]} new actions")
 
 
 def with_middle_instants(case: Case) -> Case:

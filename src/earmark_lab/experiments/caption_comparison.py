@@ -30,6 +30,7 @@ from earmark_lab.annotations.actions import find_media
 from earmark_lab.experiments.captions import (
     Caption,
     CaptionLog,
+    HandCrop,
     NamingCounts,
     Stimulus,
     Vocabulary,
@@ -37,9 +38,8 @@ from earmark_lab.experiments.captions import (
     draw_stimuli,
     read_stimuli,
 )
-from earmark_lab.experiments.hand_crop import HandCrop
 from earmark_lab.experiments.report import Cells, Table, mean, p_value, plain
-from earmark_lab.metrics.significance import mcnemar
+from earmark_lab.metrics.statistics import mcnemar
 
 TOKENS = 1024
 

@@ -37,7 +37,7 @@ from earmark_lab.metrics.counts import (
     count_each,
     or_dash,
 )
-from earmark_lab.metrics.significance import Paired, bootstrap_ratio, compare_paired, correlate
+from earmark_lab.metrics.statistics import Paired, bootstrap_ratio, compare_paired, correlate
 
 System = tuple[str, str]
 """Frontline and rule."""

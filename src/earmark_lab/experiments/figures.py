@@ -12,15 +12,7 @@ from earmark.media import Frame, Recording
 from earmark.selection import Pick
 from earmark.timeline import Span, Track
 from earmark_lab.annotations.actions import Action
-from earmark_lab.experiments.benchmark import (
-    ORACLE,
-    PHASES,
-    BenchmarkDesign,
-    Case,
-    choose,
-    whole_calls,
-)
-from earmark_lab.experiments.report import percent
+from earmark_lab.experiments.benchmark import ORACLE, PHASES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -161,14 +153,11 @@ def _saved(axes: Axes, results: BenchmarkResults, baseline: System) -> None:
 
 
 TOUCHED, MISSED, CALLED, SCORED = "#047857", "#d1d5db", "#c2410c", "#1d4ed8"
-
 SECONDS_PER_LETTER = 0.36
-
 LENGTH = 60.0
 """Seconds of a strip; the paper's."""
 
 FRAMES = 10
-
 FRAME_WIDTH = 1.17
 """In row heights, so that frames keep their aspect ratio."""
 
@@ -182,37 +171,12 @@ class TimelineStrip:
     actions: Sequence[Action]
     picks: Sequence[Pick]
     scores: Track
-    threshold: float
-    """The lowest score that ranking would pick at the same budget, or that opens an episode."""
+    threshold: float | None = None
+    """The score that opens an episode; None if there are no episodes to draw."""
+    episodes: Sequence[Span] = ()
     waveform: Track | None = None
     frames: Sequence[Frame] = ()
     picked_frames: Sequence[Frame] = ()
-    episodes: Sequence[Span] = ()
-    is_operating_point: bool = False
-
-
-def middle_minute(duration: float) -> Span:
-    start = max(0.0, duration / 2 - LENGTH / 2)
-    return Span(start, min(duration, start + LENGTH))
-
-
-def make_strip(
-    case: Case, design: BenchmarkDesign, *, span: Span | None = None, scores: Track | None = None
-) -> TimelineStrip:
-    windows = case.windows
-    calls = whole_calls(design.shown, len(windows), design.rounding)
-    (picks,) = choose(case, design.subject, [calls], answers=design.answers)
-    ranked = np.sort(windows.scores)[::-1]
-    where = span or middle_minute(windows.duration)
-    spent = f"{design.subject} at {percent(design.shown)} of calls"
-    return TimelineStrip(
-        title=f"{case.recording}: {spent}, scores from {case.frontline}",
-        span=where,
-        actions=[action for action in case.actions if action.overlaps(where)],
-        picks=[pick for pick in picks if Span(pick.start, pick.end).overlaps(where)],
-        scores=scores or Track(windows.scores, hop=windows.length),
-        threshold=float(ranked[max(0, calls - 1)]) if len(ranked) else 0.0,
-    )
 
 
 def busiest_minute(picks: Sequence[Pick], duration: float) -> Span:
@@ -221,10 +185,8 @@ def busiest_minute(picks: Sequence[Pick], duration: float) -> Span:
     >>> busiest_minute([], 200.0)
     Span(start=70.0, end=130.0)
     """
-    if not picks:
-        return middle_minute(duration)
     last = max(0.0, duration - LENGTH)
-    starts = sorted({min(pick.start, last) for pick in picks})
+    starts = sorted({min(pick.start, last) for pick in picks}) or [last / 2]
     best = max(starts, key=lambda start: sum(start <= p.start < start + LENGTH for p in picks))
     return Span(best, min(duration, best + LENGTH))
 
@@ -235,21 +197,21 @@ def add_media(strip: TimelineStrip, recording: Recording) -> TimelineStrip:
     if not recording.has_video:
         return strip
     step = strip.span.duration / FRAMES
-    times = [strip.span.start + (place + 0.5) * step for place in range(FRAMES)]
-    shown = recording.frames([*times, *(pick.instant for pick in strip.picks)])
-    return replace(strip, frames=shown[:FRAMES], picked_frames=shown[FRAMES:])
+    times = [strip.span.start + (number + 0.5) * step for number in range(FRAMES)]
+    frames = recording.frames([*times, *(pick.instant for pick in strip.picks)])
+    return replace(strip, frames=frames[:FRAMES], picked_frames=frames[FRAMES:])
 
 
 def waveform(recording: Recording, span: Span) -> Track:
-    pieces = []
+    pieces = [np.zeros(0, np.float32)]
     for block in recording.sound(sample_rate=WAVEFORM_RATE):
         if block.start >= span.end:
             break
-        first = max(0, round((span.start - block.start) * WAVEFORM_RATE))
-        last = max(0, round((span.end - block.start) * WAVEFORM_RATE))
+        first, last = (
+            max(0, round((time - block.start) * WAVEFORM_RATE)) for time in (span.start, span.end)
+        )
         pieces.append(block.values[first:last])
-    values = np.concatenate(pieces or [np.zeros(0, np.float32)])
-    return Track(values, hop=1 / WAVEFORM_RATE, start=span.start)
+    return Track(np.concatenate(pieces), hop=1 / WAVEFORM_RATE, start=span.start)
 
 
 def draw_strip(strip: TimelineStrip) -> Figure:
@@ -259,7 +221,7 @@ def draw_strip(strip: TimelineStrip) -> Figure:
         ("frames", picture, _frames_row, bool(strip.frames)),
         ("sound", 0.8, _sound_row, strip.waveform is not None),
         ("score", 1.1, _score_row, True),
-        ("episodes", 0.3, _episodes_row, strip.is_operating_point),
+        ("episodes", 0.3, _episodes_row, strip.threshold is not None),
         ("actions", 0.9, _actions_row, True),
         ("calls", 0.5, _picks_row, True),
         ("looked at", picture, _picked_row, bool(strip.picked_frames)),
@@ -318,10 +280,9 @@ def _score_row(axes: Axes, strip: TimelineStrip) -> None:
     values = track.values[first:last]
     axes.stairs(values, edges, color=SCORED, fill=True, alpha=0.25)
     axes.stairs(values, edges, color=SCORED, linewidth=1)
-    label = "threshold: the lowest score that ranking would pick"
-    if strip.is_operating_point:
+    if strip.threshold is not None:
         label = f"threshold that opens an episode, {strip.threshold:.2f}"
-    axes.axhline(strip.threshold, color=CALLED, linestyle="--", linewidth=1, label=label)
+        axes.axhline(strip.threshold, color=CALLED, linestyle="--", linewidth=1, label=label)
     axes.set_yticks([float(np.min(values, initial=0)), float(np.max(values, initial=0))])
     axes.yaxis.tick_right()
     axes.yaxis.set_major_formatter("{x:.2g}")

@@ -18,7 +18,7 @@ from earmark.timeline import Span, merge
 from earmark_lab.experiments.report import Cells, Table, interval, percent
 from earmark_lab.experiments.score_sources import AnnotatedScores
 from earmark_lab.metrics.counts import EpisodeCounts, count_kept
-from earmark_lab.metrics.significance import bootstrap_ratio
+from earmark_lab.metrics.statistics import bootstrap_ratio
 
 TARGETS = (0.99, 0.97, 0.95, 0.93, 0.90, 0.87)
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from earmark_lab.experiments.report import percent
-
 
 @dataclass(frozen=True, slots=True)
 class PaperRow:
@@ -183,104 +181,8 @@ UNDERCOUNT = {
     "undercount, times": 1.76,
 }
 
-SCARCE = 0.02
-"""Share of the cost of a full scan that compression alone cannot go below."""
-
-COMPOSED = f"actions named at {100 * SCARCE:g} % of the cost, calls and tokens together, %"
-KEPT = "all against gate-retained, largest difference, points"
-
-Quantities = Mapping[str, float | str]
-
 
 def primary_of(names: Iterable[str]) -> list[str]:
+    """All of `names` if none is of the primary set."""
     every = list(names)
     return [name for name in RECORDINGS["paper-primary"] if name in every] or every
-
-
-PAIR = "{}: " + RULE + " minus {}, points"
-RECORDING = "{}: " + RULE + " at 25 %, %"
-WINDOW = "{:g} s, {}: rank minus uniform, points"
-FRONTLINE = "{} ({}) at 25 %, pooled, %"
-REDUCTION = "{}: reduction of time at a dev recall of 93 %, %"
-EMITTED = "gate at 93 %: {}"
-FLOW = "flow minus gate, reduction at {:g} %, points"
-OPENING = "gate: opens at, for {:g} %"
-ENCODER = "{}: {}, %"
-
-
-def spent_by(name: str) -> str:
-    return {"uniform": "uniform", "gate": RULE}.get(name, "rank")
-
-
-def paired_quantities(printed: PaperPairs) -> Quantities:
-    return {
-        PAIR.format(percent(budget), rule): pair.gain
-        for budget, against in printed.items()
-        for rule, pair in against.items()
-    }
-
-
-SEEN: Quantities = {
-    "25 %: gain over uniform, unseen participants, points": 6.0,
-    "25 %: gain over uniform, seen participants, points": 5.6,
-}
-
-PER_RECORDING: Quantities = {
-    **{RECORDING.format(row.recording): row.ours for row in PRIMARY + REPLICATION},
-    "mean of 24": 54.6,
-}
-
-WINDOW_ROWS: Quantities = {
-    WINDOW.format(window, percent(budget)): gain
-    for window, gains in WINDOW_GAINS.items()
-    for budget, gain in zip(SWEEP_BUDGETS, gains, strict=True)
-}
-
-QUANTITIES: Mapping[str, Quantities] = {
-    "occupancy": {"EPIC-KITCHENS-100: occupied, %": 85.1, "STARSS23: occupied, %": 96.6},
-    "sets": {"both: actions": 3392},
-    "blind": {"mean of 24: uniform at 25 %, %": 48.8},
-    "windows": {"4 s: occupied, %": 92.1},
-    "paired": {**paired_quantities(PAIRED), **SEEN},
-    "coverage": {"primary, separated at 25 %, pooled, %": 46.8},
-    "savings": {"5 %: calls saved by separated, %": 20.0},
-    "correlation": {"5 %: Pearson": -0.59, "50 %: Pearson": 0.0},
-    "recordings": PER_RECORDING,
-    "window-gains": WINDOW_ROWS,
-    "frontlines": {
-        **{FRONTLINE.format(name, spent_by(name)): share for name, share in AT_A_QUARTER.items()},
-        "pretrained detectors at 25 %, pooled, %": "29 to 30",
-    },
-    "operating-points": {
-        **{REDUCTION.format(name): share for name, share in REDUCTIONS.items()},
-        REDUCTION.format("the threshold rule"): THRESHOLD_RULE,
-        **{EMITTED.format(what): value for what, value in UNDERCOUNT.items()},
-        **{FLOW.format(100 * target): points for target, points in CROSSING.items()},
-        **{OPENING.format(100 * target): threshold for target, threshold in THRESHOLDS.items()},
-    },
-    "boundaries": {"B-F1 at 0.5 s, episodes, %": 22.8, "B-F1 at 0.5 s, even segments, %": 17.4},
-    "objective": {"span minus frame, points": "4.0 to 10.8"},
-    "transfer": {
-        ENCODER.format(encoder, what): printed[2 * place]
-        for encoder, printed in TRANSFER.items()
-        for place, what in enumerate(("recall", "reduction"))
-    },
-    "segmentation": {"B-F1 at 0.5 s, segments, %": 22.8, "boundaries at 0.95": 2015},
-    "ablation": {
-        "classes: reduction at a recall of 89.0 %": 62.6,
-        "none: reduction at a recall of 90.8 %": 64.3,
-    },
-    "ego4d": {
-        "clips with readable moments and enough windows": 247,
-        **paired_quantities(EGO4D_PAIRED),
-        "moments retained, %": 80.0,
-        "of the stream, %": 44.5,
-    },
-    "captions": {
-        "full frame: nouns named, %": 37.3,
-        "hand crop: nouns named, %": 33.7,
-        "deployed frame: nouns named, %": 35.0,
-        KEPT: 0.4,
-        COMPOSED: 11.5,
-    },
-}

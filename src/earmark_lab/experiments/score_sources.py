@@ -26,8 +26,8 @@ from earmark.pipeline.session import open_session
 from earmark.timeline import FloatArray, Track
 from earmark_lab.annotations.actions import Action, Annotations, list_few
 from earmark_lab.experiments.benchmark import Case, CaseTasks
-from earmark_lab.metrics.counts import count_overlaps, count_starts, window_range
-from earmark_lab.metrics.poisson_regression import fit_poisson
+from earmark_lab.metrics.counts import count_overlaps, count_starts, longest_overlaps
+from earmark_lab.metrics.statistics import fit_poisson
 
 SOUND_EVENTS = "sound-events"
 
@@ -127,18 +127,16 @@ def share_filled(spans: Sequence[Action], count: int, *, window: float) -> Float
 def longest_event_instants(
     events: Sequence[Action], duration: float, *, window: float
 ) -> FloatArray:
+    """The middle of what each window holds of its longest event, or the middle of the window."""
     count = Grid(window).count(duration)
-    edges = np.arange(count + 1) * window
-    ends = np.minimum(edges[1:], duration)
-    instants: FloatArray = (edges[:-1] + ends) / 2
-    longest = np.zeros(count)
-    first, after = window_range(events, count, window)
-    for event, begin, stop in zip(events, first.tolist(), after.tolist(), strict=True):
-        for place in range(begin, stop):
-            low, high = max(event.start, edges[place]), min(event.end, ends[place])
-            if high - low > longest[place]:
-                longest[place] = high - low
-                instants[place] = (low + high) / 2
+    edges = np.minimum(np.arange(count + 1) * window, duration)
+    low, high = edges[:-1].copy(), edges[1:].copy()
+    owner = longest_overlaps(events, count, window=window, duration=duration)
+    times = np.array([(event.start, event.end) for event in events]).reshape(-1, 2)
+    held = owner >= 0
+    low[held] = np.maximum(low[held], times[owner[held], 0])
+    high[held] = np.minimum(high[held], times[owner[held], 1])
+    instants: FloatArray = (low + high) / 2
     return instants
 
 

@@ -22,9 +22,8 @@ from earmark.selection.rounds import (
     turns,
 )
 from earmark.selection.rules.coverage import Coverage
-from earmark.timeline import IndexArray
 from earmark_lab.annotations.actions import Action
-from earmark_lab.metrics.counts import window_range
+from earmark_lab.metrics.counts import longest_overlaps
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,9 @@ class AnswerSimulator:
         """Deterministic by recording and seed."""
         answers = [
             NO_ACTIVITY if place < 0 else actions[place].label or f"action {place}"
-            for place in dominant_actions(actions, windows).tolist()
+            for place in longest_overlaps(
+                actions, len(windows), window=windows.length, duration=windows.duration
+            ).tolist()
         ]
         digest = hashlib.sha256(f"{recording} {self.seed}".encode()).digest()
         chance = np.random.default_rng(int.from_bytes(digest[:8])).random((len(answers), 2))
@@ -84,20 +85,6 @@ class AnswerSimulator:
             elif naming < self.renamed:
                 answers[place] = f"renamed {place}"
         return answers
-
-
-def dominant_actions(actions: Sequence[Action], windows: Windows) -> IndexArray:
-    """-1 if no action touches the window."""
-    most = np.zeros(len(windows))
-    found = np.full(len(windows), -1, dtype=np.intp)
-    first, after = window_range(actions, len(windows), windows.length)
-    for place, (begin, stop) in enumerate(zip(first.tolist(), after.tolist(), strict=True)):
-        for window in range(begin, stop):
-            span = windows.span(window)
-            shared = min(actions[place].end, span.end) - max(actions[place].start, span.start)
-            if shared > most[window]:
-                most[window], found[window] = shared, place
-    return found
 
 
 def simulate_rounds(

@@ -67,7 +67,7 @@ class CoverageCounts(Addable):
 
 
 def window_range(
-    reference: Sequence[Action], windows: int, length: float
+    reference: Sequence[Span], windows: int, length: float
 ) -> tuple[IndexArray, IndexArray]:
     """The first window that each action overlaps, and the one after its last.
 
@@ -96,6 +96,21 @@ def count_starts(spans: Sequence[Action], count: int, *, window: float) -> Float
     starts = np.array([span.start for span in spans], dtype=float)
     owner = np.searchsorted(edges, starts, side="right") - 1
     return np.bincount(np.clip(owner, 0, max(count - 1, 0)), minlength=count)[:count].astype(float)
+
+
+def longest_overlaps(
+    spans: Sequence[Action], count: int, *, window: float, duration: float
+) -> IndexArray:
+    """The index of the span that fills most of each window; -1 if none overlaps it."""
+    edges = np.minimum(np.arange(count + 1) * window, duration)
+    longest, owner = np.zeros(count), np.full(count, -1, dtype=np.intp)
+    ranges = zip(*window_range(spans, count, window), strict=True)
+    for number, (span, (begin, stop)) in enumerate(zip(spans, ranges, strict=True)):
+        ends = np.minimum(edges[begin + 1 : stop + 1], span.end)
+        shared = ends - np.maximum(edges[begin:stop], span.start)
+        owner[begin:stop][shared > longest[begin:stop]] = number
+        longest[begin:stop] = np.maximum(longest[begin:stop], shared)
+    return owner
 
 
 def is_covered(

@@ -22,9 +22,8 @@ from earmark_lab.experiments.benchmark import (
     whole_calls,
 )
 from earmark_lab.experiments.compared_systems import READY, systems
-from earmark_lab.experiments.cost_model import CostModel
 from earmark_lab.experiments.coverage_tables import BenchmarkResults, coverage_table
-from earmark_lab.experiments.occupancy_survey import count_occupancy
+from earmark_lab.experiments.occupancy_and_cost import CostModel, count_occupancy
 from earmark_lab.experiments.published_numbers import OCCUPANCY, RECORDINGS
 from earmark_lab.experiments.report import mean
 from earmark_lab.experiments.score_sources import even_windows

@@ -27,7 +27,6 @@ from earmark_lab.experiments.coverage_tables import (
     occupancies,
     paired_table,
 )
-from earmark_lab.experiments.occupancy_survey import WINDOWS
 from earmark_lab.experiments.operating_points import count_setting
 from earmark_lab.experiments.published_numbers import RECORDINGS, RULE, SWEEP_BUDGETS, primary_of
 from earmark_lab.experiments.report import Drawing, p_value, percent
@@ -38,7 +37,7 @@ from earmark_lab.experiments.score_sources import (
     score_recordings,
 )
 from earmark_lab.metrics.counts import CoverageCounts
-from earmark_lab.metrics.significance import correlate
+from earmark_lab.metrics.statistics import correlate
 from earmark_lab.reproduce.inputs import (
     PaperInputs,
     describe_frontline,
@@ -113,8 +112,8 @@ def paired_rows(
                 f"W/L/T {theirs.record} there, {pair.record} here; median {theirs.median:+g} "
                 f"there, {pair.median:+.1f} here; p {theirs.p} there, {p_value(pair.p)} here"
             )
-            name = published.PAIR.format(percent(budget), rule)
-            yield Comparison(name, theirs.gain, *found, remarks)
+            quantity = f"{percent(budget)}: {RULE} minus {rule}, points"
+            yield Comparison(quantity, theirs.gain, *found, remarks)
 
 
 def make_paired(inputs: PaperInputs) -> Iterator[Made]:
@@ -132,7 +131,9 @@ def _seen_participant_rows(
     points = results.gains(results.system(RULE), 0.25, baseline=results.system("uniform"))
     gains = dict(zip(results.recordings, points, strict=True))
     second = {row.recording for row in published.REPLICATION}
-    for (quantity, paper), is_seen in zip(published.SEEN.items(), (False, True), strict=True):
+    for paper, is_seen in ((6.0, False), (5.6, True)):
+        people_are = "seen" if is_seen else "unseen"
+        quantity = f"25 %: gain over uniform, {people_are} participants, points"
         own = [n for n in gains if (participant(n) in people) == is_seen]
         own = [n for n in own if n in second] or own
         if people and own:
@@ -222,30 +223,31 @@ def make_correlation(inputs: PaperInputs) -> Iterator[Made]:
 
 def make_recordings(inputs: PaperInputs) -> Iterator[Comparison]:
     results, ran = load_results(inputs), describe_scores(inputs)
-    points, printed = results.points(results.system(RULE), 0.25), published.PER_RECORDING
+    points = results.points(results.system(RULE), 0.25)
+    printed = {row.recording: row.ours for row in published.PRIMARY + published.REPLICATION}
     for name, value in zip(results.recordings, points, strict=True):
-        quantity = published.RECORDING.format(name)
-        yield Comparison(quantity, printed.get(quantity), value, "1 recording", ran=ran)
+        quantity = f"{name}: {RULE} at 25 %, %"
+        yield Comparison(quantity, printed.get(name), value, "1 recording", ran=ran)
     is_paper = set(results.recordings) == set(RECORDINGS["paper"])
-    size, paper = len(points), printed["mean of 24"] if is_paper else None
+    size, paper = len(points), 54.6 if is_paper else None
     yield Comparison.mean(f"mean of {size}", paper, points, n=f"{size} recordings", ran=ran)
 
 
 def make_window_gains(inputs: PaperInputs) -> Iterator[Comparison]:
     """The paper's numbers are of its primary set."""
-    printed, ran = published.WINDOW_ROWS, describe_scores(inputs)
-    for window in WINDOWS:
+    ran = describe_scores(inputs)
+    for window, printed in published.WINDOW_GAINS.items():
         results = load_results(inputs, window=window)
         names = primary_of(results.recordings)
-        for budget in SWEEP_BUDGETS:
+        for budget, paper in zip(SWEEP_BUDGETS, printed, strict=True):
             ranked, even = (
                 results.by_recording(results.system(rule), budget) for rule in ("rank", "uniform")
             )
             more = [ranked[name].covered - even[name].covered for name in names]
             actions = [even[name].actions for name in names]
-            quantity = published.WINDOW.format(window, percent(budget))
+            quantity = f"{window:g} s, {percent(budget)}: rank minus uniform, points"
             n = f"{len(names)} recordings"
-            yield Comparison.pooled(quantity, printed[quantity], more, actions, n=n, ran=ran)
+            yield Comparison.pooled(quantity, paper, more, actions, n=n, ran=ran)
 
 
 def make_frontlines(inputs: PaperInputs) -> Iterator[Comparison]:
@@ -253,9 +255,10 @@ def make_frontlines(inputs: PaperInputs) -> Iterator[Comparison]:
     results = load_results(inputs)
     lines = dict.fromkeys(("uniform", "gate"), results.frontlines[0])
     lines |= {line: line for line in results.frontlines[1:]}
+    spent_by = {"uniform": "uniform", "gate": RULE}
     for name in {**published.AT_A_QUARTER, **lines}:
-        paper, rule = published.AT_A_QUARTER.get(name), published.spent_by(name)
-        quantity = published.FRONTLINE.format(name, rule)
+        paper, rule = published.AT_A_QUARTER.get(name), spent_by.get(name, "rank")
+        quantity = f"{name} ({rule}) at 25 %, pooled, %"
         if name not in lines:
             yield Comparison.missing(quantity, paper, f"add {name} to --frontlines")
             continue
@@ -303,8 +306,7 @@ def make_ego4d(inputs: PaperInputs) -> Iterator[Made]:
     chosen = [name for name in usable if name in opened]
     if not chosen:
         why = "bring the clips, files named as the questions name them, in --ego4d DIR"
-        for name, gain in published.paired_quantities(published.EGO4D_PAIRED).items():
-            yield Comparison.missing(name, gain, why)
+        yield Comparison.missing("paired comparison", "in the paper", why)
         return
     line = inputs.plan.frontlines[0]
     ran = f"{describe_frontline(inputs, line)}; EgoSound clips of Ego4D"

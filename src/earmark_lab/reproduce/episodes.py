@@ -11,13 +11,12 @@ from earmark.features.encoder_spec import split_name
 from earmark.gate.episodes import Episodes
 from earmark.gate.frontline import frontline_named
 from earmark.media import Meter
-from earmark.timeline import Span
 from earmark_lab.annotations.actions import Action
 from earmark_lab.encoders.chunk_encoder import PAPER_THRESHOLD, segments
 from earmark_lab.encoders.chunk_encoder import boundaries as segment_boundaries
 from earmark_lab.experiments import figures
 from earmark_lab.experiments import published_numbers as published
-from earmark_lab.experiments.benchmark import BenchmarkDesign
+from earmark_lab.experiments.benchmark import choose, whole_calls
 from earmark_lab.experiments.operating_points import (
     UNITS,
     EpisodeShape,
@@ -44,6 +43,8 @@ from earmark_lab.reproduce.inputs import (
     resolve_frontline,
 )
 from earmark_lab.reproduce.reproduction import Comparison, Made, Printed, boundary_rows
+
+REDUCTION = "{}: reduction of time at a dev recall of 93 %, %"
 
 
 def make_trial(inputs: PaperInputs, line: str) -> EpisodeTrial:
@@ -91,13 +92,12 @@ def make_operating_points(inputs: PaperInputs) -> Iterator[Made]:
     sizes = (counts.episodes, lasts, counts.calls, counts.charged)
     emitted = (100 * counts.recall, *sizes, counts.undercount)
     for (what, paper), ours in zip(published.UNDERCOUNT.items(), emitted, strict=True):
-        yield Comparison(published.EMITTED.format(what), paper, ours, n, ran=ran)
+        yield Comparison(f"gate at 93 %: {what}", paper, ours, n, ran=ran)
     yield from _crossing_rows(inputs, found, first)
     for target, threshold in published.THRESHOLDS.items():
         rule = find_point(found[first], target).rule
-        opens = rule.on if rule else None
-        quantity = published.OPENING.format(100 * target)
-        yield Comparison(quantity, threshold, opens, n, ran=ran)
+        quantity = f"gate: opens at, for {100 * target:g} %"
+        yield Comparison(quantity, threshold, rule.on if rule else None, n, ran=ran)
     note = f"Chosen on {len(development_recordings(inputs))} development recordings; {ran}."
     yield points_table(found, note=note)
 
@@ -105,7 +105,7 @@ def make_operating_points(inputs: PaperInputs) -> Iterator[Made]:
 def _reduction_row(
     inputs: PaperInputs, found: dict[str, list[OperatingPoint]], name: str, paper: float
 ) -> Comparison:
-    quantity = published.REDUCTION.format(name)
+    quantity = REDUCTION.format(name)
     own = [line for line in found if split_name(line)[0] == name]
     if name != "gate" and not own:
         cure = f"bring its weights (earmark models add {name} FILE) and --frontlines {name}"
@@ -126,7 +126,7 @@ def _point_row(quantity: str, paper: float, point: OperatingPoint, ran: str) -> 
 
 def _threshold_row(inputs: PaperInputs, gate: str) -> Comparison:
     """The paper says no more of it than "thresholded posteriors" of what the gate reads."""
-    quantity = published.REDUCTION.format("the threshold rule")
+    quantity = REDUCTION.format("the threshold rule")
     if not inputs.media:
         return Comparison.missing(quantity, published.THRESHOLD_RULE, f"bring {NEEDS['audio']}")
     line = getattr(frontline_named(resolve_frontline(inputs, gate)).scorer, "encoder", gate)
@@ -143,7 +143,7 @@ def _crossing_rows(
 ) -> Iterator[Comparison]:
     flow = next((line for line in found if split_name(line)[0] == "flow"), None)
     for target, paper in published.CROSSING.items():
-        quantity = published.FLOW.format(100 * target)
+        quantity = f"flow minus gate, reduction at {100 * target:g} %, points"
         if flow is None:
             why = "bring video, and add flow to --frontlines"
             yield Comparison.missing(quantity, paper, why)
@@ -228,15 +228,18 @@ def make_strip(inputs: PaperInputs) -> Iterator[Made]:
     source, ran, rule = open_scores(inputs), describe_scores(inputs), deployed_rule(inputs)
     line, name = source.frontlines[0], next(iter(source.evaluated.recordings))
     case = source.tasks()[line, name]()
-    design = BenchmarkDesign(rules=(RULE,), subject=RULE, window=inputs.plan.window)
-    whole = Span(0.0, case.windows.duration)
-    every = figures.make_strip(case, design, span=whole)
-    minute = figures.busiest_minute(every.picks, whole.end)
-    strip = figures.make_strip(case, design, span=minute, scores=source.track(name, line))
-    if rule:
-        kept = find_episodes(score_recordings(source, line, [name])[0], rule)
-        shown = [span for span in kept if span.overlaps(strip.span)]
-        strip = replace(strip, episodes=shown, threshold=rule.on, is_operating_point=True)
+    (picks,) = choose(case, RULE, [whole_calls(0.25, len(case.windows))])
+    minute = figures.busiest_minute(picks, case.windows.duration)
+    episodes = find_episodes(score_recordings(source, line, [name])[0], rule)
+    strip = figures.TimelineStrip(
+        title=f"{name}: {RULE} at 25 % of calls, scores from {line}",
+        span=minute,
+        actions=[action for action in case.actions if action.overlaps(minute)],
+        picks=[pick for pick in picks if pick.span.overlaps(minute)],
+        scores=source.track(name, line),
+        threshold=rule.on if rule else None,
+        episodes=[span for span in episodes if span.overlaps(minute)],
+    )
     if name in inputs.media:
         strip = figures.add_media(strip, inputs.recording(name))
     caption = (

@@ -17,7 +17,6 @@ from earmark.media.atomic_file import write_whole
 from earmark.redaction import redact
 from earmark.text_format import counted
 from earmark.version import VERSION
-from earmark_lab.experiments import published_numbers as published
 from earmark_lab.experiments.report import (
     Cells,
     Drawing,
@@ -30,7 +29,7 @@ from earmark_lab.experiments.report import (
     png,
 )
 from earmark_lab.metrics.counts import CoverageCounts, MatchCounts, or_dash, share
-from earmark_lab.metrics.significance import bootstrap_ratio
+from earmark_lab.metrics.statistics import bootstrap_ratio
 from earmark_lab.reproduce.inputs import NEEDS, PaperInputs, Value
 
 COLUMNS = ("quantity", "paper", "ours", "difference", "n", "95 % interval", "what ran", "remarks")
@@ -151,8 +150,7 @@ class Artefact:
         return "; ".join(NEEDS[need] for need in self.needs.split() if inputs.lacks(need))
 
     def unavailable(self, why: str) -> list[Made]:
-        known = published.QUANTITIES.get(self.name, {"the whole of it": "in the paper"})
-        return [Comparison.missing(quantity, paper, why) for quantity, paper in known.items()]
+        return [Comparison.missing("the whole of it", "in the paper", why)]
 
     def make(self, inputs: PaperInputs) -> list[Made]:
         if absent := self.missing_inputs(inputs):

@@ -29,11 +29,11 @@ from earmark_lab.experiments.operating_points import (
     OperatingPoint,
     count_setting,
 )
-from earmark_lab.experiments.published_numbers import ENCODER, RULE, TRANSFER, primary_of
+from earmark_lab.experiments.published_numbers import RULE, TRANSFER, primary_of
 from earmark_lab.experiments.report import Cells, Table, p_value, percent
 from earmark_lab.experiments.score_sources import AnnotatedScores
 from earmark_lab.metrics.counts import CoverageCounts, EpisodeCounts
-from earmark_lab.metrics.significance import welch
+from earmark_lab.metrics.statistics import welch
 from earmark_lab.reproduce.inputs import PaperInputs
 from earmark_lab.reproduce.reproduction import Comparison, Made, boundary_rows, mean_std
 from earmark_lab.training import gate_training as recipe
@@ -195,7 +195,7 @@ def _transfer_rows(
     printed = TRANSFER.get(encoder)
     for place, what in enumerate(("recall", "reduction")):
         paper = printed[2 * place] if printed else None
-        quantity = ENCODER.format(encoder, what)
+        quantity = f"{encoder}: {what}, %"
         if absent:
             yield Comparison.missing(quantity, paper, absent)
             continue

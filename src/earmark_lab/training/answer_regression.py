@@ -34,7 +34,7 @@ from earmark.grid import Grid
 from earmark.media import Meter, open_recording
 from earmark.timeline import FloatArray, Track
 from earmark_lab.experiments.operating_points import TARGETS
-from earmark_lab.metrics.poisson_regression import LEAST_SPREAD
+from earmark_lab.metrics.statistics import LEAST_SPREAD
 from earmark_lab.training.answered_windows import (
     PRIOR,
     AnsweredRecording,

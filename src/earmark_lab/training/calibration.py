@@ -40,7 +40,7 @@ from earmark.timeline import FloatArray, Span, Track
 from earmark_lab.experiments.benchmark import BUDGETS, Case, count_picks, run_case
 from earmark_lab.experiments.operating_points import MEDIANS, OFF_SHARES, SHAPE_TARGET, TARGETS
 from earmark_lab.metrics.counts import ForecastCounts, count_starts
-from earmark_lab.metrics.poisson_regression import LEAST_SPREAD, fit_poisson
+from earmark_lab.metrics.statistics import LEAST_SPREAD, fit_poisson
 from earmark_lab.training.dataset import Material, TrainingRecording, group
 
 LENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0)

@@ -10,7 +10,7 @@ from earmark.features.yamnet import YAMNet
 from earmark.media import Frame, Sound
 from earmark.models.catalogue import PPOCR
 from earmark.timeline import Span
-from earmark_lab.demo.demo_scene import NOISES, SIGN, draw_bench, normalise_and_fade, room_noise
+from earmark_lab.demo import NOISES, SIGN, draw_bench, normalise_and_fade, room_noise
 from made_speech import RATE, needs_models
 
 HEARD = {"hammer": "Hammer", "rinse": "Water", "voice": "Speech", "rub": "Sanding"}

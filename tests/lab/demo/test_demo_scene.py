@@ -7,7 +7,7 @@ import av
 import numpy as np
 import pytest
 
-from earmark_lab.demo.demo_scene import SILENT_SHARE, Script, make_scene
+from earmark_lab.demo import SILENT_SHARE, Script, make_scene
 
 
 def test_the_same_seed_writes_the_same_bytes(tmp_path: Path):
@@ -34,8 +34,7 @@ def test_pictures_move_during_actions_and_at_no_other_time():
     script = Script.compose(seed=0, duration=60.0)
     for index, (before, after) in enumerate(pairwise(script.pictures(fps=10)), start=1):
         times = ((index - 1) / 10, index / 10)
-        spans = [action.span for action in script.actions]
-        working = any(one.start <= time < one.end for one in spans for time in times)
+        working = any(a.start <= time < a.end for a in script.actions for time in times)
         moved = bool(np.any(before != after))
         assert working or not moved
     assert len(script.actions) > 5

@@ -10,16 +10,16 @@ import pytest
 
 import drawing
 from earmark.media import Frame
+from earmark.selection.rules.ranking import Rank
 from earmark.timeline import Span, Track
 from earmark_lab.annotations.actions import Action
 from earmark_lab.experiments import figures
-from earmark_lab.experiments.benchmark import BenchmarkDesign, BenchmarkRow, Case
+from earmark_lab.experiments.benchmark import BenchmarkRow
 from earmark_lab.experiments.coverage_tables import BenchmarkResults
-from earmark_lab.experiments.figures import TimelineStrip, draw_strip, make_strip
+from earmark_lab.experiments.figures import TimelineStrip, draw_strip
 from earmark_lab.experiments.report import png
 
 EAR, BLIND = ("ear", "coverage"), ("ear", "uniform")
-DESIGN = BenchmarkDesign(subject="rank")
 
 
 def rows(rule: str, frontline: str, *covered: int) -> list[BenchmarkRow]:
@@ -86,27 +86,27 @@ def test_recordings_without_actions_draw_nothing_and_warn_of_nothing():
 
 
 def strip(**more: object) -> TimelineStrip:
-    """Two minutes of one action a quarter minute, of which the middle minute is drawn."""
+    """The middle minute of two, with one action each quarter of a minute."""
+    minute, grid = Span(20, 80), drawing.windows("1..9..2...5...1..9..2...5...")
     actions = [Action(start, start + 3.0, "wash the dishes") for start in range(12, 110, 15)]
-    case = Case("a", "ear", drawing.windows("1..9..2...5...1..9..2...5..."), actions)
-    return replace(make_strip(case, DESIGN, span=Span(20, 80)), **more)
-
-
-def test_what_is_asked_in_rounds_has_a_strip_too():
-    design = replace(DESIGN, answers="perfect", subject="rounds")
-    actions = [Action(12.0, 15.0, "wash"), Action(68.0, 71.0, "dry")]
-    case = Case("a", "ear", drawing.windows("1..9..2...5...1..9..2...5..."), actions)
-    shown = make_strip(case, design, span=Span(0, 112))
-    assert len(shown.picks) == 7 and shown.title.startswith("a: rounds at 25 % of calls")
+    picks = [pick for pick in Rank()(grid, budget=7) if pick.span.overlaps(minute)]
+    inside = [action for action in actions if action.overlaps(minute)]
+    return TimelineStrip("a", minute, inside, picks, Track(grid.scores, hop=4.0), **more)
 
 
 def test_a_strip_names_its_colours_and_rows():
-    drawn = draw_strip(strip())
-    assert [axes.get_ylabel() for axes in drawn.axes] == ["score", "actions", "calls"]
+    drawn = draw_strip(strip(threshold=2.0))
+    assert [axes.get_ylabel() for axes in drawn.axes] == ["score", "episodes", "actions", "calls"]
     texts = [text.get_text() for text in drawn.legends[0].get_texts()]
-    assert set(texts[1:]) == {"missed", "touched by a call", "a call", "the instant looked at"}
+    assert set(texts[1:]) == {
+        "an episode",
+        "missed",
+        "touched by a call",
+        "a call",
+        "the instant looked at",
+    }
     assert texts[0].startswith("threshold")
-    written = [text.get_text() for text in drawn.axes[1].texts]
+    written = [text.get_text() for text in drawn.axes[2].texts]
     assert written == ["wash th…"] * 4
 
 
@@ -128,6 +128,8 @@ def test_a_strip_with_media_keeps_the_shape_of_its_pictures():
     assert all(right == left for (_, right), (left, _) in pairwise(ends))
 
 
-def test_the_middle_minute():
-    assert figures.middle_minute(200.0) == Span(70.0, 130.0)
-    assert figures.middle_minute(30.0) == Span(0.0, 30.0)
+def test_the_busiest_minute():
+    starts = (0.0, 100.0, 104.0, 190.0)
+    picks = [pick for pick in Rank()(drawing.windows("9" * 50), budget=50) if pick.start in starts]
+    assert figures.busiest_minute(picks[:3], 200.0) == Span(100.0, 160.0)
+    assert figures.busiest_minute([], 30.0) == Span(0.0, 30.0)

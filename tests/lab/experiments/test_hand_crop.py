@@ -9,7 +9,7 @@ from drawn_hand import drawn_hand
 from earmark.errors import ModelMissing
 from earmark.media import Frame
 from earmark.models import ModelStore
-from earmark_lab.experiments.hand_crop import (
+from earmark_lab.experiments.captions import (
     GRIDS,
     SIDE,
     HandCrop,

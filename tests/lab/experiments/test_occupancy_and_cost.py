@@ -10,15 +10,13 @@ import pytest
 
 from earmark.errors import AnnotationError, RunError
 from earmark_lab.experiments.benchmark import BenchmarkRow, rows_to_csv, run_case
-from earmark_lab.experiments.cost_model import (
+from earmark_lab.experiments.occupancy_and_cost import (
     CostModel,
     break_even_table,
     composition_table,
     cost_table,
-    estimate_cost,
-)
-from earmark_lab.experiments.occupancy_survey import (
     count_occupancy,
+    estimate_cost,
     measure_occupancy,
     read_data_sets,
 )

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from drawing import picked, windows
 from earmark.timeline import Span
-from earmark_lab.experiments.oracle import Oracle
+from earmark_lab.experiments.benchmark import Oracle
 
 
 def slow_cover(actions: list[Span], count: int, calls: int) -> list[int]:

@@ -21,7 +21,7 @@ from earmark_lab.experiments.benchmark import (
     whole_calls,
 )
 from earmark_lab.experiments.coverage_tables import BenchmarkResults
-from earmark_lab.experiments.occupancy_survey import count_occupancy
+from earmark_lab.experiments.occupancy_and_cost import count_occupancy
 from earmark_lab.experiments.published_numbers import (
     OCCUPANCY,
     PRIMARY,

@@ -12,7 +12,7 @@ from earmark.grid import Grid, Windows
 from earmark.selection import Budget, Rule
 from earmark.selection.rules.spacing import Uniform
 from earmark.timeline import Span
-from earmark_lab.experiments.oracle import Oracle
+from earmark_lab.experiments.benchmark import Oracle
 from reckoning import CURVES
 
 UNIFORM = {

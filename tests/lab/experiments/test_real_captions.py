@@ -21,7 +21,7 @@ from earmark.features.yamnet import YAMNet
 from earmark.models import ModelStore
 from earmark.settings import Limits
 from earmark_lab.annotations.table_readers import parse_time
-from earmark_lab.demo.demo_scene import Script
+from earmark_lab.demo import Script
 from earmark_lab.experiments.caption_comparison import (
     CaptionTools,
     evaluate_captions,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from earmark_lab.metrics.poisson_regression import fit_poisson
+from earmark_lab.metrics.statistics import fit_poisson
 
 
 def test_the_fit_is_the_best_of_the_penalised_likelihood():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from earmark_lab.metrics.significance import (
+from earmark_lab.metrics.statistics import (
     bootstrap_ratio,
     compare_paired,
     correlate,

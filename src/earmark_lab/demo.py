@@ -25,30 +25,23 @@ from av.video.stream import VideoStream
 from scipy.signal import butter, lfilter, sosfilt
 
 from earmark.media.frame import Pixels
-from earmark.timeline import FloatArray, Span
+from earmark.timeline import FloatArray
+from earmark_lab.annotations.actions import Action
 
 STARTS_A_SECOND = (0.0, 0.5, 0.08, 1.2)
 """In successive stretches of a script."""
 
 SILENT_SHARE = 0.12
-
 DISTRACTORS_A_SECOND = 0.08
-
 SAMPLE_RATE = 16_000
 """Hertz."""
 
 
 @dataclass(frozen=True, slots=True)
-class ScriptedAction:
-    label: str
-    """`hammer`, `rub`, `rinse` or `carry`."""
-    start: float
-    end: float
-    is_heard: bool
+class ScriptedAction(Action):
+    """Labelled `hammer`, `rub`, `rinse` or `carry`."""
 
-    @property
-    def span(self) -> Span:
-        return Span(self.start, self.end)
+    is_heard: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +69,7 @@ class Script:
         rng = np.random.default_rng(seed)
         actions = tuple(_draw_actions(rng, duration))
         noises = [  # loud enough to be recognised
-            Noise(action.label, action.start, action.span.duration, 0.4)
+            Noise(action.label, action.start, action.duration, 0.4)
             for action in actions
             if action.is_heard
         ]
@@ -96,10 +89,8 @@ class Script:
             first = round(noise.start * sample_rate)
             count = min(round(noise.duration * sample_rate), len(mixture) - first)
             if count > 0:
-                voice = NOISES[noise.kind](rng, count, sample_rate)
-                mixture[first : first + count] += noise.gain * normalise_and_fade(
-                    voice, sample_rate
-                )
+                sound = normalise_and_fade(NOISES[noise.kind](rng, count, sample_rate), sample_rate)
+                mixture[first : first + count] += noise.gain * sound
         return np.clip(mixture, -1.0, 1.0)
 
     def pictures(self, *, width: int = 320, height: int = 240, fps: int = 15) -> Iterator[Pixels]:
@@ -200,7 +191,7 @@ def _draw_actions(rng: np.random.Generator, duration: float) -> Iterator[Scripte
                 break
             label = str(rng.choice(list(DRAWINGS), p=[0.35, 0.3, 0.25, 0.1]))
             is_heard = label != "carry" and rng.random() >= SILENT_SHARE
-            yield ScriptedAction(label, time, time + length, is_heard)
+            yield ScriptedAction(time, time + length, label, is_heard)
             time += length + 0.2
         time = max(time, edge)
         if time >= duration:

@@ -1,1 +1,0 @@
-"""The demo: a scene with known actions, written as a recording."""
