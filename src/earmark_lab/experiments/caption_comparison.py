@@ -21,7 +21,6 @@ from earmark.captioning.question import Prompt
 from earmark.captioning.request import Answer, Request
 from earmark.captioning.usage import Failure
 from earmark.errors import AnnotationError, MediaError, NoAudioStream
-from earmark.evidence.face_blur import FaceBlur
 from earmark.evidence.sound_names import sound_namer
 from earmark.media import Frame, Recording, open_recording
 from earmark.settings import Limits
@@ -42,6 +41,7 @@ from earmark_lab.experiments.report import Cells, Table, mean, p_value, plain
 from earmark_lab.metrics.statistics import mcnemar
 
 TOKENS = 1024
+ANSWER_TOKENS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +96,6 @@ class CaptionTools:
     limits: Limits = field(default_factory=Limits)
     crop: Crop = field(default_factory=HandCrop)
     tags: Tags = tag_sounds
-    answer_tokens: int = 256
-    blur: FaceBlur | None = None
     log: CaptionLog = field(default_factory=CaptionLog)
     progress: VariantProgress = lambda *_: None
     instants: Mapping[Stimulus, float] = field(default_factory=dict)
@@ -128,10 +126,6 @@ class VariantScore:
         return NamingCounts.of(self.verb_named.values())
 
     @property
-    def failed(self) -> int:
-        return len(self.failures)
-
-    @property
     def uncropped(self) -> int:
         return sum(caption.is_whole for caption in self.captions.values())
 
@@ -146,7 +140,7 @@ class VariantScore:
         values = {
             **dict(zip(names, astuple(self.variant), strict=True)),
             "answered": self.nouns.asked,
-            "failed": self.failed,
+            "failed": len(self.failures),
             "uncropped": self.uncropped,
             "nouns_named": self.nouns.named,
             "verbs_named": self.verbs.named,
@@ -248,16 +242,11 @@ class _VariantRun:
         return nullcontext()
 
     def answered(self, request: Request, answer: Answer) -> None:
-        caption = Caption(
-            variant=self.variant.name,
-            stimulus=self._about[request.identity][0],
-            text=answer.text,
-            prompt_tokens=answer.prompt_tokens,
-            sounds=request.tags,
-            is_whole=request.identity in self._whole,
-            identity=request.identity,
-        )
-        self.tools.log.add(caption)
+        identity = request.identity
+        words = (identity, answer.text, answer.prompt_tokens, request.tags)
+        caption = Caption(*words, is_whole=identity in self._whole)
+        stimulus = self._about[identity][0]
+        self.tools.log.add(caption, variant=self.variant.name, stimulus=stimulus)
         self._take(caption)
         self._report()
 
@@ -270,8 +259,7 @@ class _VariantRun:
         self.tools.progress(self.variant.name, done, self._count)
 
     def _take(self, caption: Caption) -> None:
-        for stimulus in self._about[caption.identity]:
-            self.captions[stimulus] = replace(caption, variant=self.variant.name, stimulus=stimulus)
+        self.captions |= dict.fromkeys(self._about[caption.identity], caption)
 
     def _shown(self, waiting: Sequence[Request]) -> Iterator[Request | Failure]:
         for request in waiting:
@@ -299,8 +287,7 @@ class _VariantRun:
             tokens=self.variant.tokens,
             tags=tags,
             schema=self.tools.prompt.schema,
-            answer_tokens=self.tools.answer_tokens,
-            blur=self.tools.blur,
+            answer_tokens=ANSWER_TOKENS,
         )
 
 
@@ -361,7 +348,7 @@ def captions_table(scores: Sequence[VariantScore]) -> Table:
         verb = (100 * score.verbs.accuracy, p_value(score.verb_p))
         whole = score.uncropped if score.variant.crops_hands else "—"
         asked = (score.variant.name, score.nouns.asked)
-        rows.append((*asked, *noun, *verb, score.failed, whole, score.prompt_tokens))
+        rows.append((*asked, *noun, *verb, len(score.failures), whole, score.prompt_tokens))
     note = (
         "Share of answered captions that name the class in any of its ways. p: McNemar's exact "
         "test against the first variant, on the moments both answered."

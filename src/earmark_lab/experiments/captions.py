@@ -185,31 +185,24 @@ def find_class(word: str, vocabulary: Vocabulary) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Caption:
-    variant: str
-    stimulus: Stimulus
+    identity: str
+    """Of the request."""
     text: str
     prompt_tokens: int | None = None
     sounds: tuple[str, ...] = ()
     is_whole: bool = False
     """No hand was found to crop to."""
-    identity: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        values = asdict(self)
-        about = values.pop("stimulus")
-        whole = values.pop("is_whole")
-        return {**values, **about.pop("span"), **about, "whole_frame": whole}
 
     @classmethod
     def from_json(cls, row: dict[str, Any]) -> Caption:
-        span = Span(row["start"], row["end"])
-        about = Stimulus(row["recording"], span, row["noun"], row["verb"])
         answer = (row["text"], row["prompt_tokens"], tuple(row["sounds"]))
-        return cls(row["variant"], about, *answer, row["whole_frame"], row["identity"])
+        return cls(row["identity"], *answer, row["whole_frame"])
 
 
 @dataclass(slots=True)
 class CaptionLog:
+    """One line of JSON per caption, so that a stopped comparison can go on."""
+
     path: Path | None = None
     captions: dict[str, Caption] = field(default_factory=dict)
 
@@ -221,7 +214,7 @@ class CaptionLog:
             path.touch()
             data = path.read_bytes()
             whole = data[: data.rfind(b"\n") + 1]  # an incomplete last line is asked again
-            found = [Caption.from_json(json.loads(line)) for line in whole.splitlines()]
+            captions = [Caption.from_json(json.loads(line)) for line in whole.splitlines()]
             if whole != data:
                 path.write_bytes(whole)
         except OSError as error:
@@ -230,14 +223,20 @@ class CaptionLog:
             raise EarmarkError(
                 f"{path.name} holds something else than captions kept here; name another file"
             ) from error
-        return cls(path, {caption.identity: caption for caption in found})
+        return cls(path, {caption.identity: caption for caption in captions})
 
-    def add(self, caption: Caption) -> None:
+    def add(self, caption: Caption, *, variant: str, stimulus: Stimulus) -> None:
         self.captions[caption.identity] = caption
         if self.path is not None:
+            values, about = asdict(caption), asdict(stimulus)
+            whole = {"whole_frame": values.pop("is_whole")}
+            row = {"variant": variant, **values, **about.pop("span"), **about, **whole}
             with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(caption.to_json()) + "\n")
+                file.write(json.dumps(row) + "\n")
 
+
+AROUND_HAND = 2.6
+"""Size of the crop relative to the palms: MediaPipe's factor for a whole hand."""
 
 SIDE = 192
 """Pixels of the network's input."""
@@ -269,7 +268,7 @@ class HandFinder:
             network.set_tensor(0, canvas[None])
             network.invoke()
             places, scores = (
-                network.get_tensor(each["index"])[0] for each in network.get_output_details()
+                network.get_tensor(output["index"])[0] for output in network.get_output_details()
             )
         corner = np.array([top, left, top, left])
         return [(palm - corner) / scale for palm in decode(places, scores[:, 0], self.least)]
@@ -278,19 +277,17 @@ class HandFinder:
 @dataclass(slots=True)
 class HandCrop:
     find: HandFinder = field(default_factory=HandFinder)
-    around: float = 2.6
-    """Size relative to the palms; 2.6 is MediaPipe's factor for a whole hand."""
 
     def __call__(self, frame: Frame) -> Frame | None:
         palms = self.find(frame)
-        return crop(frame, palms, around=self.around) if palms else None
+        return crop(frame, palms, around=AROUND_HAND) if palms else None
 
 
 def crop(frame: Frame, boxes: Sequence[FloatArray], *, around: float) -> Frame:
-    """Scaled by `around`, clipped to the frame."""
+    """To a box around all `boxes`, scaled by `around` and clipped to the frame."""
     edges = np.stack(boxes)  # (boxes, 4): top, left, bottom, right
-    whole = np.concatenate([edges[:, :2].min(axis=0), edges[:, 2:].max(axis=0)])
-    top, bottom, left, right = enlarge_box(whole, frame, around)
+    box = np.concatenate([edges[:, :2].min(axis=0), edges[:, 2:].max(axis=0)])
+    top, bottom, left, right = enlarge_box(box, frame, around)
     return Frame(frame.time, np.ascontiguousarray(frame.rgb[top:bottom, left:right]))
 
 
