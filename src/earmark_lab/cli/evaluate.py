@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -193,27 +194,27 @@ def captions(
     from earmark_lab.experiments import caption_comparison
     from earmark_lab.experiments.captions import CaptionLog
 
-    asked = caption_comparison.list_variants(words(variants))
-    captioner = open_captioner(model, max(variant.tokens for variant in asked))
-    kept = CaptionLog.open(log) if log else CaptionLog()
-    tools = caption_comparison.CaptionTools(captioner, log=kept)
+    chosen = caption_comparison.list_variants(words(variants))
+    captioner = open_captioner(model, max(variant.tokens for variant in chosen))
     with progress_bar("asked", "listening" if "sounds" in words(variants) else "") as advance:
-        order = [variant.name for variant in asked]
+        order = [variant.name for variant in chosen]
 
         def progress(name: str, done: int, total: int) -> None:
             advance(order.index(name) * total + done, len(order) * total, name)
 
+        answers = CaptionLog.open(log) if log else CaptionLog()
+        tools = caption_comparison.CaptionTools(captioner, log=answers, progress=progress)
         scores = caption_comparison.evaluate_captions(
-            actions, media, replace(tools, progress=progress), nouns=nouns, verbs=verbs,
-            variants=asked, stimuli=stimuli,
-        )  # fmt: skip
+            actions, media, tools, nouns=nouns, verbs=verbs, variants=chosen, stimuli=stimuli
+        )
     if format is Format.json:
         emit_json([score.to_json() for score in scores])
     else:
         table = caption_comparison.captions_table(scores)
         rows = [[*map(table.text, row)] for row in table.rows]
         print_table(table.columns, rows, words=table.columns[:1])
-    for reason, count in caption_comparison.count_failures(scores).most_common(5):
+    failures = Counter(reason for score in scores for reason in score.failures)
+    for reason, count in failures.most_common(5):
         err.print(f"earmark: {counted(count, 'call')} failed: {reason}", style="red")
 
 

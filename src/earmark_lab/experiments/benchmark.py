@@ -49,7 +49,6 @@ PHASES = "phases"
 """Even spacing averaged over where it starts."""
 
 REFERENCES = (PHASES, ORACLE)
-
 ROUNDS = "rounds"
 """`coverage`, asked in rounds and replanned by simulated answers."""
 
@@ -57,7 +56,6 @@ RANDOM = "random"
 """Random spans with the lengths of the picked stretches."""
 
 DRAWS = 20
-
 COMPARED = (*(name for name in RULES if name != "full"), *REFERENCES)
 
 

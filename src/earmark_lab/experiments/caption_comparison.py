@@ -6,7 +6,6 @@ stimuli (annotated actions) ──▶ variants (full frame, hands, sounds, token
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import astuple, dataclass, field, replace
@@ -74,14 +73,6 @@ def list_variants(words: Iterable[str | int] = (), *, base: int = TOKENS) -> lis
     return list(dict.fromkeys(variants))
 
 
-Crop = Callable[[Frame], Frame | None]
-
-Tags = Callable[[Recording, Sequence[Span]], list[tuple[str, ...]]]
-
-VariantProgress = Callable[[str, int, int], None]
-"""Called with the variant, the stimuli finished, and the stimuli in all."""
-
-
 def tag_sounds(recording: Recording, spans: Sequence[Span]) -> list[tuple[str, ...]]:
     """By the first installed AudioSet model: the paper's BEATs first, YAMNet last."""
     namer = sound_namer(True, None)
@@ -94,15 +85,13 @@ class CaptionTools:
     captioner: Captioner
     prompt: Prompt = field(default_factory=Prompt)
     limits: Limits = field(default_factory=Limits)
-    crop: Crop = field(default_factory=HandCrop)
-    tags: Tags = tag_sounds
+    crop: Callable[[Frame], Frame | None] = field(default_factory=HandCrop)
+    tags: Callable[[Recording, Sequence[Span]], list[tuple[str, ...]]] = tag_sounds
     log: CaptionLog = field(default_factory=CaptionLog)
-    progress: VariantProgress = lambda *_: None
+    progress: Callable[[str, int, int], None] = lambda *_: None
+    """Called with the variant, the stimuli finished, and the stimuli in all."""
     instants: Mapping[Stimulus, float] = field(default_factory=dict)
-
-    def moment(self, stimulus: Stimulus, variant: CaptionVariant) -> float:
-        own = self.instants.get(stimulus) if variant.is_deployed else None
-        return stimulus.time if own is None else own
+    """Shown by the deployed variant; the middle of the action if it is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,20 +156,16 @@ def compare(
     if any(variant.crops_hands for variant in variants):
         tools.crop(Frame(0.0, np.zeros((64, 64, 3), np.uint8)))  # raises without its weights
     tools.captioner.check()
-    heard: dict[Stimulus, tuple[str, ...]] = {}
+    sounds: dict[Stimulus, tuple[str, ...]] = {}
     if any(variant.mentions_sounds for variant in variants):
-        heard = _tag_stimuli(stimuli, recordings, tools)
+        sounds = _tag_stimuli(stimuli, recordings, tools)
     scores: list[VariantScore] = []
     for variant in variants:
-        run = _VariantRun(variant, tools, recordings, heard if variant.mentions_sounds else {})
+        run = _VariantRun(variant, tools, recordings, sounds if variant.mentions_sounds else {})
         run.ask(stimuli)
-        captioned = run.captions.items()
-        by_noun = {
-            stimulus: nouns.mentions(caption.text, stimulus.noun) for stimulus, caption in captioned
-        }
-        by_verb = {
-            stimulus: verbs.mentions(caption.text, stimulus.verb) for stimulus, caption in captioned
-        }
+        captions = run.captions.items()
+        by_noun = {about: nouns.mentions(caption.text, about.noun) for about, caption in captions}
+        by_verb = {about: verbs.mentions(caption.text, about.verb) for about, caption in captions}
         noun_p = compare_named(scores[0].noun_named, by_noun) if scores else math.nan
         verb_p = compare_named(scores[0].verb_named, by_verb) if scores else math.nan
         named = (by_noun, by_verb, noun_p, verb_p)
@@ -191,14 +176,14 @@ def compare(
 def _tag_stimuli(
     stimuli: Sequence[Stimulus], recordings: Mapping[str, Recording], tools: CaptionTools
 ) -> dict[Stimulus, tuple[str, ...]]:
-    heard: dict[Stimulus, tuple[str, ...]] = {}
+    sounds: dict[Stimulus, tuple[str, ...]] = {}
     for name in dict.fromkeys(stimulus.recording for stimulus in stimuli):
         own = [stimulus for stimulus in stimuli if stimulus.recording == name]
         if not recordings[name].has_audio:
             raise NoAudioStream(f"{name} has no audio stream, so no sounds can be told of it")
         tags = tools.tags(recordings[name], [stimulus.window for stimulus in own])
-        heard |= dict(zip(own, tags, strict=True))
-    return heard
+        sounds |= dict(zip(own, tags, strict=True))
+    return sounds
 
 
 @dataclass(slots=True)
@@ -206,7 +191,7 @@ class _VariantRun:
     variant: CaptionVariant
     tools: CaptionTools
     recordings: Mapping[str, Recording]
-    heard: Mapping[Stimulus, tuple[str, ...]]
+    sounds: Mapping[Stimulus, tuple[str, ...]]
     captions: dict[Stimulus, Caption] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
     _about: dict[str, list[Stimulus]] = field(default_factory=dict)
@@ -265,19 +250,19 @@ class _VariantRun:
         for request in waiting:
             stimulus = self._about[request.identity][0]
             try:
-                at = self.tools.moment(stimulus, self.variant)
-                recording = self.recordings[stimulus.recording]
-                frame, is_whole = show(recording, at, self.variant, self.tools.crop)
+                (frame,) = self.recordings[stimulus.recording].frames(request.times)
+                crop = self.tools.crop(frame) if self.variant.crops_hands else frame
             except MediaError as error:
                 yield Failure(request, str(error), attempts=0)
                 continue
-            if is_whole:
+            if crop is None:
                 self._whole.add(request.identity)
-            yield request.showing([frame])
+            yield request.showing([replace(crop or frame, time=frame.time)])
 
     def _request(self, stimulus: Stimulus) -> Request:
-        key, tags = self.recordings[stimulus.recording].key, self.heard.get(stimulus, ())
-        times = (self.tools.moment(stimulus, self.variant),)
+        key, tags = self.recordings[stimulus.recording].key, self.sounds.get(stimulus, ())
+        instants = self.tools.instants if self.variant.is_deployed else {}
+        times = (instants.get(stimulus, stimulus.time),)
         return Request(
             recording=f"{key} {self.variant.name}" if self.variant.crops_hands else key,
             span=stimulus.window,
@@ -291,26 +276,9 @@ class _VariantRun:
         )
 
 
-def show(
-    recording: Recording, at: float, variant: CaptionVariant, crop: Crop
-) -> tuple[Frame, bool]:
-    """Also whether no hand was found to crop to."""
-    (frame,) = recording.frames([at])
-    if not variant.crops_hands:
-        return frame, False
-    cut = crop(frame)
-    return replace(cut or frame, time=frame.time), cut is None
-
-
 def compare_named(first: Mapping[Stimulus, bool], second: Mapping[Stimulus, bool]) -> float:
     pairs = [(first[stimulus], second[stimulus]) for stimulus in first.keys() & second.keys()]
     return mcnemar(pairs.count((True, False)), pairs.count((False, True)))
-
-
-COLUMNS = (
-    *("variant", "n", "noun %", "p noun", "verb %", "p verb"),
-    *("failed", "shown whole", "tokens in"),
-)
 
 
 def evaluate_captions(
@@ -353,8 +321,8 @@ def captions_table(scores: Sequence[VariantScore]) -> Table:
         "Share of answered captions that name the class in any of its ways. p: McNemar's exact "
         "test against the first variant, on the moments both answered."
     )
-    return Table("Ways of asking", COLUMNS, rows, note)
-
-
-def count_failures(scores: Iterable[VariantScore]) -> Counter[str]:
-    return Counter(reason for score in scores for reason in score.failures)
+    columns = (
+        *("variant", "n", "noun %", "p noun", "verb %", "p verb"),
+        *("failed", "shown whole", "tokens in"),
+    )
+    return Table("Ways of asking", columns, rows, note)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from earmark.errors import AnnotationError, MediaError
 from earmark.media import Recording, open_recording
@@ -30,9 +30,6 @@ from earmark_lab.experiments.score_sources import (
     score_recordings,
     split_for_fitting,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

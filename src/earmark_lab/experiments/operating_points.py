@@ -21,11 +21,8 @@ from earmark_lab.metrics.counts import EpisodeCounts, count_kept
 from earmark_lab.metrics.statistics import bootstrap_ratio
 
 TARGETS = (0.99, 0.97, 0.95, 0.93, 0.90, 0.87)
-
 OFF_SHARES = (1.0, 0.7, 0.4)
-
 MEDIANS = (1, 5, 13)
-
 SHAPE_TARGET = 0.93
 """Recall for the choice of closing threshold and median filter."""
 
@@ -33,7 +30,6 @@ THRESHOLDS = 40
 """Quantiles of the development scores."""
 
 LOOK = 2.0
-
 LOOK_INTERVALS = (4.0, 8.0, 16.0, 32.0, 64.0)
 
 Unit = Literal["time", "calls"]

@@ -163,9 +163,7 @@ AT_A_QUARTER = {
 """Per cent of actions reached on the primary set; off-the-shelf networks are at 29 to 30."""
 
 THRESHOLDS = {0.99: 0.46, 0.97: 0.62, 0.95: 0.72, 0.93: 0.76, 0.90: 0.80, 0.87: 0.84}
-
 RULE = "separated"
-
 THRESHOLD_RULE = 19.8
 """Per cent of the stream discarded."""
 

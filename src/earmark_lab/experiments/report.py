@@ -36,9 +36,7 @@ def png(drawn: Figure | bytes) -> bytes:
 
 
 SETTINGS = "run.json"
-
 PER_RECORDING = "per_recording.csv"
-
 PAGES = ("tables.md", "tables.json", "index.html")
 
 

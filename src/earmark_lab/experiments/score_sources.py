@@ -30,13 +30,9 @@ from earmark_lab.metrics.counts import count_overlaps, count_starts, longest_ove
 from earmark_lab.metrics.statistics import fit_poisson
 
 SOUND_EVENTS = "sound-events"
-
 FOLDS = 5
-
 NEIGHBOURS = 2
-
 MIN_LABEL_COUNT = 60
-
 RIDGE = 150.0
 """Highest likelihood, cross-validated by participant, on the 114 EPIC-KITCHENS-100 validation
 recordings that the paper does not evaluate."""

@@ -47,8 +47,7 @@ def make_methods(inputs: PaperInputs) -> Iterator[Comparison]:  # noqa: ARG001 -
 
 
 def make_occupancy(inputs: PaperInputs) -> Iterator[Comparison]:
-    assert inputs.validation is not None
-    chosen = inputs.validation.only(RECORDINGS["paper"])
+    chosen = inputs.paper_set("paper")
     yield from _occupancy_rows("EPIC-KITCHENS-100", chosen)
     full = count_occupancy(chosen, window=4.0)
     occupied = [100 * counts.occupancy for counts in count_each(chosen, window=4.0)]
@@ -84,9 +83,8 @@ def _occupancy_rows(name: str, marked: Annotations) -> list[Comparison]:
 
 
 def make_sets(inputs: PaperInputs) -> Iterator[Comparison]:
-    assert inputs.validation is not None
-    sets = {name: inputs.validation.only(names) for name, names in RECORDINGS.items()}
-    first, second, both = (sets[f"paper{end}"] for end in ("-primary", "-replication", ""))
+    names = ("paper-primary", "paper-replication", "paper")
+    first, second, both = map(inputs.paper_set, names)
     half = [Grid(4.0).count(first.durations[name]) for name in first.recordings]
     calls = {
         rounding: sum(whole_calls(0.5, size, rounding) for size in half)
@@ -118,12 +116,11 @@ def _mean_of_means(marked: Annotations) -> float:
 
 
 def make_blind(inputs: PaperInputs) -> Iterator[Made]:
-    marked = inputs.validation
-    assert marked is not None
+    marked = inputs.paper_set("paper")
     judged: list[BenchmarkRow] = []
-    for name in RECORDINGS["paper"]:
+    for name, actions in marked.recordings.items():
         windows = even_windows(4.0, marked.durations[name], 0.0, everyday())
-        case = Case(name, "none", windows, marked.recordings[name])
+        case = Case(name, "none", windows, actions)
         judged += run_case(case, BLIND, BUDGETS)
     results = BenchmarkResults.of_rows(judged)
     even = ("none", "uniform")
@@ -150,8 +147,7 @@ def make_blind(inputs: PaperInputs) -> Iterator[Made]:
 
 
 def make_windows(inputs: PaperInputs) -> Iterator[Comparison]:
-    assert inputs.validation is not None
-    primary = inputs.validation.only(RECORDINGS["paper-primary"])
+    primary = inputs.paper_set("paper-primary")
     for window, (count, share) in published.WINDOW_SWEEP.items():
         full = count_occupancy(primary, window=window)
         yield Comparison(f"{window:g} s: windows", count, full.windows, ran=ANNOTATED)

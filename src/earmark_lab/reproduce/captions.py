@@ -28,7 +28,7 @@ from earmark_lab.experiments.report import Cells, Table, p_value
 from earmark_lab.experiments.score_sources import score_recordings
 from earmark_lab.reproduce.coverage import load_results
 from earmark_lab.reproduce.episodes import deployed_rule
-from earmark_lab.reproduce.inputs import CLASSES, VALIDATION, PaperInputs, open_scores
+from earmark_lab.reproduce.inputs import CLASSES, VALIDATION, PaperInputs
 from earmark_lab.reproduce.reproduction import Comparison, Made
 
 TOKEN_COUNTS = (64, 128, 256, 512, 1024, 2048)
@@ -41,7 +41,6 @@ PRINTED: Mapping[str, tuple[float | None, float | None]] = {
 """Nouns named in per cent and McNemar's p against the full frame, by variant."""
 
 RECORDINGS = 3
-
 SCARCE = 0.02
 """Share of the cost of a full scan that compression alone cannot go below."""
 
@@ -125,7 +124,7 @@ def _naming_rows(scores: Sequence[VariantScore], ran: str) -> Iterator[Compariso
 
 def deployed_instants(inputs: PaperInputs, stimuli: Sequence[Stimulus]) -> dict[Stimulus, float]:
     """Of the best window that touches the action."""
-    source = open_scores(inputs)
+    source = inputs.scores()
     line, instants = source.frontlines[0], {}
     cases = {name: source.tasks()[line, name]() for name in {s.recording for s in stimuli}}
     for stimulus in stimuli:
@@ -138,7 +137,7 @@ def deployed_instants(inputs: PaperInputs, stimuli: Sequence[Stimulus]) -> dict[
 
 
 def find_retained(inputs: PaperInputs, stimuli: Sequence[Stimulus]) -> set[Stimulus]:
-    source, rule = open_scores(inputs), deployed_rule(inputs)
+    source, rule = inputs.scores(), deployed_rule(inputs)
     heard = score_recordings(
         source, source.frontlines[0], {stimulus.recording for stimulus in stimuli}
     )

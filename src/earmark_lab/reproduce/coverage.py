@@ -38,13 +38,7 @@ from earmark_lab.experiments.score_sources import (
 )
 from earmark_lab.metrics.counts import CoverageCounts
 from earmark_lab.metrics.statistics import correlate
-from earmark_lab.reproduce.inputs import (
-    PaperInputs,
-    describe_frontline,
-    describe_scores,
-    open_scores,
-    resolve_frontline,
-)
+from earmark_lab.reproduce.inputs import PaperInputs
 from earmark_lab.reproduce.reproduction import Comparison, Made
 from earmark_lab.training.dataset import participant
 
@@ -80,7 +74,7 @@ def run_rules(
 
 
 def coverage_rows(inputs: PaperInputs, *, window: float = 4.0) -> list[BenchmarkRow]:
-    source = open_scores(inputs, window=window)
+    source = inputs.scores(window)
     swept = ("uniform", "rank", RULE)
     rules = tuple(rule for rule in benchmark.COMPARED if window == 4.0 or rule in swept)
     budgets = benchmark.BUDGETS if window == 4.0 else tuple(sorted(SWEEP_BUDGETS))
@@ -117,7 +111,7 @@ def paired_rows(
 
 
 def make_paired(inputs: PaperInputs) -> Iterator[Made]:
-    results, ran = load_results(inputs), describe_scores(inputs)
+    results, ran = load_results(inputs), inputs.describe_scores()
     yield from paired_rows(results, published.PAIRED, ran=ran)
     yield from _seen_participant_rows(inputs, results, ran)
     yield coverage_table(results)
@@ -145,7 +139,7 @@ def _seen_participant_rows(
 
 
 def make_coverage(inputs: PaperInputs) -> Iterator[Made]:
-    found_rows, ran = coverage_rows(inputs), describe_scores(inputs)
+    found_rows, ran = coverage_rows(inputs), inputs.describe_scores()
     results = BenchmarkResults.of_rows(found_rows)
     printed = {("primary", RULE, 0.25): 46.8, ("primary", "uniform", 0.25): 40.9}
     printed |= {("primary", RULE, 0.5): 70.2, ("primary", "bolt", 0.5): 74.2}
@@ -193,7 +187,7 @@ def make_savings(inputs: PaperInputs) -> Iterator[Comparison]:
     systems += [((flow, "rank"), {0.05: 24.0, 0.25: 4.0}) for flow in flows]
     n = f"{results.with_actions} recordings"
     for system, printed in systems:
-        heard = describe_scores(inputs, system[0])
+        heard = inputs.describe_scores(system[0])
         remarks = "; the paper: 9 to 20 % below half, negative above" if system[0] == line else ""
         for budget in results.budgets:
             found = 100 * results.saved(system, budget, baseline=even)
@@ -207,8 +201,8 @@ def make_savings(inputs: PaperInputs) -> Iterator[Comparison]:
 
 
 def make_correlation(inputs: PaperInputs) -> Iterator[Made]:
-    results, ran = load_results(inputs), describe_scores(inputs)
-    occupancy = occupancies(open_scores(inputs).evaluated, results, window=4.0)
+    results, ran = load_results(inputs), inputs.describe_scores()
+    occupancy = occupancies(inputs.scores().evaluated, results, window=4.0)
     subject, even = results.system(RULE), results.system("uniform")
     there = "there p 0.003, one left out -0.64 to -0.45; "
     for budget, pearson, spearman, words in ((0.05, -0.59, -0.59, there), (0.5, 0.0, None, "")):
@@ -222,7 +216,7 @@ def make_correlation(inputs: PaperInputs) -> Iterator[Made]:
 
 
 def make_recordings(inputs: PaperInputs) -> Iterator[Comparison]:
-    results, ran = load_results(inputs), describe_scores(inputs)
+    results, ran = load_results(inputs), inputs.describe_scores()
     points = results.points(results.system(RULE), 0.25)
     printed = {row.recording: row.ours for row in published.PRIMARY + published.REPLICATION}
     for name, value in zip(results.recordings, points, strict=True):
@@ -235,7 +229,7 @@ def make_recordings(inputs: PaperInputs) -> Iterator[Comparison]:
 
 def make_window_gains(inputs: PaperInputs) -> Iterator[Comparison]:
     """The paper's numbers are of its primary set."""
-    ran = describe_scores(inputs)
+    ran = inputs.describe_scores()
     for window, printed in published.WINDOW_GAINS.items():
         results = load_results(inputs, window=window)
         names = primary_of(results.recordings)
@@ -264,7 +258,7 @@ def make_frontlines(inputs: PaperInputs) -> Iterator[Comparison]:
             continue
         found = results.by_recording((lines[name], rule), 0.25)
         counts = [found[recording] for recording in primary_of(results.recordings)]
-        ran = "nothing is heard" if rule == "uniform" else describe_scores(inputs, lines[name])
+        ran = "nothing is heard" if rule == "uniform" else inputs.describe_scores(lines[name])
         yield Comparison.coverage(quantity, paper, counts, ran=ran)
 
 
@@ -309,8 +303,8 @@ def make_ego4d(inputs: PaperInputs) -> Iterator[Made]:
         yield Comparison.missing("paired comparison", "in the paper", why)
         return
     line = inputs.plan.frontlines[0]
-    ran = f"{describe_frontline(inputs, line)}; EgoSound clips of Ego4D"
-    own, gates = marked.only(chosen), {line: resolve_frontline(inputs, line)}
+    ran = f"{inputs.describe_frontline(line)}; EgoSound clips of Ego4D"
+    own, gates = marked.only(chosen), {line: inputs.resolve_frontline(line)}
     source = MediaScores(marked, own, opened, (line,), window, inputs.cache, gates)
     design = BenchmarkDesign(rules=SHOWN_RULES, subject=RULE, window=window)
     results = BenchmarkResults.of_rows(run_rules(inputs, source, design, "ego4d", clips=chosen))
@@ -342,7 +336,7 @@ def _point_rows(
     inputs: PaperInputs, source: MediaScores, names: Sequence[str], ran: str
 ) -> list[Comparison]:
     line = source.frontlines[0]
-    gate = gate_of(resolve_frontline(inputs, line))
+    gate = gate_of(inputs.resolve_frontline(line))
     if gate is None:
         why = f"{line} has no stored operating point; give a .gate file first"
         return [Comparison.missing("moments retained, %", 80.0, why)]

@@ -28,27 +28,15 @@ from earmark_lab.experiments.operating_points import (
 from earmark_lab.experiments.published_numbers import RULE, primary_of
 from earmark_lab.experiments.report import Drawing
 from earmark_lab.experiments.score_sources import score_recordings
-from earmark_lab.metrics.counts import (
-    MatchCounts,
-    compare_boundaries,
-    even_segments,
-    match_events,
-)
-from earmark_lab.reproduce.inputs import (
-    NEEDS,
-    PaperInputs,
-    describe_frontline,
-    describe_scores,
-    open_scores,
-    resolve_frontline,
-)
+from earmark_lab.metrics.counts import MatchCounts, compare_boundaries, even_segments, match_events
+from earmark_lab.reproduce.inputs import NEEDS, PaperInputs
 from earmark_lab.reproduce.reproduction import Comparison, Made, Printed, boundary_rows
 
 REDUCTION = "{}: reduction of time at a dev recall of 93 %, %"
 
 
 def make_trial(inputs: PaperInputs, line: str) -> EpisodeTrial:
-    source = open_scores(inputs)
+    source = inputs.scores()
     chosen = score_recordings(source, line, development_recordings(inputs))
     judged = score_recordings(source, line, primary_of(source.evaluated.recordings))
     return EpisodeTrial(chosen, judged, inputs.plan.window)
@@ -57,14 +45,14 @@ def make_trial(inputs: PaperInputs, line: str) -> EpisodeTrial:
 def development_recordings(inputs: PaperInputs) -> Sequence[str]:
     if inputs.media:
         return inputs.split.development
-    source = open_scores(inputs)
+    source = inputs.scores()
     return list(source.annotations.without(source.evaluated.recordings).recordings)
 
 
 def operating_points(inputs: PaperInputs) -> dict[str, list[OperatingPoint]]:
 
     def choose() -> dict[str, list[OperatingPoint]]:
-        lines = open_scores(inputs).frontlines
+        lines = inputs.scores().frontlines
         return {line: make_trial(inputs, line).measure_points() for line in lines}
 
     return inputs.compute_once("operating points", choose)
@@ -80,8 +68,8 @@ def deployed_rule(inputs: PaperInputs) -> Episodes | None:
 
 
 def make_operating_points(inputs: PaperInputs) -> Iterator[Made]:
-    found, ran = operating_points(inputs), describe_scores(inputs)
-    source = open_scores(inputs)
+    found, ran = operating_points(inputs), inputs.describe_scores()
+    source = inputs.scores()
     n = f"{len(primary_of(source.evaluated.recordings))} recordings"
     first = next(iter(found))
     for name, paper in published.REDUCTIONS.items():
@@ -111,7 +99,7 @@ def _reduction_row(
         cure = f"bring its weights (earmark models add {name} FILE) and --frontlines {name}"
         return Comparison.missing(quantity, paper, cure)
     line = next(iter(found)) if name == "gate" else own[0]
-    return _point_row(quantity, paper, find_point(found[line]), describe_scores(inputs, line))
+    return _point_row(quantity, paper, find_point(found[line]), inputs.describe_scores(line))
 
 
 def _point_row(quantity: str, paper: float, point: OperatingPoint, ran: str) -> Comparison:
@@ -129,9 +117,9 @@ def _threshold_row(inputs: PaperInputs, gate: str) -> Comparison:
     quantity = REDUCTION.format("the threshold rule")
     if not inputs.media:
         return Comparison.missing(quantity, published.THRESHOLD_RULE, f"bring {NEEDS['audio']}")
-    line = getattr(frontline_named(resolve_frontline(inputs, gate)).scorer, "encoder", gate)
+    line = getattr(frontline_named(inputs.resolve_frontline(gate)).scorer, "encoder", gate)
     (point,) = make_trial(inputs, line).measure_points([0.93], shape=EpisodeShape())
-    row = _point_row(quantity, published.THRESHOLD_RULE, point, describe_scores(inputs, line))
+    row = _point_row(quantity, published.THRESHOLD_RULE, point, inputs.describe_scores(line))
     remarks = (
         "our reading of the paper's two words, 'thresholded posteriors': one threshold, no head"
     )
@@ -151,13 +139,13 @@ def _crossing_rows(
         theirs, ours = (find_point(found[line], target) for line in (flow, gate))
         gap = 100 * (theirs.counts.reduction - ours.counts.reduction)
         remarks = "the paper: they cross at 90 %" if target == 0.90 else ""
-        ran = f"{describe_frontline(inputs, flow)} against {describe_scores(inputs, gate)}"
+        ran = f"{inputs.describe_frontline(flow)} against {inputs.describe_scores(gate)}"
         n = f"{len(ours.judged)} recordings"
         yield Comparison(quantity, paper, gap, n, ran=ran, remarks=remarks)
 
 
 def make_downsampling(inputs: PaperInputs) -> Iterator[Made]:
-    trial, ran = make_trial(inputs, open_scores(inputs).frontlines[0]), describe_scores(inputs)
+    trial, ran = make_trial(inputs, inputs.scores().frontlines[0]), inputs.describe_scores()
     n = f"{len(trial.judged)} recordings"
     for unit, (more, less) in zip(UNITS, ((6, 2), (3, 7)), strict=True):
         table = trial.downsample_table(unit)
@@ -170,9 +158,9 @@ def make_downsampling(inputs: PaperInputs) -> Iterator[Made]:
 
 
 def make_boundaries(inputs: PaperInputs) -> Iterator[Made]:
-    ran, rule = describe_scores(inputs), deployed_rule(inputs)
+    ran, rule = inputs.describe_scores(), deployed_rule(inputs)
     total: defaultdict[tuple[str, float], MatchCounts] = defaultdict(MatchCounts)
-    trial = make_trial(inputs, open_scores(inputs).frontlines[0])
+    trial = make_trial(inputs, inputs.scores().frontlines[0])
     for scored in trial.judged if rule else ():
         episodes = find_episodes(scored, rule)
         even = even_segments(len(episodes), scored.duration)
@@ -225,7 +213,7 @@ def _segment_rows(inputs: PaperInputs, line: str, quantity: str, paper: float) -
 
 def make_strip(inputs: PaperInputs) -> Iterator[Made]:
     """The busiest sixty seconds of the first recording."""
-    source, ran, rule = open_scores(inputs), describe_scores(inputs), deployed_rule(inputs)
+    source, ran, rule = inputs.scores(), inputs.describe_scores(), deployed_rule(inputs)
     line, name = source.frontlines[0], next(iter(source.evaluated.recordings))
     case = source.tasks()[line, name]()
     (picks,) = choose(case, RULE, [whole_calls(0.25, len(case.windows))])

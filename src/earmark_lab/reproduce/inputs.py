@@ -34,6 +34,8 @@ TRAINING = ("EPIC_100_train.csv", "EK100_trainsplit_actions_from_UDA.csv")
 EVENTS = ("EPIC_Sounds_validation.csv", "sound_events_not_categorised.csv")
 LABELLED = ("EPIC_Sounds_train.csv", EVENTS[0])
 CLASSES = ("EPIC_100_noun_classes.csv", "EPIC_100_verb_classes.csv")
+PAPER_HEAD = "paper"
+"""Trained here: the paper's head, loss and settings over the plan's first encoder and seed."""
 
 Value = TypeVar("Value")
 
@@ -115,6 +117,11 @@ class PaperInputs:
     @cached_property
     def validation(self) -> Annotations | None:
         return self._read(self._files(VALIDATION))
+
+    def paper_set(self, name: str) -> Annotations:
+        """`paper`, `paper-primary` or `paper-replication`."""
+        assert self.validation is not None
+        return self.validation.only(RECORDINGS[name])
 
     @cached_property
     def training_actions(self) -> Annotations | None:
@@ -216,56 +223,49 @@ class PaperInputs:
             digest.update(path.read_bytes())
         return digest.hexdigest()[:16]
 
+    def resolve_frontline(self, name: str) -> str:
+        """The gate file of `paper`, which is trained if need be; other names as they are."""
+        if name != PAPER_HEAD:
+            return name
+        if absent := [NEEDS[need] for need in ("epic", "audio", "train") if self.lacks(need)]:
+            raise EarmarkError(f"the frontline {name} is trained here: bring {'; '.join(absent)}")
+        from earmark_lab.reproduce.trainings import paper_gate  # needs PyTorch
 
-PAPER_HEAD = "paper"
-"""Trained here: the paper's head, loss and settings over the plan's first encoder and seed."""
+        return str(self.compute_once("paper head", lambda: paper_gate(self)))
 
+    def scores(self, window: float = 4.0) -> ScoreSource:
+        return self.compute_once(f"scores {window:g}", lambda: self._open_scores(window))
 
-def resolve_frontline(inputs: PaperInputs, name: str) -> str:
-    if name != PAPER_HEAD:
-        return name
-    if absent := [NEEDS[need] for need in ("epic", "audio", "train") if inputs.lacks(need)]:
-        raise EarmarkError(f"the frontline {name} is trained here: bring {'; '.join(absent)}")
-    from earmark_lab.reproduce.trainings import paper_gate  # needs PyTorch
-
-    return str(inputs.compute_once("paper head", lambda: paper_gate(inputs)))
-
-
-def open_scores(inputs: PaperInputs, *, window: float = 4.0) -> ScoreSource:
-    return inputs.compute_once(f"scores {window:g}", lambda: _open_scores(inputs, window))
-
-
-def _open_scores(inputs: PaperInputs, window: float) -> ScoreSource:
-    lines, marked, split = inputs.plan.frontlines, inputs.all_actions, inputs.split
-    if inputs.media:
-        opened = {name: inputs.recording(name) for name in (*split.judged, *split.development)}
+    def _open_scores(self, window: float) -> ScoreSource:
+        if not self.media:
+            assert self.events is not None and self.validation is not None
+            fitted = split_for_fitting(self.validation, RECORDINGS["paper"])
+            return FittedScores(self.validation, self.events, fitted, window)
+        lines, actions, split = self.plan.frontlines, self.all_actions, self.split
+        opened = {name: self.recording(name) for name in (*split.judged, *split.development)}
         lengths = {name: recording.duration for name, recording in opened.items()}
-        marked = replace(marked, durations={**marked.durations, **lengths})
-        files = {line: resolve_frontline(inputs, line) for line in lines}
-        heard = (opened, lines, window, inputs.cache, files)
-        return MediaScores(marked, marked.only(split.judged), *heard)
-    assert inputs.events is not None and inputs.validation is not None
-    fitted = split_for_fitting(inputs.validation, RECORDINGS["paper"])
-    return FittedScores(inputs.validation, inputs.events, fitted, window)
+        actions = replace(actions, durations={**actions.durations, **lengths})
+        files = {line: self.resolve_frontline(line) for line in lines}
+        judged = actions.only(split.judged)
+        return MediaScores(actions, judged, opened, lines, window, self.cache, files)
 
+    def describe_scores(self, frontline: str | None = None) -> str:
+        """The frontline `paper` names the sound already, as what it was trained on."""
+        name, source = frontline or self.plan.frontlines[0], self.scores()
+        if isinstance(source, FittedScores):
+            events = "annotated sound events in place of a gate"
+            return f"{events}, {source.split.description}; no audio"
+        listens = self.describe_frontline(name)
+        return listens if name == PAPER_HEAD else f"{listens}; {self.plan.audio_is}"
 
-def describe_scores(inputs: PaperInputs, frontline: str | None = None) -> str:
-    """The frontline `paper` names the sound already, as what it was trained on."""
-    name, source = frontline or inputs.plan.frontlines[0], open_scores(inputs)
-    if isinstance(source, FittedScores):
-        return f"annotated sound events in place of a gate, {source.split.description}; no audio"
-    listens = describe_frontline(inputs, name)
-    return listens if name == PAPER_HEAD else f"{listens}; {inputs.plan.audio_is}"
-
-
-def describe_frontline(inputs: PaperInputs, name: str) -> str:
-    file = resolve_frontline(inputs, name)
-    line, gate = frontline_named(file), gate_of(file)
-    if gate is None:
-        return f"{name}: {line.encoder!r}, {type(line.scorer).__name__}"
-    head = f"{name}: trained head {gate.scorer.digest[:8]} over {line.encoder!r}"
-    if name == PAPER_HEAD:
-        return f"{head}, {inputs.describe_training(inputs.plan.encoders[0])}"
-    taught, kind = gate.card.data, inputs.plan.audio_is
-    met = f"; has met {kind} in training, so not held out" if kind in taught else ""
-    return f"{head}, trained on {taught.partition(':')[0]}{met}"
+    def describe_frontline(self, name: str) -> str:
+        file = self.resolve_frontline(name)
+        line, gate = frontline_named(file), gate_of(file)
+        if gate is None:
+            return f"{name}: {line.encoder!r}, {type(line.scorer).__name__}"
+        head = f"{name}: trained head {gate.scorer.digest[:8]} over {line.encoder!r}"
+        if name == PAPER_HEAD:
+            return f"{head}, {self.describe_training(self.plan.encoders[0])}"
+        data, sound = gate.card.data, self.plan.audio_is
+        met = f"; has met {sound} in training, so not held out" if sound in data else ""
+        return f"{head}, trained on {data.partition(':')[0]}{met}"

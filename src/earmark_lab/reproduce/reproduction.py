@@ -149,14 +149,18 @@ class Artefact:
     def missing_inputs(self, inputs: PaperInputs) -> str:
         return "; ".join(NEEDS[need] for need in self.needs.split() if inputs.lacks(need))
 
-    def unavailable(self, why: str) -> list[Made]:
-        return [Comparison.missing("the whole of it", "in the paper", why)]
-
     def make(self, inputs: PaperInputs) -> list[Made]:
-        if absent := self.missing_inputs(inputs):
-            return self.unavailable(f"bring {absent}")
-        module = import_module(f".{self.module}", __package__)
-        return list(getattr(module, f"make_{self.name.replace('-', '_')}")(inputs))
+        """An error, a bug included, becomes a row with the reason."""
+        try:
+            if absent := self.missing_inputs(inputs):
+                raise EarmarkError(f"bring {absent}")
+            module = import_module(f".{self.module}", __package__)
+            return list(getattr(module, f"make_{self.name.replace('-', '_')}")(inputs))
+        except EarmarkError as error:
+            why = redact(str(error))
+        except Exception as error:  # noqa: BLE001 - the other tables are made
+            why = redact(str(internal_error(f"table {self.name}", error)))
+        return [Comparison.missing("the whole of it", "in the paper", why)]
 
 
 _ALONE, _COVERAGE = "annotated", "coverage"
@@ -212,7 +216,6 @@ ARTEFACTS = {name: Artefact(name, *row) for name, row in _ROWS.items()}
 """In the order they are made: from annotations, listening, training, captions."""
 
 ROWS = "comparisons.json"
-
 FIGURES = "figures.json"
 
 
@@ -252,7 +255,7 @@ def reproduce(
     report = _report(inputs, tables, {})
     for name in check_names(names):
         announce(name, ARTEFACTS[name].missing_inputs(inputs))
-        made = _make(name, inputs)
+        made = ARTEFACTS[name].make(inputs)
         more = [part for part in made if isinstance(part, Table)]
         kept[name] = [part for part in made if isinstance(part, Comparison)]
         tables[name] = [_comparison_table(name, kept[name])]
@@ -281,16 +284,6 @@ def _load(path: Path, read: Callable[[Any], Value]) -> dict[str, Value]:
         return {name: read(value) for name, value in found.items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return {}
-
-
-def _make(name: str, inputs: PaperInputs) -> list[Made]:
-    """An error, a bug included, becomes rows with the reason."""
-    try:
-        return ARTEFACTS[name].make(inputs)
-    except EarmarkError as error:
-        return ARTEFACTS[name].unavailable(redact(str(error)))
-    except Exception as error:  # noqa: BLE001 - the other tables are made
-        return ARTEFACTS[name].unavailable(redact(str(internal_error(f"table {name}", error))))
 
 
 def summary_table(inputs: PaperInputs, tables: Mapping[str, Sequence[Table]]) -> Table:

@@ -26,7 +26,7 @@ from earmark_lab.experiments.published_numbers import (
 )
 from earmark_lab.experiments.score_sources import FittedScores, split_for_fitting
 from earmark_lab.reproduce.coverage import has_enough_windows, run_rules
-from earmark_lab.reproduce.inputs import NEEDS, PaperInputs, ReproductionPlan, resolve_frontline
+from earmark_lab.reproduce.inputs import NEEDS, PaperInputs, ReproductionPlan
 from earmark_lab.reproduce.reproduction import ARTEFACTS, Comparison, reproduce
 from made_kitchen import kitchen as made_kitchen
 from making import make_audio, make_video
@@ -290,7 +290,7 @@ def test_the_paper_s_own_head_is_trained_here_and_listens(kitchen: Path, tmp_pat
     ]
     assert "energy: Energy()" in rule["ran"] and "our reading" in rule["remarks"]
     with pytest.raises(EarmarkError, match=r"trained here: bring .*--epic DIR"):
-        resolve_frontline(PaperInputs(ReproductionPlan(), tmp_path), "paper")
+        PaperInputs(ReproductionPlan(), tmp_path).resolve_frontline("paper")
 
 
 def test_annotations_alone_give_the_paper_s_numbers(shared_data: Path, tmp_path: Path):
