@@ -7,9 +7,9 @@ import hashlib
 import io
 import math
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields, replace
+from itertools import chain
 from pathlib import Path
 from typing import Literal, get_args, get_type_hints
 
@@ -56,6 +56,9 @@ RANDOM = "random"
 """Random spans with the lengths of the picked stretches."""
 
 DRAWS = 20
+CaseKey = tuple[str, str]
+"""Frontline and recording."""
+
 COMPARED = (*(name for name in RULES if name != "full"), *REFERENCES)
 
 
@@ -98,21 +101,10 @@ class BenchmarkRow:
         return forecast_error(self.counts, expected=self.expected, foreseen=self.foreseen)
 
 
-def case_of(row: BenchmarkRow) -> tuple[str, str]:
-    return row.frontline, row.recording
-
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class BenchmarkRun:
     rows: list[BenchmarkRow] = field(default_factory=list)
-    failures: dict[tuple[str, str], str] = field(default_factory=dict)
-
-    def only(self, cases: Iterable[tuple[str, str]]) -> BenchmarkRun:
-        place = {case: number for number, case in enumerate(cases)}
-        rows = sorted(
-            (row for row in self.rows if case_of(row) in place), key=lambda row: place[case_of(row)]
-        )
-        return BenchmarkRun(rows, self.failures)
+    failures: dict[CaseKey, str] = field(default_factory=dict)
 
 
 def whole_calls(share: float, windows: int, rounding: Rounding = "round") -> int:
@@ -241,13 +233,12 @@ def average_phases(case: Case, calls: int) -> CoverageCounts:
 def rows_to_csv(rows: Iterable[BenchmarkRow]) -> str:
     text = io.StringIO()
     names = [column.name for column in fields(BenchmarkRow)]
-    write_csv(text, names, ([format_exact(value) for value in astuple(row)] for row in rows))
+    cells = (
+        [int(value) if isinstance(value, float) and value.is_integer() else value for value in row]
+        for row in map(astuple, rows)
+    )
+    write_csv(text, names, cells)
     return text.getvalue()
-
-
-def format_exact(value: str | float) -> str:
-    is_whole = isinstance(value, float) and value.is_integer()
-    return str(int(value)) if is_whole else str(value)
 
 
 def rows_fingerprint(rows: Iterable[BenchmarkRow]) -> str:
@@ -273,8 +264,9 @@ def read_rows(path: Path) -> list[BenchmarkRow]:
 
 
 SAVE_INTERVAL = 5.0
+"""Seconds."""
 
-CaseTasks = Mapping[tuple[str, str], Callable[[], Case]]
+CaseTasks = Mapping[CaseKey, Callable[[], Case]]
 
 CaseProgress = Callable[[int, int, str], None]
 """Called with the cases finished, the cases in all, and the next recording."""
@@ -328,45 +320,43 @@ def run(
 ) -> BenchmarkRun:
     """With a `folder`, resumes an earlier run; a case that cannot be prepared is a failure."""
     first = next(iter(tasks), ("", ""))[0]
-    path = None
-    done = BenchmarkRun()
-    if folder:
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / PER_RECORDING
-        done = _load(path, design, first) if path.exists() else done
-    known = set(map(case_of, done.rows))
+    path = folder / PER_RECORDING if folder else None
+    rows = _load(path, design, first) if path and path.exists() else {}
+    failures: dict[CaseKey, str] = {}
+
+    def save() -> None:
+        if path:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, rows_to_csv(chain.from_iterable(rows.values())))
+
     saved = time.monotonic()
     try:
         for number, (key, task) in enumerate(tasks.items()):
             if progress:
                 progress(number, len(tasks), key[1])
-            if key in known:
+            if key in rows:
                 continue
             try:
                 case = task()
             except EarmarkError as error:
-                done.failures[key] = str(error)
+                failures[key] = str(error)
                 continue
             rules = design.rules_for(key[0] == first)
-            done.rows += run_case(
+            rows[key] = run_case(
                 case, rules, design.budgets, rounding=design.rounding, answers=design.answers
             )
-            if path and time.monotonic() - saved > SAVE_INTERVAL:
-                write_whole(path, rows_to_csv(done.rows))
+            if time.monotonic() - saved > SAVE_INTERVAL:
+                save()
                 saved = time.monotonic()
     finally:
-        if path:
-            write_whole(path, rows_to_csv(done.rows))
-    return done.only(tasks)
+        save()
+    return BenchmarkRun([row for key in tasks for row in rows.get(key, ())], failures)
 
 
-def _load(path: Path, design: BenchmarkDesign, first: str) -> BenchmarkRun:
+def _load(path: Path, design: BenchmarkDesign, first: str) -> dict[CaseKey, list[BenchmarkRow]]:
     """A case with missing rows is run again."""
-    rows = read_rows(path)
-    size = len(design.budgets)
-    whole = [
-        case
-        for case, count in Counter(map(case_of, rows)).items()
-        if count == len(design.rules_for(case[0] == first)) * size
-    ]
-    return BenchmarkRun(rows).only(whole)
+    cases: dict[CaseKey, list[BenchmarkRow]] = {}
+    for row in read_rows(path):
+        cases.setdefault((row.frontline, row.recording), []).append(row)
+    sizes = {key: len(design.rules_for(key[0] == first)) * len(design.budgets) for key in cases}
+    return {key: rows for key, rows in cases.items() if len(rows) == sizes[key]}

@@ -29,9 +29,6 @@ OTHERS = (
 )
 MARKERS = "osD^vP*X<>h"
 
-Point = tuple[str, float, float]
-"""A name, calls and the result in per cent."""
-
 
 def figure(width: float, height: float) -> Figure:
     """Inches; needs no window system."""
@@ -42,14 +39,7 @@ def figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def plane(
-    results: BenchmarkResults,
-    subject: System,
-    baseline: System,
-    *,
-    beside: Sequence[Point] = (),
-    saved_beside: Sequence[Point] = (),
-) -> Figure:
+def plane(results: BenchmarkResults, subject: System, baseline: System) -> Figure:
     """The paper's result figure: four panels over calls, for all actions together.
 
     (a) the frontlines under one rule or, with one frontline, score and spread separately;
@@ -65,41 +55,16 @@ def plane(
     shown = [system for system in results.systems if system[1] in wanted] or results.systems
     _curves(first, results, shown, f"(a) {title}")
     _curves(second, results, results.systems, "(b) every frontline and rule")
-    _crosses(second, beside)
     outline = [left, right, right, left, left], [bottom, bottom, top, top, bottom]
     second.plot(*outline, color="#9ca3af", linewidth=0.9)
     second.text(left, top, " (c)", color="#6b7280", va="top", fontsize=9)
     _curves(third, results, results.systems, "(c) the boxed span")
     third.set_xlim(left, right)
     third.set_ylim(bottom, top)
-    _crosses(third, [p for p in beside if left <= p[1] <= right and bottom <= p[2] <= top])
     _saved(fourth, results, baseline)
-    _crosses(fourth, saved_beside)
-    drawn.legend(*second.get_legend_handles_labels(), **_BELOW, ncols=6)
+    handles = second.get_legend_handles_labels()
+    drawn.legend(*handles, loc="outside lower center", fontsize=9, frameon=False, ncols=6)
     return drawn
-
-
-def _crosses(axes: Axes, points: Sequence[Point]) -> None:
-    if points:
-        across, up = zip(*(point[1:] for point in points), strict=True)
-        label = "the paper's own, by name"
-        axes.scatter(across, up, marker="x", s=45, color="#000000", label=label, zorder=4)
-    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
-    free: dict[float, float] = {}
-    for name, at, height in sorted(points, key=lambda point: point[2]):
-        is_left = at < left + 0.8 * (right - left)
-        beside = at + (0.03 if is_left else -0.03) * (right - left)
-        place = max(height, free.get(at, bottom))
-        free[at] = place + 0.035 * (top - bottom)
-        axes.annotate(
-            name, (at, height), xytext=(beside, place), fontsize=7.5, va="center", zorder=5,
-            ha="left" if is_left else "right",
-            arrowprops={"arrowstyle": "-", "linewidth": 0.5, "color": "#6b7280"},
-            bbox={"boxstyle": "square,pad=0.1", "facecolor": "#ffffffc0", "linewidth": 0},
-        )  # fmt: skip
-
-
-_BELOW: dict[str, Any] = {"loc": "outside lower center", "fontsize": 9, "frameon": False}
 
 
 def _label(axes: Axes, title: str, across: str, up: str) -> None:

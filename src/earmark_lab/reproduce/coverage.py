@@ -44,24 +44,6 @@ from earmark_lab.training.dataset import participant
 
 SHOWN_RULES = ("uniform", "strata", "rank", RULE, "aks", "bolt", "coverage")
 
-PRINTED_POINTS = (
-    ("uniform", 25.0, 40.9),
-    ("ours", 25.0, 46.8),
-    ("ours", 50.0, 70.2),
-    ("BOLT", 50.0, 74.2),
-    *((name, 25.0, published.AT_A_QUARTER[name]) for name in ("flow", "energy", "flux")),
-)
-"""From the paper's text: calls and coverage in per cent."""
-
-PRINTED_SAVINGS = (
-    ("ours", 5.0, 20.0),
-    ("ours beside flow", 5.0, 17.0),
-    ("ours beside flow", 25.0, 14.0),
-    ("flow", 5.0, 24.0),
-    ("flow", 25.0, 4.0),
-)
-"""Calls and calls saved in per cent; the paper has two values for its rule at 5 %."""
-
 
 def run_rules(
     inputs: PaperInputs, source: ScoreSource, design: BenchmarkDesign, name: str, **settings: Any
@@ -173,10 +155,9 @@ def _plane(rows: Sequence[BenchmarkRow], subject: System, even: System) -> Drawi
     who = "the paper's primary set" if is_primary else "the recordings that are judged"
     caption = (
         f"Coverage against calls on {who}: every rule on the gate's scores, the other frontlines "
-        "ranked, as in the paper. Crosses are points of the paper, on its own recordings and gate."
+        "ranked, as in the paper."
     )
-    beside = {"beside": PRINTED_POINTS, "saved_beside": PRINTED_SAVINGS}
-    return Drawing("plane", caption, partial(figures.plane, results, subject, even, **beside))
+    return Drawing("plane", caption, partial(figures.plane, results, subject, even))
 
 
 def make_savings(inputs: PaperInputs) -> Iterator[Comparison]:
