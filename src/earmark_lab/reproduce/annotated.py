@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from typing import get_args
 
 from earmark.gate.frontline import everyday
@@ -15,7 +17,6 @@ from earmark_lab.experiments.benchmark import (
     BUDGETS,
     ORACLE,
     PHASES,
-    BenchmarkRow,
     Case,
     Rounding,
     run_case,
@@ -31,7 +32,7 @@ from earmark_lab.metrics.counts import count_each
 from earmark_lab.reproduce.inputs import PaperInputs
 from earmark_lab.reproduce.reproduction import Comparison, Made
 
-ANNOTATED = "annotations alone"
+row = partial(Comparison, ran="annotations alone")
 BLIND = ("uniform", "strata", PHASES, ORACLE)
 
 
@@ -51,12 +52,9 @@ def make_occupancy(inputs: PaperInputs) -> Iterator[Comparison]:
     yield from _occupancy_rows("EPIC-KITCHENS-100", chosen)
     full = count_occupancy(chosen, window=4.0)
     occupied = [100 * counts.occupancy for counts in count_each(chosen, window=4.0)]
-    for what, paper, ours in (
-        ("actions per window", 1.41, full.actions_per_window),
-        ("emptiest recording, %", 56.2, min(occupied)),
-        ("fullest recording, %", 99.2, max(occupied)),
-    ):
-        yield Comparison(what, paper, ours, "24 recordings", ran=ANNOTATED)
+    yield row("actions per window", 1.41, full.actions_per_window, "24 recordings")
+    yield row("emptiest recording, %", 56.2, min(occupied), "24 recordings")
+    yield row("fullest recording, %", 99.2, max(occupied), "24 recordings")
     folders = inputs.plan.occupancy
     for name in (*list(OCCUPANCY)[1:], *(name for name in folders if name not in OCCUPANCY)):
         if name in folders:
@@ -73,12 +71,11 @@ def _occupancy_rows(name: str, marked: Annotations) -> list[Comparison]:
     n = f"{len(counts)} recordings"
     ends = "lengths unknown: each ends with its last event" if marked.guessed else ""
     occupied, windows = [c.occupied for c in counts], [c.windows for c in counts]
+    pooled = Comparison.pooled(f"{name}: occupied, %", share, occupied, windows, n=n, remarks=ends)
     return [
-        Comparison(f"{name}: recordings", size, len(counts), ran=ANNOTATED),
-        Comparison(f"{name}: hours", hours, round(marked.hours, 2), n, ran=ANNOTATED, remarks=ends),
-        Comparison.pooled(
-            f"{name}: occupied, %", share, occupied, windows, n=n, ran=ANNOTATED, remarks=ends
-        ),
+        row(f"{name}: recordings", size, len(counts)),
+        row(f"{name}: hours", hours, round(marked.hours, 2), n, remarks=ends),
+        replace(pooled, ran="annotations alone"),
     ]
 
 
@@ -90,59 +87,48 @@ def make_sets(inputs: PaperInputs) -> Iterator[Comparison]:
         rounding: sum(whole_calls(0.5, size, rounding) for size in half)
         for rounding in get_args(Rounding)
     }
+    means = "mean of recordings' means"
+    yield row("primary: actions", 2208, first.actions)
+    yield row("primary: hours", 2.42, first.hours)
+    yield row("primary: mean action, s", 3.3, _mean_of_means(first), remarks=means)
+    yield row("replication: actions", 1184, second.actions)
     remarks = "its own table adds up to 3.04 h" if round(second.hours, 2) == 3.04 else ""
-    rows: list[tuple[str, float, float, str]] = [
-        ("primary: actions", 2208, first.actions, ""),
-        ("primary: hours", 2.42, first.hours, ""),
-        ("primary: mean action, s", 3.3, _mean_of_means(first), "mean of recordings' means"),
-        ("replication: actions", 1184, second.actions, ""),
-        ("replication: hours", 2.8, second.hours, remarks),
-        ("replication: mean action, s", 7.0, _mean_of_means(second), "mean of recordings' means"),
-        ("both: actions", 3392, both.actions, ""),
-        (
-            "primary: calls at half", 1090, calls["round"],
-            f"a recording at a time; cut (Eq. 3) {calls['floor']}, of all windows at once "
-            f"{round(0.5 * sum(half))}",
-        ),
-    ]  # fmt: skip
-    for what, paper, ours, remarks in rows:
-        yield Comparison(what, paper, ours, ran=ANNOTATED, remarks=remarks)
+    yield row("replication: hours", 2.8, second.hours, remarks=remarks)
+    yield row("replication: mean action, s", 7.0, _mean_of_means(second), remarks=means)
+    yield row("both: actions", 3392, both.actions)
+    others = f"cut (Eq. 3) {calls['floor']}, of all windows at once {round(0.5 * sum(half))}"
+    remarks = f"a recording at a time; {others}"
+    yield row("primary: calls at half", 1090, calls["round"], remarks=remarks)
 
 
 def _mean_of_means(marked: Annotations) -> float:
-    return mean(
-        mean(action.duration for action in actions) for actions in marked.recordings.values()
-    )
+    return mean(mean(action.duration for action in own) for own in marked.recordings.values())
 
 
 def make_blind(inputs: PaperInputs) -> Iterator[Made]:
     marked = inputs.paper_set("paper")
-    judged: list[BenchmarkRow] = []
+    rows = []
     for name, actions in marked.recordings.items():
         windows = even_windows(4.0, marked.durations[name], 0.0, everyday())
-        case = Case(name, "none", windows, actions)
-        judged += run_case(case, BLIND, BUDGETS)
-    results = BenchmarkResults.of_rows(judged)
+        rows += run_case(Case(name, "none", windows, actions), BLIND, BUDGETS)
+    results = BenchmarkResults.of_rows(rows)
     even = ("none", "uniform")
-    found = dict(zip(results.recordings, results.points(even, 0.25), strict=True))
-    for row in published.PRIMARY + published.REPLICATION:
-        name, actions = row.recording, marked.recordings[row.recording]
-        lengths = mean(action.duration for action in actions)
-        for what, paper, ours in (
-            ("actions", row.actions, len(actions)),
-            ("seconds", row.duration, marked.durations[name]),
-            ("mean action, s", row.mean, lengths),
-            ("uniform at 25 %, %", row.uniform, found[name]),
-        ):
-            yield Comparison(f"{name}: {what}", paper, ours, ran=ANNOTATED)
-    for set_name, paper in (("primary", 40.9), ("replication", 53.5)):
+    points = dict(zip(results.recordings, results.points(even, 0.25), strict=True))
+    for paper in published.PRIMARY + published.REPLICATION:
+        name = paper.recording
+        actions = marked.recordings[name]
+        length = mean(action.duration for action in actions)
+        yield row(f"{name}: actions", paper.actions, len(actions))
+        yield row(f"{name}: seconds", paper.duration, marked.durations[name])
+        yield row(f"{name}: mean action, s", paper.mean, length)
+        yield row(f"{name}: uniform at 25 %, %", paper.uniform, points[name])
+    for set_name, share in (("primary", 40.9), ("replication", 53.5)):
         names = RECORDINGS[f"paper-{set_name}"]
-        own = BenchmarkResults.of_rows(row for row in judged if row.recording in names)
-        counts = own.by_recording(even, 0.25).values()
+        covered = results.by_recording(even, 0.25)
+        counts = [covered[name] for name in names]
         quantity = f"{set_name}: uniform at 25 %, pooled, %"
-        yield Comparison.coverage(quantity, paper, counts, ran=ANNOTATED)
-    quantity, average = "mean of 24: uniform at 25 %, %", mean(results.points(even, 0.25))
-    yield Comparison(quantity, 48.8, average, "24 recordings", ran=ANNOTATED)
+        yield Comparison.coverage(quantity, share, counts, ran="annotations alone")
+    yield row("mean of 24: uniform at 25 %, %", 48.8, mean(points.values()), "24 recordings")
     yield coverage_table(results)
 
 
@@ -150,27 +136,22 @@ def make_windows(inputs: PaperInputs) -> Iterator[Comparison]:
     primary = inputs.paper_set("paper-primary")
     for window, (count, share) in published.WINDOW_SWEEP.items():
         full = count_occupancy(primary, window=window)
-        yield Comparison(f"{window:g} s: windows", count, full.windows, ran=ANNOTATED)
-        occupied = 100 * full.occupancy
+        yield row(f"{window:g} s: windows", count, full.windows)
         n = f"{full.windows} windows"
-        yield Comparison(f"{window:g} s: occupied, %", share, occupied, n, ran=ANNOTATED)
+        yield row(f"{window:g} s: occupied, %", share, 100 * full.occupancy, n)
 
 
 def make_cost(inputs: PaperInputs) -> Iterator[Comparison]:  # noqa: ARG001 - it needs nothing
     prices = CostModel()
     listening, looking = prices.hours / prices.audio_speed, prices.hours / prices.visual_speed
-    values = (
-        ("full scan of 1,000 h, GPU-h", 185, prices.full_scan, ""),
-        ("listening, GPU-h", 6, listening, ""),
-        ("visual frontline, GPU-h", 117, looking, ""),
-        ("visual frontline and half the calls, GPU-h", 209, looking + prices.full_scan / 2, ""),
-        ("listening, % of a full scan", 3, 100 * listening / prices.full_scan, ""),
-        (
-            "visual frontline, % of a full scan", 75, 100 * looking / prices.full_scan,
-            "the paper's own 117 of 185 GPU-hours are 63 %",
-        ),
-        ("audio against video, times as fast", 21, prices.audio_speed / prices.visual_speed, ""),
-    )  # fmt: skip
     ran = "the paper's constants: 0.74 GPU-s a call, 178 and 8.6 times real time on a V100"
-    for what, paper, ours, remarks in values:
-        yield Comparison(what, paper, ours, ran=ran, remarks=remarks)
+    scan, cost = prices.full_scan, partial(Comparison, ran=ran)
+    yield cost("full scan of 1,000 h, GPU-h", 185, scan)
+    yield cost("listening, GPU-h", 6, listening)
+    yield cost("visual frontline, GPU-h", 117, looking)
+    yield cost("visual frontline and half the calls, GPU-h", 209, looking + scan / 2)
+    yield cost("listening, % of a full scan", 3, 100 * listening / scan)
+    remarks = "the paper's own 117 of 185 GPU-hours are 63 %"
+    yield cost("visual frontline, % of a full scan", 75, 100 * looking / scan, remarks=remarks)
+    speed = prices.audio_speed / prices.visual_speed
+    yield cost("audio against video, times as fast", 21, speed)

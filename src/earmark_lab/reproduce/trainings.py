@@ -207,29 +207,26 @@ def _transfer_rows(
 
 
 def make_settings(inputs: PaperInputs) -> Iterator[Made]:
-    rates = (("learning_rate", 3e-4), ("weight_decay", 1e-4))
-    printed = (("tau", 4.0), *rates, ("steps", 3000), ("batch", 16))
+    printed = {"tau": 4.0, "learning_rate": 3e-4, "weight_decay": 1e-4, "steps": 3000, "batch": 16}
     own, ran = {**asdict(PAPER), **inputs.plan.settings}, "earmark train --recipe paper"
-    for what, paper in printed:
+    for what, paper in printed.items():
         yield Comparison(what, f"{paper:g}", f"{own[what]:g}", ran=ran)
     remarks = "447 inputs, width 192; width 128 gives the 0.2 M of the paper's table"
     size = 447 * 192 + 192 + 3 * (192 * 192 * 3 + 192) + 192 + 1
     yield Comparison("parameters, millions", 0.41, size / 1e6, ran="the head", remarks=remarks)
     for what in ("crop", "dropout", "cooling", "width"):
         yield Comparison(what, None, f"{own[what]:g}", ran=ran, remarks="the paper is silent")
-    own_delta = "or as stored with the gate, chosen on development"
-    fixed = (
-        ("call window, s", 4.0, Grid().length, ""),
-        ("gate frame rate, Hz", 25.0, 1 / HOP, ""),
-        ("chunk, s", 10.0, Layout().chunk * HOP, "of BEATs, ATST-Frame and fPaSST"),
-        ("hop, s", 5.0, Layout().hop * HOP, "of BEATs, ATST-Frame and fPaSST"),
-        ("median filter, frames", 1.0, float(EpisodeShape().median), "or as development chooses"),
-        ("minimum span, s", 0.15, SHORTEST, ""),
-        ("maximum closed gap, s", 0.6, CLOSED_GAP, ""),
-        ("separation, windows", 2.0, float(MinimumSeparation().separation), own_delta),
-    )
-    for what, paper, ours, remarks in fixed:
-        yield Comparison(what, paper, ours, ran="earmark's own", remarks=remarks)
+    fixed, chunked = partial(Comparison, ran="earmark's own"), "of BEATs, ATST-Frame and fPaSST"
+    yield fixed("call window, s", 4.0, Grid().length)
+    yield fixed("gate frame rate, Hz", 25.0, 1 / HOP)
+    yield fixed("chunk, s", 10.0, Layout().chunk * HOP, remarks=chunked)
+    yield fixed("hop, s", 5.0, Layout().hop * HOP, remarks=chunked)
+    median, separation = float(EpisodeShape().median), float(MinimumSeparation().separation)
+    yield fixed("median filter, frames", 1.0, median, remarks="or as development chooses")
+    yield fixed("minimum span, s", 0.15, SHORTEST)
+    yield fixed("maximum closed gap, s", 0.6, CLOSED_GAP)
+    remarks = "or as stored with the gate, chosen on development"
+    yield fixed("separation, windows", 2.0, separation, remarks=remarks)
 
 
 def make_segmentation(inputs: PaperInputs) -> Iterator[Made]:
