@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
@@ -26,19 +26,6 @@ from earmark_lab.annotations.table_readers import parse_time, read_errors
 _DASH = re.compile(r"\s*(?:-|\u2013|\u2014|\bto\b)\s*")
 
 
-def detect_document(path: Path, head: str) -> str:
-    if '"video_uid"' in head or '"segments"' in head:
-        return "goalstep"
-    if '"verdict"' in head and '"label"' in head:
-        return "corrections"
-    if '"timestamp"' in head and '"question"' in head:
-        return "egosound"
-    raise AnnotationError(
-        f"{path.name} is JSON but neither GoalStep (videos with segments), EgoSound (questions "
-        f"with timestamps) nor corrections (verdicts with labels)"
-    )
-
-
 def read_goalstep(path: Path, *, depths: tuple[int, ...] = (0,)) -> AnnotationFile:
     """Ego4D GoalStep: steps (depth 0), substeps (1), or both."""
     document = _parse(path.read_text(encoding="utf-8-sig"), path.name)
@@ -53,8 +40,10 @@ def read_goalstep(path: Path, *, depths: tuple[int, ...] = (0,)) -> AnnotationFi
             raise AnnotationError(f"{path.name} video {number}: {name} is listed twice")
         place = f"{path.name} video {name}"
         durations[name] = _number(video, "end_time", place)
-        for depth, segment in _segments(video, place, 0):
-            if depth in depths:
+        steps = _segments(video, place)
+        substeps = [substep for step in steps for substep in _segments(step, place)]
+        for depth in depths:
+            for segment in (steps, substeps)[depth]:
                 start = _number(segment, "start_time", place)
                 at = f"{place} at {start:g} s"
                 label = str(segment.get("step_description") or segment.get("step_category") or "")
@@ -62,14 +51,11 @@ def read_goalstep(path: Path, *, depths: tuple[int, ...] = (0,)) -> AnnotationFi
     return AnnotationFile(tuple(rows), durations, tuple(durations))
 
 
-def _segments(parent: Any, where: str, depth: int) -> Iterator[tuple[int, Any]]:
+def _segments(parent: Any, place: str) -> list[Any]:
     segments = parent.get("segments") if isinstance(parent, dict) else None
     if not isinstance(segments or [], list):
-        raise AnnotationError(f"{where}: segments is no list")
-    for segment in segments or ():
-        yield depth, segment
-        if depth == 0:  # substeps have none of their own
-            yield from _segments(segment, where, depth + 1)
+        raise AnnotationError(f"{place}: segments is no list")
+    return segments or []
 
 
 def read_egosound(path: Path) -> AnnotationFile:
@@ -290,9 +276,18 @@ def detect(path: Path) -> str:
     suffix = path.suffix.lower()
     if suffix == ".eaf" or "<ANNOTATION_DOCUMENT" in head:
         return "elan"
-    if suffix in {".json", ".jsonl"} or head.lstrip()[:1] in {"[", "{"}:
-        return detect_document(path, head)
-    return table_readers.detect(path, head)
+    if suffix not in {".json", ".jsonl"} and head.lstrip()[:1] not in {"[", "{"}:
+        return table_readers.detect(path, head)
+    if '"video_uid"' in head or '"segments"' in head:
+        return "goalstep"
+    if '"verdict"' in head and '"label"' in head:
+        return "corrections"
+    if '"timestamp"' in head and '"question"' in head:
+        return "egosound"
+    raise AnnotationError(
+        f"{path.name} is JSON but neither GoalStep (videos with segments), EgoSound (questions "
+        f"with timestamps) nor corrections (verdicts with labels)"
+    )
 
 
 def _files(path: Path) -> list[Path]:

@@ -238,6 +238,7 @@ class CaptionLog:
 AROUND_HAND = 2.6
 """Size of the crop relative to the palms: MediaPipe's factor for a whole hand."""
 
+CONFIDENCE = 0.5
 SIDE = 192
 """Pixels of the network's input."""
 
@@ -246,16 +247,19 @@ GRIDS = ((24, 2), (12, 6))
 
 
 @dataclass(slots=True)
-class HandFinder:
-    """Thread-safe."""
+class HandCrop:
+    """Thread-safe; None if there is no hand in the frame."""
 
-    least: float = 0.5
     weights: Path | None = None
     """`palm_detection_full.tflite`; None takes it from the user's model store."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
     _network: Any = field(default=None, repr=False, compare=False)
 
-    def __call__(self, frame: Frame) -> list[FloatArray]:
+    def __call__(self, frame: Frame) -> Frame | None:
+        palms = self.find(frame)
+        return crop(frame, palms, around=AROUND_HAND) if palms else None
+
+    def find(self, frame: Frame) -> list[FloatArray]:
         """Top, left, bottom and right in pixels, by falling confidence."""
         from earmark.models.sessions import open_network
 
@@ -271,16 +275,7 @@ class HandFinder:
                 network.get_tensor(output["index"])[0] for output in network.get_output_details()
             )
         corner = np.array([top, left, top, left])
-        return [(palm - corner) / scale for palm in decode(places, scores[:, 0], self.least)]
-
-
-@dataclass(slots=True)
-class HandCrop:
-    find: HandFinder = field(default_factory=HandFinder)
-
-    def __call__(self, frame: Frame) -> Frame | None:
-        palms = self.find(frame)
-        return crop(frame, palms, around=AROUND_HAND) if palms else None
+        return [(palm - corner) / scale for palm in decode(places, scores[:, 0], CONFIDENCE)]
 
 
 def crop(frame: Frame, boxes: Sequence[FloatArray], *, around: float) -> Frame:
@@ -308,9 +303,9 @@ def decode(places: FloatArray, scores: FloatArray, least: float) -> list[FloatAr
     `scores` are logits.
     """
     sure = 1 / (1 + np.exp(-np.clip(scores, -50, 50)))
-    found = np.argsort(-sure, kind="stable")[: int((sure >= least).sum())]
-    middles = (anchors()[found] * SIDE + places[found, :2])[:, ::-1]  # down and across
-    halves = np.maximum(places[found, 2:4], 0)[:, ::-1] / 2
+    best = np.argsort(-sure, kind="stable")[: int((sure >= least).sum())]
+    middles = (anchors()[best] * SIDE + places[best, :2])[:, ::-1]  # down and across
+    halves = np.maximum(places[best, 2:4], 0)[:, ::-1] / 2
     return without_overlaps(np.concatenate([middles - halves, middles + halves], axis=1))
 
 

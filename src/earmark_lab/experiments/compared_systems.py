@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -115,17 +115,7 @@ def list_systems(store: ModelStore, folder: Path | None = None) -> list[dict[str
     rows = []
     for system in systems():
         state, _, cure = system.state(store, folder).partition(": ")
-        rows.append(
-            {
-                "name": system.name,
-                "kind": system.kind,
-                "paper": system.paper or None,
-                "stands_for": system.stands_for or None,
-                "scores": system.scores,
-                "reads": system.reads,
-                "seconds_per_hour": system.seconds_per_hour,
-                "state": state,
-                "cure": cure or None,
-            }
-        )
+        row = {**asdict(system), "state": state, "cure": cure or None}
+        del row["extra"]  # `cure` names it
+        rows.append({**row, "paper": row["paper"] or None, "stands_for": row["stands_for"] or None})
     return rows

@@ -42,7 +42,7 @@ def read_data_sets(
 
     A GoalStep file without a format gives two sets: steps and substeps.
     """
-    found: dict[str, Annotations] = {}
+    sets: dict[str, Annotations] = {}
     for word in words:
         name, _, rest = word.rpartition("=")
         rest, chosen = split_suffix(rest, "@", RECORDINGS)
@@ -54,10 +54,10 @@ def read_data_sets(
             levels = {"goalstep": ", steps", "goalstep-substeps": ", substeps"}
         for form, level in levels.items():
             marked = read_annotations(path, format=form, durations=durations)
-            if title + level in found:
+            if title + level in sets:
                 raise ValueError(f"two data sets are called {title + level}: name them, NAME=PATH")
-            found[title + level] = marked.only(RECORDINGS[chosen]) if chosen else marked
-    return found
+            sets[title + level] = marked.only(RECORDINGS[chosen]) if chosen else marked
+    return sets
 
 
 def count_occupancy(annotations: Annotations, *, window: float) -> OccupancyCounts:
@@ -107,10 +107,13 @@ def measure_occupancy(
     }
     notes = tuple(f"{name}: {note}" for name, marked in sets.items() for note in marked.notes())
     tables = (occupancy_table(sets), sweep_table(sets, windows))
-    report = Report("How full is the stream?", settings, tables, notes=notes)
-    if out:
-        claim_folder(out, settings)
-        report.write(out)
+    return _write(Report("How full is the stream?", settings, tables, notes=notes), out)
+
+
+def _write(report: Report, folder: Path | None) -> Report:
+    if folder:
+        claim_folder(folder, report.settings)
+        report.write(folder)
     return report
 
 
@@ -136,7 +139,7 @@ class CostModel:
         for name in ("hours", "window", "call", "tokens", "audio_speed", "visual_speed"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} is above 0, not {getattr(self, name)}")
-        _check_shares([self.visual_share])
+        check_shares([self.visual_share])
         if not self.gpu_hour >= 0:
             raise ValueError(f"a GPU-hour costs nothing or more, not {self.gpu_hour}")
         if not 0 <= self.overhead <= self.call:
@@ -150,9 +153,6 @@ class CostModel:
     def full_scan(self) -> float:
         return self.windows * self.call / 3600
 
-    def triage(self, share: float, *, speed: float | None = None) -> float:
-        return self.hours / (speed or self.audio_speed) + share * self.full_scan
-
     def token_cost(self, share: float, tokens: int) -> float:
         """GPU-hours; listening is included for a share below 1."""
         frontline = self.hours / self.audio_speed if share < 1 else 0.0
@@ -164,7 +164,7 @@ class CostModel:
         return max(0.0, 1 - self.hours / speed / self.full_scan)
 
 
-def _check_shares(shares: Sequence[float]) -> None:
+def check_shares(shares: Sequence[float]) -> None:
     for share in shares:
         if not 0 <= share <= 1:
             raise ValueError(f"a share of calls lies from 0 to 100 %: {percent(share)}")
@@ -241,7 +241,7 @@ def estimate_cost(
     out: Path | None = None,
 ) -> Report:
     """`results` is the `per_recording.csv` of an evaluation, `naming` a CSV by visual tokens."""
-    _check_shares(shares)
+    check_shares(shares)
     rows = read_rows(results) if results else []
     covers: dict[float, float] = {}
     if rows:
@@ -256,15 +256,14 @@ def estimate_cost(
         "results": rows_fingerprint(rows) if rows else None,
         "naming": named,
     }
-    tables = [cost_table(prices, shares), break_even_table(prices)]
-    tables.append(plane_table(prices, covers, shares))
+    tables = [
+        cost_table(prices, shares),
+        break_even_table(prices),
+        plane_table(prices, covers, shares),
+    ]
     if covers and named:
         tables.append(composition_table(prices, covers, named))
-    report = Report("What does looking cost?", settings, tuple(tables))
-    if out:
-        claim_folder(out, settings)
-        report.write(out)
-    return report
+    return _write(Report("What does looking cost?", settings, tuple(tables)), out)
 
 
 def read_naming(path: Path) -> dict[int, float]:

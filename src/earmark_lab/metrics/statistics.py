@@ -135,7 +135,7 @@ def correlate(first: Values, second: Values) -> Correlation:
     if len(a) < 3 or np.ptp(a) == 0 or np.ptp(b) == 0:
         return Correlation(len(a), *(math.nan,) * 6)
     straight, ranked = stats.pearsonr(a, b), stats.spearmanr(a, b)
-    pairs = [(np.delete(a, place), np.delete(b, place)) for place in range(len(a))]
+    pairs = [(np.delete(a, index), np.delete(b, index)) for index in range(len(a))]
     varied = [pair for pair in pairs if np.ptp(pair[0]) > 0 and np.ptp(pair[1]) > 0]
     left_out = [float(np.corrcoef(*pair)[0, 1]) for pair in varied] or [math.nan]
     pearson = float(straight.statistic), float(straight.pvalue)

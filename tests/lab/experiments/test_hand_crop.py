@@ -13,7 +13,6 @@ from earmark_lab.experiments.captions import (
     GRIDS,
     SIDE,
     HandCrop,
-    HandFinder,
     anchors,
     crop,
     decode,
@@ -22,18 +21,18 @@ from earmark_lab.experiments.captions import (
 
 
 @pytest.fixture(scope="module")
-def finder() -> HandFinder:
+def hands() -> HandCrop:
     pytest.importorskip("ai_edge_litert")
     pytest.importorskip("cv2")
     try:
-        return HandFinder(weights=ModelStore().find("hands"))
+        return HandCrop(weights=ModelStore().find("hands"))
     except ModelMissing as error:
         pytest.skip(str(error))
 
 
 @pytest.mark.parametrize(("across", "down", "size"), [(320, 260, 1.0), (180, 200, 0.6)])
-def test_a_drawn_hand_is_found_where_it_is(finder, across, down, size):
-    palm, *others = finder(drawn_hand(across=across, down=down, size=size))
+def test_a_drawn_hand_is_found_where_it_is(hands, across, down, size):
+    palm, *others = hands.find(drawn_hand(across=across, down=down, size=size))
     assert not others
     top, left, bottom, right = palm
     assert abs((left + right) / 2 - across) < 30 * size
@@ -41,15 +40,15 @@ def test_a_drawn_hand_is_found_where_it_is(finder, across, down, size):
     assert 80 * size < right - left < 180 * size
 
 
-def test_no_hand_is_no_box_and_no_crop(finder):
+def test_no_hand_is_no_box_and_no_crop(hands):
     empty = Frame(0.0, np.full((480, 640, 3), 128, np.uint8))
-    assert finder(empty) == []
-    assert HandCrop(finder)(empty) is None
+    assert hands.find(empty) == []
+    assert hands(empty) is None
 
 
-def test_the_crop_holds_the_hand_and_little_else(finder):
+def test_the_crop_holds_the_hand_and_little_else(hands):
     frame = drawn_hand(across=400, down=260, size=0.6)
-    cut = HandCrop(finder)(frame)
+    cut = hands(frame)
     assert cut is not None and cut.time == frame.time
     assert cut.width * cut.height < 0.4 * frame.width * frame.height
     skin = lambda one: int((one.rgb[..., 0] > 200).sum())  # noqa: E731
