@@ -241,11 +241,11 @@ def _knock(rng: np.random.Generator, count: int, sample_rate: int) -> FloatArray
     sound = np.zeros(count)
     first = 0.0
     while first * sample_rate < count:
-        place = int(first * sample_rate)
-        time = np.arange(count - place)[: sample_rate // 2] / sample_rate
+        index = int(first * sample_rate)
+        time = np.arange(count - index)[: sample_rate // 2] / sample_rate
         pitch, decay = rng.uniform(250, 900), rng.uniform(18, 40)
         ring = np.sin(2 * np.pi * pitch * time) + 0.6 * rng.standard_normal(len(time))
-        sound[place : place + len(time)] += ring * np.exp(-decay * time)
+        sound[index : index + len(time)] += ring * np.exp(-decay * time)
         first += 0.3 * rng.uniform(0.8, 1.2)
     return sound
 
@@ -265,8 +265,8 @@ def _beep(rng: np.random.Generator, count: int, sample_rate: int) -> FloatArray:
 def _hammer(rng: np.random.Generator, count: int, sample_rate: int) -> FloatArray:
     sound, first = np.zeros(count), 0.02
     while first * sample_rate < count:
-        place = int(first * sample_rate)
-        time = np.arange(min(count - place, sample_rate // 2)) / sample_rate
+        index = int(first * sample_rate)
+        time = np.arange(min(count - index, sample_rate // 2)) / sample_rate
         ring = sum(
             loud
             * np.sin(2 * np.pi * pitch * time + rng.uniform(0, 2 * np.pi))
@@ -274,7 +274,7 @@ def _hammer(rng: np.random.Generator, count: int, sample_rate: int) -> FloatArra
             for pitch, loud, fade in STEEL
         )
         burst = 2.0 * rng.standard_normal(len(time)) * np.exp(-time / 0.02)
-        sound[place : place + len(time)] += (ring + burst) * rng.uniform(0.8, 1.0)
+        sound[index : index + len(time)] += (ring + burst) * rng.uniform(0.8, 1.0)
         first += 0.42 * rng.uniform(0.92, 1.08)
     return sound
 
@@ -284,11 +284,11 @@ def _water(rng: np.random.Generator, count: int, sample_rate: int) -> FloatArray
     rush = sosfilt(band, rng.standard_normal(count))
     sound = np.asarray(rush / max(float(np.std(rush)), 1e-9))
     for _ in range(rng.poisson(30 * count / sample_rate)):
-        place = int(rng.integers(count))
-        time = np.arange(min(count - place, sample_rate // 10)) / sample_rate
+        index = int(rng.integers(count))
+        time = np.arange(min(count - index, sample_rate // 10)) / sample_rate
         drop = np.sin(2 * np.pi * rng.uniform(400, 2500) * time * (1 + 2 * time))
         fade = np.exp(-rng.uniform(20, 80) * time)
-        sound[place : place + len(time)] += rng.uniform(0.3, 1.5) * drop * fade
+        sound[index : index + len(time)] += rng.uniform(0.3, 1.5) * drop * fade
     return sound
 
 
@@ -297,17 +297,17 @@ def _voice(rng: np.random.Generator, count: int, sample_rate: int) -> FloatArray
     pitch = 115 * (1 + 0.12 * np.sin(np.pi * time) + 0.05 * np.sin(3.4 * np.pi * time))
     pulses = np.diff(np.floor(np.cumsum(pitch) / sample_rate), prepend=0.0)
     source = lfilter([1.0], [1.0, -0.95], pulses) + 0.02 * rng.standard_normal(count)
-    sound, place = np.zeros(count), 0
-    while place < count:
-        piece = source[place : place + int(sample_rate * rng.uniform(0.7, 1.3) / 4.5)]
+    sound, index = np.zeros(count), 0
+    while index < count:
+        piece = source[index : index + int(sample_rate * rng.uniform(0.7, 1.3) / 4.5)]
         vowel = VOWELS[rng.integers(len(VOWELS))]
         spoken = sum(
-            loud * _resonate(piece, pitch, 60.0 + 40.0 * place_, sample_rate)
-            for place_, (pitch, loud) in enumerate(zip(vowel, (1.0, 0.6, 0.3), strict=True))
+            loud * _resonate(piece, pitch, 60.0 + 40.0 * number, sample_rate)
+            for number, (pitch, loud) in enumerate(zip(vowel, (1.0, 0.6, 0.3), strict=True))
         )
         swell = np.sqrt(np.sin(np.pi * np.linspace(0, 1, len(piece))).clip(0))
-        sound[place : place + len(piece)] = spoken * swell * rng.uniform(0.6, 1.0)
-        place += len(piece)
+        sound[index : index + len(piece)] = spoken * swell * rng.uniform(0.6, 1.0)
+        index += len(piece)
     return sound
 
 
@@ -372,8 +372,8 @@ def _draw_water(picture: Pixels, elapsed: float) -> None:
 
 
 def _draw_box(picture: Pixels, elapsed: float) -> None:
-    place = 0.22 * (1 - np.cos(0.8 * np.pi * elapsed))
-    _fill(picture, (0.07 + place, 0.10, 0.16 + place, 0.20), (232, 186, 52))
+    shift = 0.22 * (1 - np.cos(0.8 * np.pi * elapsed))
+    _fill(picture, (0.07 + shift, 0.10, 0.16 + shift, 0.20), (232, 186, 52))
 
 
 DRAWINGS: dict[str, Callable[[Pixels, float], None]] = {

@@ -92,16 +92,16 @@ class Annotations:
 
     def only(self, names: Iterable[str]) -> Annotations:
         """In that order; `AnnotationError` for an unknown name."""
-        wanted = list(dict.fromkeys(names))
-        unknown = [name for name in wanted if name not in self.recordings]
+        chosen = list(dict.fromkeys(names))
+        unknown = [name for name in chosen if name not in self.recordings]
         if unknown:
-            known = f"the annotations, which know {list_few(self.recordings)}"
-            raise AnnotationError(f"{list_few(unknown)} not in {known}")
+            context = f"the annotations, which know {list_few(self.recordings)}"
+            raise AnnotationError(f"{list_few(unknown)} not in {context}")
         return replace(
             self,
-            recordings={name: self.recordings[name] for name in wanted},
-            durations={name: self.durations[name] for name in wanted},
-            guessed=self.guessed.intersection(wanted),
+            recordings={name: self.recordings[name] for name in chosen},
+            durations={name: self.durations[name] for name in chosen},
+            guessed=self.guessed.intersection(chosen),
         )
 
     def without(self, names: Collection[str]) -> Annotations:
@@ -127,8 +127,8 @@ class Annotations:
 
 def list_few(names: Iterable[str], *, most: int = 3) -> str:
     everything = list(names)
-    shown = ", ".join(everything[:most])
-    return shown + (f" and {len(everything) - most} more" if len(everything) > most else "")
+    text = ", ".join(everything[:most])
+    return text + (f" and {len(everything) - most} more" if len(everything) > most else "")
 
 
 def combine_files(
@@ -140,36 +140,36 @@ def combine_files(
     left out and counted.
     """
     last: dict[str, float] = {}
-    known: dict[str, float] = {}
+    stated: dict[str, float] = {}
     for file in files:
-        known |= file.durations
+        stated |= file.durations
         for name in file.recordings:
             last.setdefault(name, 0.0)
         for entry in file.rows:
             last[entry.recording] = max(last.get(entry.recording, 0.0), entry.end)
-    known |= durations or {}
-    lengths = last | {name: known[name] for name in last if name in known}
-    kept: dict[str, list[Action]] = {name: [] for name in lengths}
+    stated |= durations or {}
+    lengths = last | {name: stated[name] for name in last if name in stated}
+    by_recording: dict[str, list[Action]] = {name: [] for name in lengths}
     excluded: Counter[str] = Counter()
     for file in files:
         if file.unreadable:
             excluded["the timestamp cannot be read"] += file.unreadable
-        seen: dict[str, str] = {}
+        places: dict[str, str] = {}
         for entry in file.rows:
-            if entry.key and entry.key in seen:
+            if entry.key and entry.key in places:
                 raise AnnotationError(
-                    f"{entry.place}: the id {entry.key} was used before ({seen[entry.key]}); "
+                    f"{entry.place}: the id {entry.key} was used before ({places[entry.key]}); "
                     f"remove one of the two rows"
                 )
-            seen[entry.key] = entry.place
+            places[entry.key] = entry.place
             action = _action(entry, lengths[entry.recording])
             if action.duration > 0:
-                kept[entry.recording].append(action)
+                by_recording[entry.recording].append(action)
             else:
                 excluded["no time between start and end"] += 1
-    ordered = {name: sorted(actions) for name, actions in kept.items()}
+    ordered = {name: sorted(actions) for name, actions in by_recording.items()}
     remarks = tuple(dict.fromkeys(note for file in files for note in file.notes))
-    guessed = frozenset(last.keys() - known.keys())
+    guessed = frozenset(last.keys() - stated.keys())
     return Annotations(ordered, lengths, guessed, dict(excluded), remarks)
 
 
@@ -196,7 +196,7 @@ def find_media(
     paths: Sequence[str | Path], *, wanted: Collection[str] | None = None
 ) -> dict[str, Source]:
     """By the stem of the file or first chapter; `AnnotationError` if two of `wanted` share one."""
-    found: dict[str, Source] = {}
+    sources: dict[str, Source] = {}
     named = {str(path) for path in paths}
     for source in find([str(path) for path in paths]):
         if "://" not in source.uris[0] and not Path(source.uris[0]).is_file():
@@ -204,12 +204,12 @@ def find_media(
                 raise AnnotationError(f"there are no media at {source.path}")
             continue  # found in a folder: a broken link, or a folder that cannot be read
         name = Path(name_of(source.uris[0])).stem
-        if name in found and (wanted is None or name in wanted):
+        if name in sources and (wanted is None or name in wanted):
             raise AnnotationError(
-                f"two media files are called {name}: {found[name].path} and {source.path}"
+                f"two media files are called {name}: {sources[name].path} and {source.path}"
             )
-        found.setdefault(name, source)
-    return found
+        sources.setdefault(name, source)
+    return sources
 
 
 def reconcile(

@@ -134,20 +134,20 @@ def read_elan(path: Path, *, tiers: Collection[str] = ()) -> AnnotationFile:
         raise AnnotationError(
             f"{path.name} has no tier {list_few(unknown)}; it has {list_few(marked, most=9)}"
         )
-    wanted = tiers or marked
-    chosen = {name: marks for name, marks in marked.items() if marks and name in wanted}
+    names = tiers or marked
+    chosen = {name: marks for name, marks in marked.items() if marks and name in names}
     slots = {
         slot.get("TIME_SLOT_ID", ""): _number(slot.attrib, "TIME_VALUE", path.name) / 1000
         for slot in document.iter("TIME_SLOT")
         if "TIME_VALUE" in slot.attrib
     }
-    found = [_elan_row(mark, slots, path) for marks in chosen.values() for mark in marks]
+    entries = [_elan_row(mark, slots, path) for marks in chosen.values() for mark in marks]
     notes: tuple[str, ...] = ()
     if len(chosen) > 1 and not tiers:
         read = list_few((f"{name} {len(marks)}" for name, marks in chosen.items()), most=9)
         notes = (f"{path.name}: all tiers were read ({read}); name some with elan:TIER,TIER",)
-    rows = tuple(entry for entry in found if not math.isnan(entry.start + entry.end))
-    unreadable = len(found) - len(rows)
+    rows = tuple(entry for entry in entries if not math.isnan(entry.start + entry.end))
+    unreadable = len(entries) - len(rows)
     return AnnotationFile(rows, recordings=(path.stem,), unreadable=unreadable, notes=notes)
 
 
@@ -172,13 +172,13 @@ def _field(item: Any, name: str, where: str) -> Any:
 
 
 def _number(item: Any, name: str, where: str) -> float:
-    found = _field(item, name, where)
+    value = _field(item, name, where)
     try:
-        number = float(found)
+        number = float(value)
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise AnnotationError(f"{where}: {name} is {str(found)[:40]!r}, which is no number")
+        raise AnnotationError(f"{where}: {name} is {str(value)[:40]!r}, which is no number")
     return number
 
 
@@ -236,13 +236,13 @@ def read_annotations(
     """
     named = [paths] if isinstance(paths, Path) else list(paths)
     forms = [split_suffix(str(path), "#", READERS) for path in named]
-    found = {
+    formats = {
         file.resolve(): (file, form or format)
         for path, form in forms
         for file in _files(Path(path))
     }
-    files = [file for file, _ in found.values()]
-    read = [read_file(file, format=form) for file, form in found.values()]
+    files = [file for file, _ in formats.values()]
+    read = [read_file(file, format=form) for file, form in formats.values()]
     _refuse_repeated_stems(files, read)
     if not any(file.rows or file.recordings for file in read):
         raise AnnotationError(
@@ -253,10 +253,10 @@ def read_annotations(
     return combine_files(read, durations=durations)
 
 
-def split_suffix(word: str, sign: str, known: Container[str]) -> tuple[str, str | None]:
+def split_suffix(word: str, sign: str, names: Container[str]) -> tuple[str, str | None]:
     """`word` without a known name after `sign`, and that name; paths may contain the sign."""
-    head, found, tail = word.rpartition(sign)
-    return (head, tail) if found and tail.partition(":")[0] in known else (word, None)
+    head, separator, tail = word.rpartition(sign)
+    return (head, tail) if separator and tail.partition(":")[0] in names else (word, None)
 
 
 def read_file(path: Path, *, format: str | None = None) -> AnnotationFile:  # noqa: A002
@@ -295,8 +295,8 @@ def _files(path: Path) -> list[Path]:
         return [path]
     inside = sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES)
     if not inside:
-        known = ", ".join(sorted(SUFFIXES))
-        raise AnnotationError(f"{path} holds no annotation file ({known})")
+        suffixes = ", ".join(sorted(SUFFIXES))
+        raise AnnotationError(f"{path} holds no annotation file ({suffixes})")
     return inside
 
 

@@ -106,8 +106,8 @@ def read_factory10k(path: Path) -> AnnotationFile:
 
 def _label(row: dict[str, str]) -> str:
     verb_and_noun = f"{row.get('verb', '')} {row.get('noun', '')}".strip()
-    known = (row.get(column) for column in ("label", "narration", "class", "activity"))
-    return next(filter(None, known), verb_and_noun or row.get("description", ""))
+    labels = (row.get(column) for column in ("label", "narration", "class", "activity"))
+    return next(filter(None, labels), verb_and_noun or row.get("description", ""))
 
 
 def read_frames(path: Path) -> AnnotationFile:
@@ -125,9 +125,9 @@ def read_frames(path: Path) -> AnnotationFile:
             )
         frames.setdefault((cells[1].strip(), cells[2].strip()), set()).add(int(frame))
     rows = []
-    for (label, _), shown in frames.items():
-        firsts = sorted(shown - {frame + 1 for frame in shown})
-        lasts = sorted(shown - {frame - 1 for frame in shown})
+    for (label, _), numbers in frames.items():
+        firsts = sorted(numbers - {frame + 1 for frame in numbers})
+        lasts = sorted(numbers - {frame - 1 for frame in numbers})
         for first, last in zip(firsts, lasts, strict=True):
             times = first * FRAME, (last + 1) * FRAME
             rows.append(AnnotationRow(path.stem, *times, label, f"{path.name} frame {first}"))
@@ -203,8 +203,8 @@ def csv_rows(path: Path, times: Sequence[str], *, name: str = "") -> Iterator[di
         reader = csv.reader(file, delimiter=mark, skipinitialspace=True)
         columns = _columns(next((cells for cells in reader if any(cells)), []))
         if any(columns.count(column) != 1 for column in needed):
-            wanted = " and ".join(needed)
-            raise AnnotationError(f"{path.name} needs {wanted} among its columns, each once")
+            listed = " and ".join(needed)
+            raise AnnotationError(f"{path.name} needs {listed} among its columns, each once")
         for cells in reader:
             filled = zip(columns, map(str.strip, cells), strict=False)
             row = dict.fromkeys(columns, "") | dict(filled)
@@ -230,7 +230,7 @@ def _delimiter(header: str) -> str:
 def _columns(cells: Sequence[str]) -> list[str]:
     """In lower case; unnamed columns are numbered."""
     names = [cell.strip().lower() for cell in cells]
-    return [name or f" {place}" for place, name in enumerate(names)]
+    return [name or f" {index}" for index, name in enumerate(names)]
 
 
 def _time(text: str, place: str) -> float:

@@ -136,7 +136,7 @@ def evaluate(
     from earmark_lab.experiments.coverage_evaluation import EvaluationPlan
     from earmark_lab.experiments.coverage_evaluation import evaluate as compare
 
-    heard = cache_at(cache, False)
+    scores = cache_at(cache, False)
     plan = EvaluationPlan(
         spans=tuple(spans),
         media=tuple(media or ()),
@@ -150,7 +150,7 @@ def evaluate(
         answers=answers,
         development=tuple(names(dev)),
         allow_missing=allow_missing,
-        cache=heard.folder if heard else None,
+        cache=scores.folder if scores else None,
     )
     with progress_bar("recordings", "evaluating") as progress:
         result = compare(plan, out=output, progress=progress)
@@ -295,13 +295,13 @@ def open_captioner(model: str | None, tokens: int) -> Captioner:
     return make_captioner(model, concurrency=4, tokens=tokens, api_key=api_key())
 
 
-def parse_settings(settings: Sequence[str] | None, known: Collection[str]) -> dict[str, Any]:
+def parse_settings(settings: Sequence[str] | None, allowed: Collection[str]) -> dict[str, Any]:
     """A number if it is one, else text."""
     values: dict[str, Any] = {}
     for word in settings or ():
         name, sign, value = word.partition("=")
-        if not sign or name not in known:
-            raise ValueError(f"--set {word}: write NAME=VALUE, with one of {', '.join(known)}")
+        if not sign or name not in allowed:
+            raise ValueError(f"--set {word}: write NAME=VALUE, with one of {', '.join(allowed)}")
         values[name] = value
         for kind in (float, int):
             with suppress(ValueError):
@@ -315,13 +315,13 @@ def words(text: str) -> list[str]:
 
 def numbers(text: str, *, what: str, unit: str = "") -> list[float]:
     """With or without their `unit`; `ValueError` for what is no `what`."""
-    found = []
+    values = []
     for word in words(text):
         try:
-            found.append(float(word.removesuffix(unit)))
+            values.append(float(word.removesuffix(unit)))
         except ValueError:
             raise ValueError(f"{word!r} is no {what}") from None
-    return found
+    return values
 
 
 def shares(text: str) -> list[float]:

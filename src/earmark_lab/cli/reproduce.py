@@ -103,8 +103,8 @@ def reproduce(
         settings={name: chosen.pop(name) for name in TRAINING if name in chosen},
         **chosen,
     )
-    heard = cache_at(None, False)
-    inputs = PaperInputs(plan, output, cache=heard.folder if heard else None)
+    scores = cache_at(None, False)
+    inputs = PaperInputs(plan, output, cache=scores.folder if scores else None)
     if listing:
         show_list(inputs, format)
         return

@@ -90,8 +90,8 @@ def train(
     from earmark_lab.training.gate_training import train as train_gate
     from earmark_lab.training.settings import CLASSES, Settings
 
-    known = [field.name for field in fields(Settings)]
-    chosen = parse_settings(settings, [*known, "threads", "data", "licence"])
+    allowed = [field.name for field in fields(Settings)]
+    chosen = parse_settings(settings, [*allowed, "threads", "data", "licence"])
     taus = numbers(str(chosen.pop("tau", "")), what="number: write tau=4, or tau=2,4,8")
     plan = TrainingPlan.of(
         spans, media=media, out=folder, recipe=recipe, encoder=encoder, dev=names(dev),
@@ -184,47 +184,49 @@ def adapt(
         raise ValueError(f"a gate file ends in {SUFFIX}: write --out {out_file.stem}{SUFFIX}")
     base = Gate.load(gate) if gate else None
     with watched_steps("reading answers") as watch:
-        made = adapt_gate(runs, gate=base, out=out_file, watch=watch)
-    show_adaptation(made, out_file, format)
+        result = adapt_gate(runs, gate=base, out=out_file, watch=watch)
+    show_adaptation(result, out_file, format)
 
 
-def show_adaptation(made: Adaptation, out_file: Path, format: Format) -> None:
-    gain = made.gain
+def show_adaptation(result: Adaptation, out_file: Path, format: Format) -> None:
+    gain = result.gain
     if format is Format.json:
         emit_json(
             {
-                "written": str(out_file) if made.gate else None,
-                "answers": made.answers,
-                "corrections": made.corrections,
-                "recordings": made.recordings,
-                "left_out": made.unlike,
-                "active": made.active,
-                "expected": made.expected,
-                "learnt": made.learnt,
-                "head_needs": made.headless or None,
+                "written": str(out_file) if result.gate else None,
+                "answers": result.answers,
+                "corrections": result.corrections,
+                "recordings": result.recordings,
+                "left_out": result.unlike,
+                "active": result.active,
+                "expected": result.expected,
+                "learnt": result.learnt,
+                "head_needs": result.headless or None,
                 "log_likelihood": {"old": gain.old, "new": gain.new, "gain_at_least": gain.low},
-                "action_length": {"old": made.median_before, "new": made.median},
+                "action_length": {"old": result.median_before, "new": result.median},
             }
         )
         return
-    left = f"; {counted(made.unlike, 'recording')} of another frontline left out"
+    omitted = f"; {counted(result.unlike, 'recording')} of another frontline left out"
     out.print(
-        f"{made.teachers}{left if made.unlike else ''}: "
-        f"{as_share(made.active)} of these windows are active, the gate expected "
-        f"{as_share(made.expected)}"
+        f"{result.teachers}{omitted if result.unlike else ''}: "
+        f"{as_share(result.active)} of these windows are active, the gate expected "
+        f"{as_share(result.expected)}"
     )
-    if made.headless:
-        out.print(f"no head was tried: that takes {made.headless}")
+    if result.headless:
+        out.print(f"no head was tried: that takes {result.headless}")
     judged = f"log-likelihood of an answer kept aside {gain.old:.3f} before, {gain.new:.3f} after"
-    if made.gate is None:
+    if result.gate is None:
         out.print(
-            f"{made.learnt}: no better than the gate it comes from ({judged}): nothing written"
+            f"{result.learnt}: no better than the gate it comes from ({judged}): nothing written"
         )
         return
-    if made.median != made.median_before:
-        out.print(f"half of the actions outlast {made.median:.1f} s, not {made.median_before:.1f}")
+    if result.median != result.median_before:
+        out.print(
+            f"half of the actions outlast {result.median:.1f} s, not {result.median_before:.1f}"
+        )
     out.print(
-        f"{made.learnt}; {judged}: better by {gain.mean:.3f}, "
+        f"{result.learnt}; {judged}: better by {gain.mean:.3f}, "
         f"at odds of two to one by {gain.low:.3f} or more"
     )
     out.print(f"{out_file}: use it with --frontline {out_file}")

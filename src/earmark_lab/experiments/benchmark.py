@@ -291,10 +291,10 @@ class BenchmarkDesign:
         more = [ROUNDS] if self.answers else []
         object.__setattr__(self, "rules", tuple(dict.fromkeys([*self.rules, *more])))
         named = (*self.rules, self.subject, self.baseline)
-        known = dict.fromkeys([*COMPARED, *RULES, *more])
-        unknown = [rule for rule in named if rule not in known]
+        available = dict.fromkeys([*COMPARED, *RULES, *more])
+        unknown = [rule for rule in named if rule not in available]
         if unknown:
-            raise ValueError(f"no rule {unknown[0]!r}; there are {', '.join(known)}")
+            raise ValueError(f"no rule {unknown[0]!r}; there are {', '.join(available)}")
         if self.rounding not in get_args(Rounding):
             raise ValueError(f"rounding is {' or '.join(get_args(Rounding))}, not {self.rounding}")
         if not self.rules or not self.budgets:

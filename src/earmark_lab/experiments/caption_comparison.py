@@ -215,8 +215,8 @@ class _VariantRun:
         )
         if tally.stopped:
             every = [stimulus for about in self._about.values() for stimulus in about]
-            left = sum(stimulus not in self.captions for stimulus in every) - len(self.failures)
-            self.failures += [f"stopped: {tally.stopped}"] * left
+            unasked = sum(stimulus not in self.captions for stimulus in every) - len(self.failures)
+            self.failures += [f"stopped: {tally.stopped}"] * unasked
 
     def begin(self, request: Request) -> None:
         """Does nothing: unanswered requests are asked again in the next run."""
@@ -296,16 +296,16 @@ def evaluate_captions(
     known_nouns, known_verbs = Vocabulary.from_epic(nouns), Vocabulary.from_epic(verbs)
     marked = read_stimuli(actions, nouns=known_nouns, verbs=known_verbs)
     named = {stimulus.recording for stimulus in marked}
-    found = find_media(media, wanted=named)
-    recordings = {name: open_recording(found[name]) for name in found if name in named}
-    known = [stimulus for stimulus in marked if stimulus.recording in recordings]
-    if not known:
+    sources = find_media(media, wanted=named)
+    recordings = {name: open_recording(sources[name]) for name in sources if name in named}
+    usable = [stimulus for stimulus in marked if stimulus.recording in recordings]
+    if not usable:
         raise AnnotationError(
-            f"{actions.name} marks no action of {', '.join(sorted(found)[:3])}; files go "
+            f"{actions.name} marks no action of {', '.join(sorted(sources)[:3])}; files go "
             f"by the names of their recordings, such as {marked[0].recording}.mp4"
         )
-    check_inside(known, recordings)
-    chosen = draw_stimuli(known, stimuli, seed=seed)
+    check_inside(usable, recordings)
+    chosen = draw_stimuli(usable, stimuli, seed=seed)
     return compare(chosen, recordings, variants, tools, nouns=known_nouns, verbs=known_verbs)
 
 
@@ -315,8 +315,8 @@ def captions_table(scores: Sequence[VariantScore]) -> Table:
         noun = (100 * score.nouns.accuracy, p_value(score.noun_p))
         verb = (100 * score.verbs.accuracy, p_value(score.verb_p))
         whole = score.uncropped if score.variant.crops_hands else "—"
-        asked = (score.variant.name, score.nouns.asked)
-        rows.append((*asked, *noun, *verb, len(score.failures), whole, score.prompt_tokens))
+        key = (score.variant.name, score.nouns.asked)
+        rows.append((*key, *noun, *verb, len(score.failures), whole, score.prompt_tokens))
     note = (
         "Share of answered captions that name the class in any of its ways. p: McNemar's exact "
         "test against the first variant, on the moments both answered."

@@ -50,9 +50,9 @@ class ComparedSystem:
         return READY
 
 
-def _network(name: str, **known: str) -> ComparedSystem:
+def _network(name: str, **texts: str) -> ComparedSystem:
     model = MODELS[name]
-    return ComparedSystem(name, model.title, model.seconds_per_hour, extra=model.extra, **known)  # type: ignore[arg-type]
+    return ComparedSystem(name, model.title, model.seconds_per_hour, extra=model.extra, **texts)  # type: ignore[arg-type]
 
 
 _line = partial(ComparedSystem, kind="frontline")
@@ -103,11 +103,11 @@ def systems() -> Iterator[ComparedSystem]:
     gate = f"a `{card.objective}` head over {card.encoder}, {card.heads} heads averaged"
     for system in _KNOWN:
         yield replace(system, scores=gate) if system.name == "gate" else system
-    known = {system.name for system in _KNOWN}
+    listed = {system.name for system in _KNOWN}
     of_another = "of another package"
-    yield from (_line(name, of_another, reads="") for name in FRONTLINES if name not in known)
+    yield from (_line(name, of_another, reads="") for name in FRONTLINES if name not in listed)
     for name in RULES:
-        if name not in known:
+        if name not in listed:
             yield _rule(name, of_another, seconds_per_hour=None)
 
 

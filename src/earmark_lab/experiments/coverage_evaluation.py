@@ -147,8 +147,8 @@ def open_score_source(plan: EvaluationPlan) -> tuple[ScoreSource, tuple[str, ...
     events = read_annotations(plan.sound_events, durations=durations)
     silent = [name for name in split.evaluated if not events.recordings.get(name)]
     if silent and not plan.allow_missing:
-        heard = [name for name in split.evaluated if name not in set(silent)]
-        reconcile(split.evaluated, heard, what="events")
+        audible = [name for name in split.evaluated if name not in set(silent)]
+        reconcile(split.evaluated, audible, what="events")
     unmarked = [name for name in events.recordings if name not in marked.recordings]
     return FittedScores(marked, events, split, plan.window), (
         *_left_out_note("without events, so heard as silent", silent),

@@ -82,8 +82,8 @@ class BenchmarkResults:
 
     def points(self, system: System, budget: float) -> list[float]:
         """Per cent; nan without actions."""
-        found = self.by_recording(system, budget)
-        return [100 * found.get(name, CoverageCounts()).coverage for name in self.recordings]
+        counts = self.by_recording(system, budget)
+        return [100 * counts.get(name, CoverageCounts()).coverage for name in self.recordings]
 
     def means(self, system: System) -> dict[float, float]:
         return {budget: mean(self.points(system, budget)) for budget in self.budgets}
@@ -122,11 +122,11 @@ class BenchmarkResults:
         counted = np.array([[astuple(counts[name])[:4] for name in names] for counts in curves])
         sums = np.moveaxis(drawn @ counted, 0, 1)  # (draws, curves, windows calls actions covered)
         points = np.stack([sums[..., 1] / sums[..., 0], sums[..., 3] / sums[..., 2]], axis=-1)
-        found = [calls_saved(own[0], own[1], curve) for own, *curve in points.tolist()]
-        known = [value for value in found if not math.isnan(value)]
-        if len(known) < draws / 2:
+        savings = [calls_saved(own[0], own[1], curve) for own, *curve in points.tolist()]
+        defined = [value for value in savings if not math.isnan(value)]
+        if len(defined) < draws / 2:
             return math.nan, math.nan
-        low, high = np.quantile(known, [0.025, 0.975])
+        low, high = np.quantile(defined, [0.025, 0.975])
         return float(low), float(high)
 
     def label(self, system: System) -> str:
@@ -141,22 +141,24 @@ def coverage_table(results: BenchmarkResults) -> Table:
 
 
 def _by_budget(
-    title: str, results: BenchmarkResults, found: Mapping[System, Mapping[float, float]], note: str
+    title: str, results: BenchmarkResults, series: Mapping[System, Mapping[float, float]], note: str
 ) -> Table:
     rows: list[Cells] = [
-        (percent(budget), *(values[budget] for values in found.values()))
+        (percent(budget), *(values[budget] for values in series.values()))
         for budget in results.budgets
     ]
-    return Table(title, ("calls", *map(results.label, found)), rows, note)
+    return Table(title, ("calls", *map(results.label, series)), rows, note)
 
 
 def pooled_table(results: BenchmarkResults) -> Table:
     rows = []
     for system in results.systems:
         for budget in results.budgets:
-            found = list(results.by_recording(system, budget).values())
-            total = sum(found, CoverageCounts())
-            low, high = bootstrap_ratio([c.covered for c in found], [c.actions for c in found])
+            per_recording = list(results.by_recording(system, budget).values())
+            total = sum(per_recording, CoverageCounts())
+            low, high = bootstrap_ratio(
+                [c.covered for c in per_recording], [c.actions for c in per_recording]
+            )
             counts = (total.windows, total.calls, total.actions)
             reached = (100 * total.coverage, interval(100 * low, 100 * high))
             strict = 100 * total.strict_coverage
@@ -174,8 +176,8 @@ def paired_table(results: BenchmarkResults, subject: System) -> Table:
                 continue
             pair = results.pair(subject, system, budget)
             gains = (or_dash(pair.mean, "+.1f"), or_dash(pair.median, "+.1f"))
-            found = (*gains, interval(pair.low, pair.high, "+.1f"), pair.record, p_value(pair.p))
-            rows.append((percent(budget), results.label(system), *found))
+            cells = (*gains, interval(pair.low, pair.high, "+.1f"), pair.record, p_value(pair.p))
+            rows.append((percent(budget), results.label(system), *cells))
     title = f"Paired over recordings: {results.label(subject)} against each rule"
     columns = ("calls", "against", "gain", "median", "95 %", "W/L/T", "p")
     note = (
@@ -197,13 +199,13 @@ def recording_table(
     baseline, subject = systems
     theirs, ours = results.points(baseline, budget), results.points(subject, budget)
     rows: list[Cells] = []
-    found = zip(results.recordings, occupancy, theirs, ours, strict=True)
-    for name, occupied, less, more in found:
+    lines = zip(results.recordings, occupancy, theirs, ours, strict=True)
+    for name, occupied, less, more in lines:
         actions, duration = annotations.recordings[name], annotations.durations[name]
         length = mean(action.duration for action in actions)
         shares = (occupied, less, more, more - less)
         rows.append((name, len(actions), round(duration), length, *shares))
-    means = (mean(float(row[place]) for row in rows) for place in range(1, 8))
+    means = (mean(float(row[column]) for row in rows) for column in range(1, 8))
     rows.append(("mean", *means))
     columns = ("recording", "actions", "seconds", "mean length, s", "occupied %")
     names = (results.label(baseline), results.label(subject), "gain")
@@ -238,10 +240,10 @@ def gain_table(results: BenchmarkResults, occupancy: Sequence[float], *, baselin
         if system[1] not in ("rank", "separated", "coverage"):
             continue
         for budget in results.budgets:
-            found = correlate(results.gains(system, budget, baseline=baseline), occupancy)
-            pearson = (found.pearson, p_value(found.pearson_p))
-            spearman = (found.spearman, p_value(found.spearman_p))
-            span = interval(found.low, found.high, "+.2f")
+            correlation = correlate(results.gains(system, budget, baseline=baseline), occupancy)
+            pearson = (correlation.pearson, p_value(correlation.pearson_p))
+            spearman = (correlation.spearman, p_value(correlation.spearman_p))
+            span = interval(correlation.low, correlation.high, "+.2f")
             rows.append((results.label(system), percent(budget), *pearson, span, *spearman))
     title = f"Gain over {results.label(baseline)} against occupancy"
     columns = ("rule", "calls", "Pearson", "p", "one left out", "Spearman", "p (Spearman)")
@@ -270,10 +272,10 @@ def forecast_table(
                 promised.low - 1e-9 <= reached <= promised.high + 1e-9
             )
     rows: list[Cells] = []
-    for key, found in total.items():
-        shares = (found.forecast, found.forecast - found.bias, found.bias, found.error)
-        held = 100 * float(np.mean(inside[key])) if key in inside else math.nan
-        rows.append((key[0], percent(key[1]), *(100 * share for share in shares), held))
+    for key, pooled in total.items():
+        shares = (pooled.forecast, pooled.forecast - pooled.bias, pooled.bias, pooled.error)
+        in_range = 100 * float(np.mean(inside[key])) if key in inside else math.nan
+        rows.append((key[0], percent(key[1]), *(100 * share for share in shares), in_range))
     columns = ("frontline", "calls", "forecast", "coverage", "bias", "mean error", "in range")
     note = (
         "Pooled forecast and coverage of the rule coverage; the error is a mean over recordings. "
@@ -290,16 +292,16 @@ def count_table(
         if row.rule == "coverage" and row.forecast.recordings:
             lines.setdefault(row.frontline, {})[row.recording] = row
     rows: list[Cells] = []
-    for line, found in lines.items():
-        those = found.values()
+    for line, by_recording in lines.items():
+        those = by_recording.values()
         ratio = np.array([row.foreseen / row.actions for row in those])
         near, error, inside = np.mean(np.abs(np.log(ratio)) <= math.log(1.5)), errors.get(line), []
-        for name, row in found.items():
+        for name, row in by_recording.items():
             promised = error.count(row.foreseen, durations[name]) if error else None
             inside += [promised.low <= row.actions <= promised.high] if promised else []
-        held = 100 * float(np.mean(inside)) if inside else math.nan
+        in_range = 100 * float(np.mean(inside)) if inside else math.nan
         sums = (sum(row.foreseen for row in those), sum(row.actions for row in those))
-        rows.append((line, len(those), *sums, float(np.median(ratio)), 100 * float(near), held))
+        rows.append((line, len(those), *sums, float(np.median(ratio)), 100 * float(near), in_range))
     sizes = ("frontline", "recordings", "expected", "marked", "median ratio")
     columns = (*sizes, "within 1.5x", "in range")
     note = (
@@ -325,9 +327,9 @@ def report_coverage(
     subject = _system(results, design.subject, instead=-1)
     baseline = _system(results, design.baseline, instead=0)
     absent = tuple(
-        f"the rule {wanted} was not run, so {results.label(taken)} stands in its place"
-        for wanted, taken in ((design.subject, subject), (design.baseline, baseline))
-        if wanted != taken[1]
+        f"the rule {rule} was not run, so {results.label(system)} stands in its place"
+        for rule, system in ((design.subject, subject), (design.baseline, baseline))
+        if rule != system[1]
     )
     failed = tuple(f"left out: {name} ({f}): {why}" for (f, name), why in run.failures.items())
     occupancy = occupancies(annotations, results, window=design.window)
@@ -357,5 +359,5 @@ def report_coverage(
 
 
 def _system(results: BenchmarkResults, rule: str, *, instead: int) -> System:
-    wanted = results.system(rule)
-    return wanted if wanted in results.systems else results.systems[instead]
+    system = results.system(rule)
+    return system if system in results.systems else results.systems[instead]

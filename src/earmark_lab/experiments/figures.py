@@ -48,12 +48,12 @@ def plane(results: BenchmarkResults, subject: System, baseline: System) -> Figur
     drawn = figure(12.5, 10.2)
     (first, second), (third, fourth) = drawn.subplots(2, 2)
     (left, right), (bottom, top) = _box(results)
-    wanted = ["rank", "strata", "separated", "coverage"]
+    rules = ["rank", "strata", "separated", "coverage"]
     title = "score alone, spread alone, and both"
     if len(results.frontlines) > 1:
-        wanted, title = [subject[1], "strata"], f"frontlines, spent by {subject[1]}"
-    shown = [system for system in results.systems if system[1] in wanted] or results.systems
-    _curves(first, results, shown, f"(a) {title}")
+        rules, title = [subject[1], "strata"], f"frontlines, spent by {subject[1]}"
+    systems = [system for system in results.systems if system[1] in rules] or results.systems
+    _curves(first, results, systems, f"(a) {title}")
     _curves(second, results, results.systems, "(b) every frontline and rule")
     outline = [left, right, right, left, left], [bottom, bottom, top, top, bottom]
     second.plot(*outline, color="#9ca3af", linewidth=0.9)
@@ -82,13 +82,13 @@ def _curves(axes: Axes, results: BenchmarkResults, systems: Sequence[System], ti
 
 
 def _style(results: BenchmarkResults, system: System) -> dict[str, Any]:
-    place, rule = results.systems.index(system), system[1]
-    colour = BLIND.get(rule) or ACCENT.get(rule) or OTHERS[place % len(OTHERS)]
+    index, rule = results.systems.index(system), system[1]
+    colour = BLIND.get(rule) or ACCENT.get(rule) or OTHERS[index % len(OTHERS)]
     if len(results.frontlines) > 1 and rule not in (*BLIND, ORACLE):
-        colour = (*ACCENT.values(), *OTHERS)[place % (len(ACCENT) + len(OTHERS))]
+        colour = (*ACCENT.values(), *OTHERS)[index % (len(ACCENT) + len(OTHERS))]
     return {
         "color": colour,
-        "marker": MARKERS[place % len(MARKERS)],
+        "marker": MARKERS[index % len(MARKERS)],
         "markersize": 5,
         "linewidth": 2.4 if rule in ("coverage", "separated") else 1.3,
         "linestyle": "--" if rule in BLIND else ":" if rule == ORACLE else "-",
@@ -99,10 +99,10 @@ def _box(results: BenchmarkResults) -> tuple[tuple[float, float], tuple[float, f
     inside = [budget for budget in results.budgets if 0.1 <= budget <= 0.35] or results.budgets
     systems = [system for system in results.systems if system[1] != ORACLE] or results.systems
     reached = [100 * results.pooled(s, budget).coverage for s in systems for budget in inside]
-    known = [value for value in reached if not math.isnan(value)] or [0.0, 100.0]
+    defined = [value for value in reached if not math.isnan(value)] or [0.0, 100.0]
     pad = 2.0
     across = (100 * inside[0] - pad, 100 * inside[-1] + pad)
-    return across, (min(known) - pad, max(known) + pad)
+    return across, (min(defined) - pad, max(defined) + pad)
 
 
 def _saved(axes: Axes, results: BenchmarkResults, baseline: System) -> None:
@@ -191,11 +191,11 @@ def draw_strip(strip: TimelineStrip) -> Figure:
         ("calls", 0.5, _picks_row, True),
         ("looked at", picture, _picked_row, bool(strip.picked_frames)),
     ]
-    shown = [row for row in rows if row[3]]
-    tall = [row[1] for row in shown]
+    visible = [row for row in rows if row[3]]
+    tall = [row[1] for row in visible]
     drawn = figure(13, 1.2 * sum(tall) + 0.9)
-    axes = drawn.subplots(len(shown), 1, squeeze=False, sharex=True, height_ratios=tall)[:, 0]
-    for row_axes, (name, _, paint, _) in zip(axes, shown, strict=True):
+    axes = drawn.subplots(len(visible), 1, squeeze=False, sharex=True, height_ratios=tall)[:, 0]
+    for row_axes, (name, _, paint, _) in zip(axes, visible, strict=True):
         row_axes.set_yticks([])
         paint(row_axes, strip)
         row_axes.set_ylabel(name, rotation=0, ha="right", va="center")
@@ -213,8 +213,8 @@ def draw_strip(strip: TimelineStrip) -> Figure:
 
 def _frames_row(axes: Axes, strip: TimelineStrip) -> None:
     step = strip.span.duration / max(1, len(strip.frames))
-    for place, frame in enumerate(strip.frames):
-        left = strip.span.start + place * step
+    for index, frame in enumerate(strip.frames):
+        left = strip.span.start + index * step
         axes.imshow(frame.rgb, extent=(left, left + step, 0, 1), aspect="auto")
 
 

@@ -54,17 +54,17 @@ def find_episodes(scored: AnnotatedScores, rule: Episodes | None) -> list[Span]:
     return [Span(span.start, min(span.end, scored.duration)) for span in episodes]
 
 
-def look_between(kept: Sequence[Span], duration: float, *, every: float) -> list[Span]:
+def look_between(episodes: Sequence[Span], duration: float, *, every: float) -> list[Span]:
     """Looks of `LOOK` seconds, in the middle of each `every` seconds of a gap.
 
     kept   ====..................====      every = 6 half seconds
     looks        ^^    ^^    ^^
     """
     looks = []
-    edges = [0.0, *(time for span in merge(kept) for time in (span.start, span.end)), duration]
+    edges = [0.0, *(time for span in merge(episodes) for time in (span.start, span.end)), duration]
     for begin, end in zip(edges[::2], edges[1::2], strict=True):
-        for place in range(int((end - begin) / every)):
-            middle = begin + (place + 0.5) * every
+        for index in range(int((end - begin) / every)):
+            middle = begin + (index + 0.5) * every
             looks.append(Span(max(begin, middle - LOOK / 2), min(end, middle + LOOK / 2)))
     return looks
 
@@ -78,11 +78,11 @@ def count_setting(
 ) -> list[EpisodeCounts]:
     totals = [EpisodeCounts() for _ in every]
     for scored in recordings:
-        kept = find_episodes(scored, rule)
-        for place, gap in enumerate(every):
-            looks = [] if gap is None else look_between(kept, scored.duration, every=gap)
-            totals[place] += count_kept(
-                scored.actions, kept + looks, scored.duration, window=window
+        episodes = find_episodes(scored, rule)
+        for index, gap in enumerate(every):
+            looks = [] if gap is None else look_between(episodes, scored.duration, every=gap)
+            totals[index] += count_kept(
+                scored.actions, episodes + looks, scored.duration, window=window
             )
     return totals
 
@@ -122,8 +122,8 @@ class EpisodeTrial:
     def candidates(self, count: int = THRESHOLDS) -> list[float]:
         pooled = np.concatenate([scored.track.values for scored in self.development])
         levels = np.quantile(pooled, np.linspace(0, 1, count), method="higher")
-        found: list[float] = np.unique(levels).tolist()
-        return found
+        thresholds: list[float] = np.unique(levels).tolist()
+        return thresholds
 
     def choose_shape(self, unit: Unit = "time") -> EpisodeShape:
         tried = []
@@ -151,8 +151,8 @@ class EpisodeTrial:
         tried = []
         for rule in map(shape.rule, sorted(self.candidates(), reverse=highest)):
             counted = count_setting(self.development, rule, every, window=self.window)
-            for kept, gap in zip(counted, every, strict=True):
-                tried.append((saving(kept, unit), kept.recall, rule, gap))
+            for total, gap in zip(counted, every, strict=True):
+                tried.append((saving(total, unit), total.recall, rule, gap))
         points = []
         for target in targets:
             point = OperatingPoint(target)
@@ -162,7 +162,7 @@ class EpisodeTrial:
                     count_setting([scored], rule, [gap], window=self.window)
                     for scored in self.judged
                 )
-                point = OperatingPoint(target, rule, gap, tuple(kept for (kept,) in counts))
+                point = OperatingPoint(target, rule, gap, tuple(total for (total,) in counts))
             points.append(point)
         return points
 
@@ -174,8 +174,8 @@ class EpisodeTrial:
         )
         for points in zip(alone, looking, strict=True):
             left, right = (
-                (100 * kept.recall, 100 * kept.reduction, 100 * kept.cost)
-                for kept in (point.counts for point in points)
+                (100 * counts.recall, 100 * counts.reduction, 100 * counts.cost)
+                for counts in (point.counts for point in points)
             )
             gap = f"{points[1].every:g} s" if points[1].every else "none"
             gap = gap if points[1].rule else "—"
@@ -195,16 +195,16 @@ class EpisodeTrial:
 
 def points_table(points: Mapping[str, Sequence[OperatingPoint]], *, note: str = "") -> Table:
     rows: list[Cells] = []
-    for frontline, found in points.items():
-        for point in found:
+    for frontline, own_points in points.items():
+        for point in own_points:
             counts, rule = point.counts, point.rule
             low, high = point.reduction_interval
             ends = interval(100 * low, 100 * high)
-            kept = (100 * counts.recall, 100 * counts.reduction, ends, 100 * counts.cost)
+            shares = (100 * counts.recall, 100 * counts.reduction, ends, 100 * counts.cost)
             how = (rule.on, rule.off, rule.median) if rule else ("—",) * 3
             size = (counts.episodes, counts.calls) if rule else ("—",) * 2
             key = (frontline, percent(point.target))
-            rows.append((*key, *kept, counts.undercount, *size, *how))
+            rows.append((*key, *shares, counts.undercount, *size, *how))
     columns = (
         *("frontline", "dev recall", "recall %", "reduction %", "95 %"),
         *("calls %", "undercount"),

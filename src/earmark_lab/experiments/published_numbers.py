@@ -74,8 +74,8 @@ COMPARED = ("uniform", "rank", "aks", "bolt")
 def _paired(printed: str) -> PaperPairs:
     table: dict[float, dict[str, PaperPair]] = {}
     cells = printed.split()
-    for place in range(0, len(cells), 17):
-        share, *row = cells[place : place + 17]
+    for first in range(0, len(cells), 17):
+        share, *row = cells[first : first + 17]
         pairs = zip(row[::4], row[1::4], row[2::4], row[3::4], strict=True)
         table[float(share)] = {
             rule: PaperPair(float(gain), float(median), record, p)

@@ -108,19 +108,19 @@ def claim_folder(folder: Path, settings: Mapping[str, Any]) -> None:
     cure = "choose another --out, or delete that folder"
     if path.exists():
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
+            earlier = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise RunError(f"{path} cannot be read ({error}); {cure}") from error
-        if not isinstance(found, dict):
+        if not isinstance(earlier, dict):
             raise RunError(f"{path} holds no settings; {cure}")
-        if found == plain:
+        if earlier == plain:
             return
-        changed = sorted(key for key in {*found, *plain} if found.get(key) != plain.get(key))
-        is_other = found.get("experiment") != plain.get("experiment")
+        changed = sorted(key for key in {*earlier, *plain} if earlier.get(key) != plain.get(key))
+        is_other = earlier.get("experiment") != plain.get("experiment")
         what = "of another experiment" if is_other else f"with another {', '.join(changed)}"
         raise RunError(f"{folder} holds a run {what}; {cure}")
-    if taken := [name for name in (*PAGES, PER_RECORDING) if (folder / name).exists()]:
-        raise RunError(f"{folder} holds {', '.join(taken)} of another origin; {cure}")
+    if pages := [name for name in (*PAGES, PER_RECORDING) if (folder / name).exists()]:
+        raise RunError(f"{folder} holds {', '.join(pages)} of another origin; {cure}")
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(path, json.dumps(plain, indent=2) + "\n")
 
@@ -157,8 +157,8 @@ class Table:
     def to_html(self) -> str:
         texts = [[self.text(cell) for cell in row] for row in self.rows]
         kinds = [
-            " class='words'" if any(len(row[place]) > MAX_LINE_CHARACTERS for row in texts) else ""
-            for place in range(len(self.columns))
+            " class='words'" if any(len(row[column]) > MAX_LINE_CHARACTERS for row in texts) else ""
+            for column in range(len(self.columns))
         ]
 
         def cells(tag: str, row: Sequence[str]) -> str:
@@ -213,8 +213,8 @@ def percent(budget: float) -> str:
 
 
 def mean(values: Iterable[float]) -> float:
-    known = [value for value in values if not math.isnan(value)]
-    return sum(known) / len(known) if known else math.nan
+    defined = [value for value in values if not math.isnan(value)]
+    return sum(defined) / len(defined) if defined else math.nan
 
 
 def interval(low: float, high: float, spec: str = ".1f") -> str:

@@ -61,20 +61,23 @@ class SoundEventListener:
                 f"no event in the recordings to fit on ({list_few(actions.recordings)}); "
                 f"--sound-events must mark the same recordings by the same names"
             )
-        heard = {name: events.recordings.get(name, []) for name in actions.recordings}
+        events_by_name = {name: events.recordings.get(name, []) for name in actions.recordings}
         counts = Counter(
-            event.label for events_in in heard.values() for event in events_in if event.label
+            event.label
+            for events_in in events_by_name.values()
+            for event in events_in
+            if event.label
         )
         labels = tuple(sorted(label for label, count in counts.items() if count >= MIN_LABEL_COUNT))
-        seen = [
+        features = [
             event_features(events_in, actions.durations[name], window=window, labels=labels)
-            for name, events_in in heard.items()
+            for name, events_in in events_by_name.items()
         ]
         starts = [
             count_starts(marked, len(rows), window=window)
-            for marked, rows in zip(actions.recordings.values(), seen, strict=True)
+            for marked, rows in zip(actions.recordings.values(), features, strict=True)
         ]
-        fit = fit_poisson(np.concatenate(seen), np.concatenate(starts), ridge=RIDGE)
+        fit = fit_poisson(np.concatenate(features), np.concatenate(starts), ridge=RIDGE)
         return cls(window, labels, *fit, Survival.from_lengths(actions.lengths))
 
     def windows(self, events: Sequence[Action], duration: float) -> Windows:
@@ -129,9 +132,9 @@ def longest_event_instants(
     low, high = edges[:-1].copy(), edges[1:].copy()
     owner = longest_overlaps(events, count, window=window, duration=duration)
     times = np.array([(event.start, event.end) for event in events]).reshape(-1, 2)
-    held = owner >= 0
-    low[held] = np.maximum(low[held], times[owner[held], 0])
-    high[held] = np.minimum(high[held], times[owner[held], 1])
+    has_event = owner >= 0
+    low[has_event] = np.maximum(low[has_event], times[owner[has_event], 0])
+    high[has_event] = np.minimum(high[has_event], times[owner[has_event], 1])
     instants: FloatArray = (low + high) / 2
     return instants
 
@@ -158,7 +161,7 @@ def split_for_fitting(annotations: Annotations, evaluated: Sequence[str] = ()) -
         raise AnnotationError(f"only {list_few(names)} is annotated: none is left to fit on")
     parts = min(FOLDS, len(names))
     others = [tuple(n for p, n in enumerate(names) if p % parts != part) for part in range(parts)]
-    fitted = {name: others[place % parts] for place, name in enumerate(names)}
+    fitted = {name: others[index % parts] for index, name in enumerate(names)}
     return FittingSplit(tuple(names), fitted, f"fitted on the other parts of {parts}, part by part")
 
 
@@ -236,10 +239,10 @@ class MediaScores:
         return f"listening with {', '.join(self.frontlines)}"
 
     def settings(self) -> dict[str, Any]:
-        heard = {name: self.recordings[name] for name in self.evaluated.recordings}
+        recordings = {name: self.recordings[name] for name in self.evaluated.recordings}
         return {
             "sound_events": None,
-            "sound": sound_fingerprint(heard, [*map(self._file, self.frontlines)]),
+            "sound": sound_fingerprint(recordings, [*map(self._file, self.frontlines)]),
         }
 
     def tasks(self) -> CaseTasks:

@@ -70,20 +70,20 @@ class AnswerSimulator:
     def activities(self, recording: str, actions: Sequence[Action], windows: Windows) -> list[str]:
         """Deterministic by recording and seed."""
         answers = [
-            NO_ACTIVITY if place < 0 else actions[place].label or f"action {place}"
-            for place in longest_overlaps(
+            NO_ACTIVITY if index < 0 else actions[index].label or f"action {index}"
+            for index in longest_overlaps(
                 actions, len(windows), window=windows.length, duration=windows.duration
             ).tolist()
         ]
         digest = hashlib.sha256(f"{recording} {self.seed}".encode()).digest()
         chance = np.random.default_rng(int.from_bytes(digest[:8])).random((len(answers), 2))
-        for place, (luck, naming) in enumerate(chance.tolist()):
-            if answers[place] == NO_ACTIVITY:
-                answers[place] = f"imagined {place}" if luck < self.invented else NO_ACTIVITY
+        for index, (luck, naming) in enumerate(chance.tolist()):
+            if answers[index] == NO_ACTIVITY:
+                answers[index] = f"imagined {index}" if luck < self.invented else NO_ACTIVITY
             elif luck < self.missed:
-                answers[place] = NO_ACTIVITY
+                answers[index] = NO_ACTIVITY
             elif naming < self.renamed:
-                answers[place] = f"renamed {place}"
+                answers[index] = f"renamed {index}"
         return answers
 
 
@@ -93,14 +93,14 @@ def simulate_rounds(
     budget: Budget,
     rounds: Rounds,
 ) -> list[list[Pick]]:
-    asked: list[set[int]] = [set() for _ in many]
+    asked_windows: list[set[int]] = [set() for _ in many]
     plans: list[list[Pick]] = []
     for number in turns(rounds):
-        known, seen = _add_answers(many, answers, asked)
+        updated, activities = _add_answers(many, answers, asked_windows)
         options = RoundOptions(rounds, number, is_priced=budget.price is not None)
-        rated, turn = revise_by_answers(known, seen, agree=eq, options=options)
+        rated, turn = revise_by_answers(updated, activities, agree=eq, options=options)
         plans = [choice.picks for choice in allocate(Coverage(), rated, budget)]
-        for windows, picks, own in zip(many, plans, asked, strict=True):
+        for windows, picks, own in zip(many, plans, asked_windows, strict=True):
             own.update(_windows_to_ask(windows, picks, own, turn))
         if turn.is_last:
             break
@@ -112,38 +112,41 @@ def simulate_runs(
 ) -> list[list[Pick]]:
     """The same as `simulate_rounds` of each, but many times faster: all plans are made together."""
     rounds, rule = Rounds(None), Coverage()
-    asked: list[set[int]] = [set() for _ in many]
+    asked_windows: list[set[int]] = [set() for _ in many]
     plans: list[list[Pick]] = []
     for number in turns(rounds):
         options = RoundOptions(rounds, number)
         rated, now = [], []
-        for windows, seen in zip(*_add_answers(many, answers, asked), strict=True):
-            (revised,), turn = revise_by_answers([windows], [seen], agree=eq, options=options)
+        for windows, activities in zip(*_add_answers(many, answers, asked_windows), strict=True):
+            (revised,), turn = revise_by_answers([windows], [activities], agree=eq, options=options)
             rated.append(revised)
             now.append(turn)
         plans = rule.each(rated, budgets=calls)
-        for place, windows in enumerate(many):
-            plans[place] = choose_without_evidence(rule, rated[place], calls[place]) or plans[place]
-            asked[place].update(_windows_to_ask(windows, plans[place], asked[place], now[place]))
+        for index, windows in enumerate(many):
+            plans[index] = choose_without_evidence(rule, rated[index], calls[index]) or plans[index]
+            asked_windows[index].update(
+                _windows_to_ask(windows, plans[index], asked_windows[index], now[index])
+            )
     return plans
 
 
 def _add_answers(
-    many: Sequence[Windows], answers: Sequence[Sequence[str]], asked: Sequence[set[int]]
+    many: Sequence[Windows], answers: Sequence[Sequence[str]], asked_windows: Sequence[set[int]]
 ) -> tuple[list[Windows], list[list[ObservedActivity]]]:
-    known = [
-        replace(windows, owned=tuple(sorted(own))) for windows, own in zip(many, asked, strict=True)
+    updated = [
+        replace(windows, owned=tuple(sorted(own)))
+        for windows, own in zip(many, asked_windows, strict=True)
     ]
-    seen = [
+    activities = [
         [ObservedActivity(window, words[window]) for window in sorted(own)]
-        for words, own in zip(answers, asked, strict=True)
+        for words, own in zip(answers, asked_windows, strict=True)
     ]
-    return known, seen
+    return updated, activities
 
 
 def _windows_to_ask(
     windows: Windows, picks: Sequence[Pick], own: set[int], turn: Turn
 ) -> list[int]:
     places = (windows.window_at(pick.start) for pick in picks)
-    waiting = [place for place in places if place not in own]
+    waiting = [index for index in places if index not in own]
     return spread_evenly(waiting, calls_now(len(picks), len(own), turn.share))

@@ -117,9 +117,9 @@ def is_covered(
     reference: Sequence[Action], chosen: IndexArray, *, windows: int, length: float
 ) -> FloatArray:
     """1.0 for each action that one of the `chosen` windows overlaps, else 0.0."""
-    taken = np.zeros(windows + 1)
-    taken[1:][np.asarray(chosen, dtype=np.intp)] = 1
-    before = np.cumsum(taken)
+    is_chosen = np.zeros(windows + 1)
+    is_chosen[1:][np.asarray(chosen, dtype=np.intp)] = 1
+    before = np.cumsum(is_chosen)
     first, after = window_range(reference, windows, length)
     return (before[after] > before[first]).astype(float)
 
@@ -144,8 +144,8 @@ def count_covered(
     chosen = np.array([pick.window for pick in picks], dtype=np.intp)
     instants = np.array([pick.instant for pick in picks], dtype=float)
     reached = is_covered(reference, chosen, windows=windows, length=length).sum()
-    held = holds_instant(reference, instants).sum()
-    return CoverageCounts(windows, len(picks), len(reference), int(reached), int(held))
+    strict = holds_instant(reference, instants).sum()
+    return CoverageCounts(windows, len(picks), len(reference), int(reached), int(strict))
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +205,8 @@ def count_kept(
     cut = [Span(span.start, min(span.end, duration)) for span in episodes if span.start < duration]
     joined = merge(span for span in cut if span.duration > 0)
     cost = bill(joined, length=window, windows=Grid(window).count(duration))
-    kept = (cost.duration, cost.episodes, cost.windows, cost.calls, cost.charged)
-    return EpisodeCounts(duration, *kept, len(reference), count_touched(reference, joined))
+    billed = (cost.duration, cost.episodes, cost.windows, cost.calls, cost.charged)
+    return EpisodeCounts(duration, *billed, len(reference), count_touched(reference, joined))
 
 
 def calls_saved(cost: float, coverage: float, baseline: Sequence[tuple[float, float]]) -> float:
@@ -295,7 +295,7 @@ def even_segments(count: int, duration: float) -> list[Span]:
     [(0.0, 10.0), (20.0, 30.0), (40.0, 50.0)]
     """
     edges = np.linspace(0.0, duration, 2 * count + 1).tolist()
-    return [Span(edges[2 * place], edges[2 * place + 1]) for place in range(count)]
+    return [Span(edges[2 * index], edges[2 * index + 1]) for index in range(count)]
 
 
 def match_boundaries(

@@ -130,8 +130,8 @@ class Correlation:
 
 def correlate(first: Values, second: Values) -> Correlation:
     a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
-    known = np.isfinite(a) & np.isfinite(b)
-    a, b = a[known], b[known]
+    finite = np.isfinite(a) & np.isfinite(b)
+    a, b = a[finite], b[finite]
     if len(a) < 3 or np.ptp(a) == 0 or np.ptp(b) == 0:
         return Correlation(len(a), *(math.nan,) * 6)
     straight, ranked = stats.pearsonr(a, b), stats.spearmanr(a, b)
@@ -177,18 +177,18 @@ def fit_poisson(
         linear = np.clip(design @ weights, -30, 30)
         return float(counts @ linear - observed @ np.exp(linear) - penalty @ weights**2 / 2)
 
-    found = np.zeros(design.shape[1])
-    found[0] = np.log(counts.sum() / observed.sum())
-    best = likelihood(found)
+    fitted = np.zeros(design.shape[1])
+    fitted[0] = np.log(counts.sum() / observed.sum())
+    best = likelihood(fitted)
     for _ in range(100):
-        expected = observed * np.exp(np.clip(design @ found, -30, 30))
-        slope = design.T @ (counts - expected) - penalty * found
+        expected = observed * np.exp(np.clip(design @ fitted, -30, 30))
+        slope = design.T @ (counts - expected) - penalty * fitted
         bend = (design * expected[:, None]).T @ design + np.diag(penalty + 1e-9)
         step = np.linalg.solve(bend, slope)
-        while (value := likelihood(found + step)) < best and np.abs(step).max() > 1e-10:
+        while (value := likelihood(fitted + step)) < best and np.abs(step).max() > 1e-10:
             step = step / 2
         if value < best or np.abs(step).max() < 1e-10:
             break
-        found, best = found + step, value
-    weights = found[1:] / spread
-    return float(found[0] - centre @ weights), weights
+        fitted, best = fitted + step, value
+    weights = fitted[1:] / spread
+    return float(fitted[0] - centre @ weights), weights

@@ -51,13 +51,13 @@ def make_captions(inputs: PaperInputs) -> Iterator[Made]:
     nouns, verbs = (captions.Vocabulary.from_epic(plan.epic / name) for name in CLASSES)
     names = primary_of(inputs.split.judged)[:RECORDINGS]
     recordings = {name: inputs.recording(name) for name in names}
-    known = [
+    usable = [
         stimulus
         for stimulus in captions.read_stimuli(plan.epic / VALIDATION, nouns=nouns, verbs=verbs)
         if stimulus.recording in recordings
         and stimulus.span.end <= recordings[stimulus.recording].duration
     ]
-    stimuli = captions.draw_stimuli(known, plan.stimuli, seed=plan.caption_seed)
+    stimuli = captions.draw_stimuli(usable, plan.stimuli, seed=plan.caption_seed)
     tools = replace(tools, instants=deployed_instants(inputs, stimuli))
     absent = unavailable_variants(tools)
     variants = list_variants(
@@ -68,10 +68,10 @@ def make_captions(inputs: PaperInputs) -> Iterator[Made]:
     ran = f"{tools.captioner.model}; {plan.audio_is}; seed {plan.caption_seed}"
     yield from _naming_rows(scores, ran)
     yield captions_table(scores)
-    kept = find_retained(inputs, stimuli)
-    yield (retained := retained_table(scores, kept))
+    retained_stimuli = find_retained(inputs, stimuli)
+    yield (retained := retained_table(scores, retained_stimuli))
     gaps = [abs(float(row[-1])) for row in retained.rows if not math.isnan(float(row[-1]))]
-    n = f"{len(gaps)} allowances, {len(kept)} actions kept"
+    n = f"{len(gaps)} allowances, {len(retained_stimuli)} actions kept"
     quantity = "all against gate-retained, largest difference, points"
     yield Comparison(quantity, 0.4, max(gaps, default=None), n, ran=ran)
     results = load_results(inputs)
@@ -118,8 +118,8 @@ def _naming_rows(scores: Sequence[VariantScore], ran: str) -> Iterator[Compariso
             ("verbs", score.verbs, None, f"p {p_value(score.verb_p)}"),
         ):
             quantity, n = f"{score.variant.name}: {what} named, %", f"{counts.asked} stimuli"
-            found = 100 * counts.accuracy
-            yield Comparison(quantity, there, found, n, ran=ran, remarks=remarks)
+            accuracy = 100 * counts.accuracy
+            yield Comparison(quantity, there, accuracy, n, ran=ran, remarks=remarks)
 
 
 def deployed_instants(inputs: PaperInputs, stimuli: Sequence[Stimulus]) -> dict[Stimulus, float]:
@@ -138,18 +138,18 @@ def deployed_instants(inputs: PaperInputs, stimuli: Sequence[Stimulus]) -> dict[
 
 def find_retained(inputs: PaperInputs, stimuli: Sequence[Stimulus]) -> set[Stimulus]:
     source, rule = inputs.scores(), deployed_rule(inputs)
-    heard = score_recordings(
+    recordings = score_recordings(
         source, source.frontlines[0], {stimulus.recording for stimulus in stimuli}
     )
-    episodes = {scored.recording: find_episodes(scored, rule) for scored in heard}
+    episodes = {scored.recording: find_episodes(scored, rule) for scored in recordings}
     return {s for s in stimuli if any(s.span.overlaps(span) for span in episodes[s.recording])}
 
 
-def retained_table(scores: Sequence[VariantScore], kept: set[Stimulus]) -> Table:
+def retained_table(scores: Sequence[VariantScore], retained: set[Stimulus]) -> Table:
     rows: list[Cells] = []
     for score in filter(_is_full, scores):
         own = captions.NamingCounts.of(
-            [named for s, named in score.noun_named.items() if s in kept]
+            [named for s, named in score.noun_named.items() if s in retained]
         )
         every = score.nouns
         gap = 100 * (own.accuracy - every.accuracy)

@@ -83,13 +83,13 @@ def paired_rows(
             if (results.system(rule), budget) not in results.counts:
                 continue
             pair = results.pair(results.system(RULE), results.system(rule), budget)
-            found = (pair.mean, f"{pair.recordings} {what}", pair.low, pair.high, ran)
+            values = (pair.mean, f"{pair.recordings} {what}", pair.low, pair.high, ran)
             remarks = (
                 f"W/L/T {theirs.record} there, {pair.record} here; median {theirs.median:+g} "
                 f"there, {pair.median:+.1f} here; p {theirs.p} there, {p_value(pair.p)} here"
             )
             quantity = f"{percent(budget)}: {RULE} minus {rule}, points"
-            yield Comparison(quantity, theirs.gain, *found, remarks)
+            yield Comparison(quantity, theirs.gain, *values, remarks)
 
 
 def make_paired(inputs: PaperInputs) -> Iterator[Made]:
@@ -113,8 +113,8 @@ def _seen_participant_rows(
         own = [n for n in gains if (participant(n) in people) == is_seen]
         own = [n for n in own if n in second] or own
         if people and own:
-            n, found = f"{len(own)} recordings", [gains[name] for name in own]
-            yield Comparison.mean(quantity, paper, found, n=n, ran=ran)
+            n, own_gains = f"{len(own)} recordings", [gains[name] for name in own]
+            yield Comparison.mean(quantity, paper, own_gains, n=n, ran=ran)
         else:
             why = "no recording of such a participant is judged"
             yield Comparison.missing(quantity, paper, why)
@@ -135,8 +135,8 @@ def make_coverage(inputs: PaperInputs) -> Iterator[Made]:
     sets = sets if any(sets.values()) else {"stand-ins": results.recordings}
     for set_name, names in sets.items():
         for rule, budget in product(SHOWN_RULES if names else (), results.budgets):
-            found = results.by_recording(results.system(rule), budget)
-            counts = [found[name] for name in names if name in found]
+            by_recording = results.by_recording(results.system(rule), budget)
+            counts = [by_recording[name] for name in names if name in by_recording]
             total = sum(counts, CoverageCounts())
             quantity = f"{set_name}, {rule} at {percent(budget)}, pooled, %"
             n = f"{total.actions} actions of {len(counts)} recordings"
@@ -149,8 +149,8 @@ def make_coverage(inputs: PaperInputs) -> Iterator[Made]:
 def _plane(rows: Sequence[BenchmarkRow], subject: System, even: System) -> Drawing:
     names = primary_of(dict.fromkeys(row.recording for row in rows))
     own = [row for row in rows if row.recording in names]
-    shown = [row for row in own if row.frontline == subject[0] or row.rule == "rank"]
-    results = BenchmarkResults.of_rows(row for row in shown if row.rule not in ("facility", PHASES))
+    drawn = [row for row in own if row.frontline == subject[0] or row.rule == "rank"]
+    results = BenchmarkResults.of_rows(row for row in drawn if row.rule not in ("facility", PHASES))
     is_primary = set(names) <= set(RECORDINGS["paper-primary"])
     who = "the paper's primary set" if is_primary else "the recordings that are judged"
     caption = (
@@ -168,17 +168,17 @@ def make_savings(inputs: PaperInputs) -> Iterator[Comparison]:
     systems += [((flow, "rank"), {0.05: 24.0, 0.25: 4.0}) for flow in flows]
     n = f"{results.with_actions} recordings"
     for system, printed in systems:
-        heard = inputs.describe_scores(system[0])
+        ran = inputs.describe_scores(system[0])
         remarks = "; the paper: 9 to 20 % below half, negative above" if system[0] == line else ""
         for budget in results.budgets:
-            found = 100 * results.saved(system, budget, baseline=even)
+            saved = 100 * results.saved(system, budget, baseline=even)
             low, high = results.saved_interval(system, budget, baseline=even)
             ends = (100 * low, 100 * high)
             quantity = f"{percent(budget)}: calls saved by {system[1]} of {system[0]}, %"
-            asked = (
+            note = (
                 f"{100 * results.pooled(system, budget).cost:.1f} % of the windows asked{remarks}"
             )
-            yield Comparison(quantity, printed.get(budget), found, n, *ends, heard, asked)
+            yield Comparison(quantity, printed.get(budget), saved, n, *ends, ran, note)
 
 
 def make_correlation(inputs: PaperInputs) -> Iterator[Made]:
@@ -187,13 +187,13 @@ def make_correlation(inputs: PaperInputs) -> Iterator[Made]:
     subject, even = results.system(RULE), results.system("uniform")
     there = "there p 0.003, one left out -0.64 to -0.45; "
     for budget, pearson, spearman, words in ((0.05, -0.59, -0.59, there), (0.5, 0.0, None, "")):
-        found = correlate(results.gains(subject, budget, baseline=even), occupancy)
-        n, calls = f"{found.recordings} recordings", percent(budget)
-        remarks = f"{words}here p {p_value(found.pearson_p)}, "
-        remarks += f"one left out {found.low:.2f} to {found.high:.2f}"
-        straight = (f"{calls}: Pearson", pearson, found.pearson, n)
+        correlation = correlate(results.gains(subject, budget, baseline=even), occupancy)
+        n, calls = f"{correlation.recordings} recordings", percent(budget)
+        remarks = f"{words}here p {p_value(correlation.pearson_p)}, "
+        remarks += f"one left out {correlation.low:.2f} to {correlation.high:.2f}"
+        straight = (f"{calls}: Pearson", pearson, correlation.pearson, n)
         yield Comparison(*straight, ran=ran, remarks=remarks)
-        yield Comparison(f"{calls}: Spearman", spearman, found.spearman, n, ran=ran)
+        yield Comparison(f"{calls}: Spearman", spearman, correlation.spearman, n, ran=ran)
 
 
 def make_recordings(inputs: PaperInputs) -> Iterator[Comparison]:
@@ -237,19 +237,19 @@ def make_frontlines(inputs: PaperInputs) -> Iterator[Comparison]:
         if name not in lines:
             yield Comparison.missing(quantity, paper, f"add {name} to --frontlines")
             continue
-        found = results.by_recording((lines[name], rule), 0.25)
-        counts = [found[recording] for recording in primary_of(results.recordings)]
+        by_recording = results.by_recording((lines[name], rule), 0.25)
+        counts = [by_recording[recording] for recording in primary_of(results.recordings)]
         ran = "nothing is heard" if rule == "uniform" else inputs.describe_scores(lines[name])
         yield Comparison.coverage(quantity, paper, counts, ran=ran)
 
 
 def annotation_files(folder: Path) -> list[Path]:
-    found = []
+    files = []
     for path in sorted(folder.rglob("*")):
         with suppress(EarmarkError):
             if path.suffix in {".json", ".jsonl"} and detect(path) == "egosound":
-                found.append(path)
-    return found
+                files.append(path)
+    return files
 
 
 def has_enough_windows(duration: float, *, window: float) -> bool:

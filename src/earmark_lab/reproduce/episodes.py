@@ -68,38 +68,38 @@ def deployed_rule(inputs: PaperInputs) -> Episodes | None:
 
 
 def make_operating_points(inputs: PaperInputs) -> Iterator[Made]:
-    found, ran = operating_points(inputs), inputs.describe_scores()
+    points, ran = operating_points(inputs), inputs.describe_scores()
     source = inputs.scores()
     n = f"{len(primary_of(source.evaluated.recordings))} recordings"
-    first = next(iter(found))
+    first = next(iter(points))
     for name, paper in published.REDUCTIONS.items():
-        yield _reduction_row(inputs, found, name, paper)
+        yield _reduction_row(inputs, points, name, paper)
     yield _threshold_row(inputs, first)
-    counts = find_point(found[first]).counts
+    counts = find_point(points[first]).counts
     lasts = counts.kept / counts.episodes if counts.episodes else float("nan")
     sizes = (counts.episodes, lasts, counts.calls, counts.charged)
     emitted = (100 * counts.recall, *sizes, counts.undercount)
     for (what, paper), ours in zip(published.UNDERCOUNT.items(), emitted, strict=True):
         yield Comparison(f"gate at 93 %: {what}", paper, ours, n, ran=ran)
-    yield from _crossing_rows(inputs, found, first)
+    yield from _crossing_rows(inputs, points, first)
     for target, threshold in published.THRESHOLDS.items():
-        rule = find_point(found[first], target).rule
+        rule = find_point(points[first], target).rule
         quantity = f"gate: opens at, for {100 * target:g} %"
         yield Comparison(quantity, threshold, rule.on if rule else None, n, ran=ran)
     note = f"Chosen on {len(development_recordings(inputs))} development recordings; {ran}."
-    yield points_table(found, note=note)
+    yield points_table(points, note=note)
 
 
 def _reduction_row(
-    inputs: PaperInputs, found: dict[str, list[OperatingPoint]], name: str, paper: float
+    inputs: PaperInputs, points: dict[str, list[OperatingPoint]], name: str, paper: float
 ) -> Comparison:
     quantity = REDUCTION.format(name)
-    own = [line for line in found if split_name(line)[0] == name]
+    own = [line for line in points if split_name(line)[0] == name]
     if name != "gate" and not own:
         cure = f"bring its weights (earmark models add {name} FILE) and --frontlines {name}"
         return Comparison.missing(quantity, paper, cure)
-    line = next(iter(found)) if name == "gate" else own[0]
-    return _point_row(quantity, paper, find_point(found[line]), inputs.describe_scores(line))
+    line = next(iter(points)) if name == "gate" else own[0]
+    return _point_row(quantity, paper, find_point(points[line]), inputs.describe_scores(line))
 
 
 def _point_row(quantity: str, paper: float, point: OperatingPoint, ran: str) -> Comparison:
@@ -127,16 +127,16 @@ def _threshold_row(inputs: PaperInputs, gate: str) -> Comparison:
 
 
 def _crossing_rows(
-    inputs: PaperInputs, found: dict[str, list[OperatingPoint]], gate: str
+    inputs: PaperInputs, points: dict[str, list[OperatingPoint]], gate: str
 ) -> Iterator[Comparison]:
-    flow = next((line for line in found if split_name(line)[0] == "flow"), None)
+    flow = next((line for line in points if split_name(line)[0] == "flow"), None)
     for target, paper in published.CROSSING.items():
         quantity = f"flow minus gate, reduction at {100 * target:g} %, points"
         if flow is None:
             why = "bring video, and add flow to --frontlines"
             yield Comparison.missing(quantity, paper, why)
             continue
-        theirs, ours = (find_point(found[line], target) for line in (flow, gate))
+        theirs, ours = (find_point(points[line], target) for line in (flow, gate))
         gap = 100 * (theirs.counts.reduction - ours.counts.reduction)
         remarks = "the paper: they cross at 90 %" if target == 0.90 else ""
         ran = f"{inputs.describe_frontline(flow)} against {inputs.describe_scores(gate)}"
@@ -195,20 +195,20 @@ def _segment_rows(inputs: PaperInputs, line: str, quantity: str, paper: float) -
     count, matched = 0, MatchCounts()
     names = primary_of(inputs.split.judged)
     for name in names:
-        heard = list(encoder(inputs.recording(name), meter=Meter()))
-        count += len(segment_boundaries(segments(heard, classes, threshold=PAPER_THRESHOLD)))
+        tracks = list(encoder(inputs.recording(name), meter=Meter()))
+        count += len(segment_boundaries(segments(tracks, classes, threshold=PAPER_THRESHOLD)))
         if inputs.events and name in inputs.events.recordings:
-            found = [
+            events = [
                 Action(segment.span.start, segment.span.end, segment.name)
-                for segment in segments(heard, classes, threshold=0.5)
+                for segment in segments(tracks, classes, threshold=0.5)
             ]
-            matched += match_events(inputs.events.recordings[name], found)
+            matched += match_events(inputs.events.recordings[name], events)
     ran, n = f"{encoder!r}; {inputs.plan.audio_is}", f"{len(names)} recordings"
-    made: list[tuple[str, Printed, float]] = [(quantity, paper, count)]
+    values: list[tuple[str, Printed, float]] = [(quantity, paper, count)]
     remarks = f"{len(classes)} classes"
     if matched.reference:
-        made.append((f"{line}: event F1, collar 0.5 s, %", None, 100 * matched.f1))
-    return [Comparison(*row, n, ran=ran, remarks=remarks) for row in made]
+        values.append((f"{line}: event F1, collar 0.5 s, %", None, 100 * matched.f1))
+    return [Comparison(*row, n, ran=ran, remarks=remarks) for row in values]
 
 
 def make_strip(inputs: PaperInputs) -> Iterator[Made]:

@@ -144,21 +144,21 @@ class PaperInputs:
 
     @cached_property
     def media(self) -> dict[str, Source]:
-        found: dict[str, Source] = {}
-        for place in (self.plan.epic, *self.plan.audio):
+        sources: dict[str, Source] = {}
+        for folder in (self.plan.epic, *self.plan.audio):
             try:
-                found |= find_media([place]) if place else {}
+                sources |= find_media([folder]) if folder else {}
             except EarmarkError:
-                if place in self.plan.audio:
+                if folder in self.plan.audio:
                     raise
-        if not found:
+        if not sources:
             return {}
         annotated = {
             name
             for split in (self.validation, self.training_actions)
             for name in (split.recordings if split else ())
         }
-        return {name: source for name, source in found.items() if name in annotated}
+        return {name: source for name, source in sources.items() if name in annotated}
 
     def recording(self, name: str) -> Recording:
         return self.compute_once(f"recording {name}", lambda: open_recording(self.media[name]))
@@ -175,15 +175,15 @@ class PaperInputs:
     @cached_property
     def split(self) -> RecordingSplit:
         """The paper's recordings are evaluated if their sound is here, else held-out people."""
-        heard = sorted(self.media)
+        names = sorted(self.media)
         judged = [name for name in RECORDINGS["paper"] if name in self.media]
-        others = [name for name in heard if name not in RECORDINGS["paper"]]
+        others = [name for name in names if name not in RECORDINGS["paper"]]
         description = f"{len(judged)} of the paper's 24 recordings"
         if judged and self.training_actions is not None:
             own = [name for name in others if name in self.training_actions.recordings]
             others = own or others
         elif not judged:
-            others, judged = hold_out(heard)
+            others, judged = hold_out(names)
             description = f"{len(judged)} recordings held out by participant, none of the paper's"
         try:
             development = fold(others, folds=3)[0]
@@ -207,8 +207,8 @@ class PaperInputs:
     def compute_once(self, name: str, make: Callable[[], Value]) -> Value:
         if name not in self.computed:
             self.computed[name] = make()
-        found: Value = self.computed[name]
-        return found
+        value: Value = self.computed[name]
+        return value
 
     def results_folder(self, name: str, settings: Mapping[str, Any]) -> Path:
         text = json.dumps(settings, sort_keys=True, default=str)

@@ -63,8 +63,8 @@ class Comparison:
     ) -> Comparison:
         """`sum(parts) / sum(wholes)` in per cent, and its interval over recordings."""
         low, high = (100 * end for end in bootstrap_ratio(parts, wholes))
-        found = 100 * share(sum(parts), sum(wholes))
-        return cls(quantity, paper, found, low=low, high=high, **text)
+        percentage = 100 * share(sum(parts), sum(wholes))
+        return cls(quantity, paper, percentage, low=low, high=high, **text)
 
     @classmethod
     def coverage(
@@ -118,9 +118,9 @@ def _format_value(value: float | str | None) -> str:
 
 
 def boundary_rows(
-    found: Mapping[tuple[str, float], MatchCounts], *, n: str, ran: str
+    matches: Mapping[tuple[str, float], MatchCounts], *, n: str, ran: str
 ) -> Iterator[Comparison]:
-    for (name, tolerance), counts in found.items():
+    for (name, tolerance), counts in matches.items():
         paper = 17.4 if name == "even segments" else 22.8
         printed, size = paper if tolerance == 0.5 else None, f"{counts.found} {n}"
         quantity = f"B-F1 at {tolerance:g} s, {name}, %"
@@ -245,27 +245,27 @@ def reproduce(
     """
     folder = inputs.folder
     read = _load(folder / ROWS, lambda rows: [Comparison.from_json(row) for row in rows])
-    kept = {name: rows for name, rows in read.items() if name in ARTEFACTS}
+    comparisons = {name: rows for name, rows in read.items() if name in ARTEFACTS}
     drawn = {
         key: caption
         for key, caption in _load(folder / FIGURES, str).items()
         if key.rpartition("-")[0] in ARTEFACTS and (folder / f"{key}.png").is_file()
     }
-    tables = {name: [_comparison_table(name, rows)] for name, rows in kept.items()}
+    tables = {name: [_comparison_table(name, rows)] for name, rows in comparisons.items()}
     report = _report(inputs, tables, {})
     for name in check_names(names):
         announce(name, ARTEFACTS[name].missing_inputs(inputs))
-        made = ARTEFACTS[name].make(inputs)
-        more = [part for part in made if isinstance(part, Table)]
-        kept[name] = [part for part in made if isinstance(part, Comparison)]
-        tables[name] = [_comparison_table(name, kept[name])]
+        parts = ARTEFACTS[name].make(inputs)
+        more = [part for part in parts if isinstance(part, Table)]
+        comparisons[name] = [part for part in parts if isinstance(part, Comparison)]
+        tables[name] = [_comparison_table(name, comparisons[name])]
         tables[name] += [replace(part, title=f"{name}: {part.title}") for part in more]
         drawn = {key: caption for key, caption in drawn.items() if not key.startswith(f"{name}-")}
-        for part in made if can_draw() else ():
+        for part in parts if can_draw() else ():
             if isinstance(part, Drawing):
                 write_whole(folder / f"{name}-{part.name}.png", png(part.draw()))
                 drawn[f"{name}-{part.name}"] = part.caption
-        rows = {table: [row.to_json() for row in rows] for table, rows in kept.items()}
+        rows = {table: [row.to_json() for row in rows] for table, rows in comparisons.items()}
         for path, content in ((ROWS, rows), (FIGURES, drawn)):
             write_whole(folder / path, json.dumps(content, indent=1, allow_nan=False))
         report = _report(inputs, tables, drawn)
@@ -280,8 +280,8 @@ def _comparison_table(name: str, rows: Sequence[Comparison]) -> Table:
 
 def _load(path: Path, read: Callable[[Any], Value]) -> dict[str, Value]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return {name: read(value) for name, value in found.items()}
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return {name: read(value) for name, value in content.items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return {}
 
@@ -290,8 +290,8 @@ def summary_table(inputs: PaperInputs, tables: Mapping[str, Sequence[Table]]) ->
     rows: list[Cells] = []
     for name, artefact in ARTEFACTS.items():
         cells = tables[name][0].rows if name in tables else ()
-        made = sum(row[2] != "—" for row in cells)
-        state = f"{made} of {len(cells)} numbers" if cells else "not asked for"
+        count = sum(row[2] != "—" for row in cells)
+        state = f"{count} of {len(cells)} numbers" if cells else "not asked for"
         rows.append((name, artefact.place, artefact.title, state, artefact.missing_inputs(inputs)))
     return Table("Summary", ("table", "in the paper", "what it is", "made", "bring"), rows)
 
@@ -300,16 +300,16 @@ def _report(
     inputs: PaperInputs, tables: Mapping[str, Sequence[Table]], drawn: Mapping[str, str]
 ) -> Report:
     plan, ordered = inputs.plan, [table for name in ARTEFACTS for table in tables.get(name, ())]
-    heard = "sound: none given"
+    sound = "sound: none given"
     if inputs.media:
-        heard = (
+        sound = (
             f"sound: {plan.audio_is}, {len(inputs.media)} recordings; {inputs.split.description}; "
             f"listening with {', '.join(plan.frontlines)}; heads over {', '.join(plan.encoders)}"
         )
     notes = (
         f"earmark {VERSION}; {plan.seeds} seed{'s' * (plan.seeds > 1)}, "
         "intervals of 95 % over recordings by bootstrap",
-        heard,
+        sound,
         "ours is what ran here, under the name of what it is; a dash was not made: see what ran",
     )
     settings = {"experiment": "reproduce", **plan.to_json(), "material": inputs.fingerprint}
@@ -317,5 +317,5 @@ def _report(
     figures = tuple(
         Drawing(key, drawn[key], (inputs.folder / f"{key}.png").read_bytes) for key in order
     )
-    title, shown = "The paper beside what runs here", (summary_table(inputs, tables), *ordered)
-    return Report(title, settings, shown, figures, notes, lead=1)
+    title, all_tables = "The paper beside what runs here", (summary_table(inputs, tables), *ordered)
+    return Report(title, settings, all_tables, figures, notes, lead=1)

@@ -61,27 +61,29 @@ def settings_for(inputs: PaperInputs, encoder: str, objective: str) -> Settings:
 def train_gates(inputs: PaperInputs, encoder: str, objective: str) -> tuple[list[Gate], Material]:
     """One gate per seed, and the features of the evaluated recordings."""
     settings, split = settings_for(inputs, encoder, objective), inputs.split
-    heard = gather_actions(inputs, encoder)
-    others = {name: heard.pop(name) for name in split.judged}
+    material = gather_actions(inputs, encoder)
+    others = {name: material.pop(name) for name in split.judged}
     judged = {name: others[name] for name in primary_of(others)}
     folder = gates_folder(inputs, encoder, settings)
     files = [folder / f"seed-{seed}.gate" for seed in settings.all_seeds]
     if not all(path.is_file() for path in files):
         origin = recipe.Provenance(inputs.plan.audio_is, "of the data")
         words = f"{objective} over {encoder}"
-        ensemble = _fit(inputs, heard, settings, folder=folder, words=words)
-        run = recipe.describe_run(heard, settings, split.development, origin)
-        recipe.finish_seeds(heard, ensemble, run, folder=folder)
+        ensemble = _fit(inputs, material, settings, folder=folder, words=words)
+        run = recipe.describe_run(material, settings, split.development, origin)
+        recipe.finish_seeds(material, ensemble, run, folder=folder)
     return [Gate.load(path) for path in files], judged
 
 
 def _fit(
-    inputs: PaperInputs, heard: Material, settings: Settings, *, folder: Path, words: str
+    inputs: PaperInputs, material: Material, settings: Settings, *, folder: Path, words: str
 ) -> recipe.Ensemble:
     def watch(step: recipe.Step) -> None:
         inputs.progress(step.done, step.steps, f"{words}, seed {step.seed}")
 
-    return recipe.fit_heads(heard, settings, inputs.split.development, folder=folder, watch=watch)
+    return recipe.fit_heads(
+        material, settings, inputs.split.development, folder=folder, watch=watch
+    )
 
 
 def gather_actions(inputs: PaperInputs, encoder: str) -> Material:
@@ -91,13 +93,13 @@ def gather_actions(inputs: PaperInputs, encoder: str) -> Material:
 
 
 def gather_features(inputs: PaperInputs, marked: Annotations, encoder: str) -> Material:
-    folders = dict.fromkeys(Path(each.uris[0]).parent for each in inputs.media.values())
-    kept = inputs.folder / "kept" / "features"
+    folders = dict.fromkeys(Path(source.uris[0]).parent for source in inputs.media.values())
+    folder = inputs.folder / "kept" / "features"
 
     def watch(what: str, done: int, total: int) -> None:
         inputs.progress(done, total, f"{what}: {encoder}")
 
-    return gather(marked, list(folders), encoder=encoder, cache=kept, watch=watch)
+    return gather(marked, list(folders), encoder=encoder, cache=folder, watch=watch)
 
 
 def gates_folder(inputs: PaperInputs, encoder: str, settings: Settings) -> Path:
@@ -109,8 +111,10 @@ def score_features(
     material: Material, names: Iterable[str], rate: Callable[[FloatArray], FloatArray]
 ) -> list[AnnotatedScores]:
     return [
-        AnnotatedScores(name, Track(rate(heard.features)), heard.duration, heard.actions)
-        for name, heard in ((name, material[name]) for name in names)
+        AnnotatedScores(
+            name, Track(rate(recording.features)), recording.duration, recording.actions
+        )
+        for name, recording in ((name, material[name]) for name in names)
     ]
 
 
@@ -148,9 +152,9 @@ def make_objective(inputs: PaperInputs) -> Iterator[Comparison]:
         span, frame = (
             [coverage[budget] for coverage in reached[name]] for name in ("span", "frame")
         )
-        found = welch(span, frame)
+        difference = welch(span, frame)
         pairs = (np.array(span) - np.array(frame)).tolist()
-        remarks = f"span {mean_std(span)}; frame {mean_std(frame)}; Welch p {p_value(found.p)}"
+        remarks = f"span {mean_std(span)}; frame {mean_std(frame)}; Welch p {p_value(difference.p)}"
         quantity = f"{percent(budget)}: span minus frame, points"
         n = f"{counted(len(span), 'seed')}, {len(judged)} recordings"
         remarks += " (interval: seed range)"
@@ -158,7 +162,7 @@ def make_objective(inputs: PaperInputs) -> Iterator[Comparison]:
 
 
 def make_transfer(inputs: PaperInputs) -> Iterator[Made]:
-    found: dict[str, list[EpisodeCounts]] = {}
+    results: dict[str, list[EpisodeCounts]] = {}
     absent: dict[str, str] = {}
     for encoder in dict.fromkeys((*inputs.plan.encoders, *TRANSFER)):
         if encoder in TRANSFER and encoder not in inputs.plan.encoders:
@@ -169,19 +173,21 @@ def make_transfer(inputs: PaperInputs) -> Iterator[Made]:
         except EarmarkError as error:
             absent[encoder] = str(error)
             continue
-        found[encoder] = []
+        results[encoder] = []
         for gate in gates:
             rule = gate.points.at_recall(inputs.plan.recall)
-            found[encoder] += count_setting(score_gate(gate, judged), rule, window=4.0)
+            results[encoder] += count_setting(score_gate(gate, judged), rule, window=4.0)
     if any(" " in name for name in absent):
         why = "its weights are unpublished; the table `ablation` trains such a head"
         absent["BEATs-SlowFast (its own head)"] = why
-    for encoder in (*found, *absent):
-        yield from _transfer_rows(inputs, encoder, found.get(encoder, []), absent.get(encoder, ""))
+    for encoder in (*results, *absent):
+        yield from _transfer_rows(
+            inputs, encoder, results.get(encoder, []), absent.get(encoder, "")
+        )
     pairs: list[Cells] = []
-    for first, second in combinations(found, 2):
+    for first, second in combinations(results, 2):
         gap = welch(
-            *([100 * counts.reduction for counts in found[name]] for name in (first, second))
+            *([100 * counts.reduction for counts in results[name]] for name in (first, second))
         )
         pairs.append((f"{first} against {second}", gap.mean, gap.t, p_value(gap.p)))
     columns, note = ("encoders", "difference, points", "t", "p"), "The paper: no p below 0.14."
@@ -190,17 +196,17 @@ def make_transfer(inputs: PaperInputs) -> Iterator[Made]:
 
 
 def _transfer_rows(
-    inputs: PaperInputs, encoder: str, kept: Sequence[EpisodeCounts], absent: str
+    inputs: PaperInputs, encoder: str, results: Sequence[EpisodeCounts], absent: str
 ) -> Iterator[Comparison]:
     printed = TRANSFER.get(encoder)
-    for place, what in enumerate(("recall", "reduction")):
-        paper = printed[2 * place] if printed else None
+    for index, what in enumerate(("recall", "reduction")):
+        paper = printed[2 * index] if printed else None
         quantity = f"{encoder}: {what}, %"
         if absent:
             yield Comparison.missing(quantity, paper, absent)
             continue
-        values = [100 * getattr(counts, what) for counts in kept]
-        there = f"there ± {printed[2 * place + 1]:g}; " if printed else ""
+        values = [100 * getattr(counts, what) for counts in results]
+        there = f"there ± {printed[2 * index + 1]:g}; " if printed else ""
         remarks = f"{there}here {mean_std(values)} (interval: seed range)"
         ran = inputs.describe_training(encoder)
         yield Comparison.over_seeds(quantity, paper, values, ran=ran, remarks=remarks)
@@ -246,17 +252,17 @@ def make_segmentation(inputs: PaperInputs) -> Iterator[Made]:
 
 def train_on_classes(inputs: PaperInputs, encoder: str) -> tuple[Segmenter, Material]:
     assert inputs.sound_classes is not None
-    known, split = inputs.sound_classes.recordings, inputs.split
+    annotated, split = inputs.sound_classes.recordings, inputs.split
     training, chosen, judged = (
-        [name for name in names if name in known]
+        [name for name in names if name in annotated]
         for names in (split.training, split.development, primary_of(split.judged))
     )
     if not training or not chosen or not judged:
         raise AnnotationError("no sound events of recordings to train on, or of those to judge")
-    heard = gather_features(
+    material = gather_features(
         inputs, inputs.sound_classes.only([*training, *chosen, *judged]), encoder
     )
-    met = {name: heard[name] for name in (*training, *chosen)}
+    met = {name: material[name] for name in (*training, *chosen)}
     settings = settings_for(inputs, encoder, CLASSES)
     marks = {
         "sounds": inputs.sound_classes.only(list(met)).fingerprint,
@@ -271,7 +277,7 @@ def train_on_classes(inputs: PaperInputs, encoder: str) -> tuple[Segmenter, Mate
         held_out=chosen,
         progress=lambda done, steps: inputs.progress(done, steps, "segmentation head"),
     )
-    return segmenter, {name: heard[name] for name in judged}
+    return segmenter, {name: material[name] for name in judged}
 
 
 ABLATION = {("classes", 0.90): (62.6, 89.0), ("plain", 0.90): (64.3, 90.8)}
@@ -283,17 +289,17 @@ def make_ablation(inputs: PaperInputs) -> Iterator[Comparison]:
     encoder = inputs.plan.encoders[0]
     segmenter, _ = train_on_classes(inputs, encoder)
     settings = settings_for(inputs, encoder, "span")
-    heard = gather_actions(inputs, encoder)
+    features = gather_actions(inputs, encoder)
     own = settings.to_json() | inputs.training_identity() | {"classes": segmenter.classes}
     in_classes = {  # the logits of the segmentation head as features
         name: replace(recording, takes=(segmenter(recording.features).values.astype(np.float16),))
-        for name, recording in heard.items()
+        for name, recording in features.items()
     }
     classes, ran = len(segmenter.classes), inputs.describe_training(encoder)
     for name, words, material, folder in (
         ("classes", f"over {classes} classes heard in {encoder}", in_classes,
          inputs.results_folder("gates-span-classes", own)),
-        ("plain", f"over {encoder}", heard, gates_folder(inputs, encoder, settings)),
+        ("plain", f"over {encoder}", features, gates_folder(inputs, encoder, settings)),
     ):  # fmt: skip
         for points in _measure_points(inputs, material, settings, folder).values():
             yield from _ablation_rows(name, words, points, ran)
@@ -303,16 +309,16 @@ def _measure_points(
     inputs: PaperInputs, material: Material, settings: Settings, folder: Path
 ) -> dict[float, list[OperatingPoint]]:
     split = inputs.split
-    found: dict[float, list[OperatingPoint]] = {0.93: [], 0.90: []}
+    points: dict[float, list[OperatingPoint]] = {0.93: [], 0.90: []}
     met = {name: material[name] for name in (*split.training, *split.development)}
     fitted = _fit(inputs, met, settings, folder=folder, words="ablation")
     for head in fitted.heads.values():
         rate = partial(score, head, settings.loss)
         chosen = score_features(material, split.development, rate)
         judged = score_features(material, primary_of(split.judged), rate)
-        for point in EpisodeTrial(chosen, judged, inputs.plan.window).measure_points(list(found)):
-            found[point.target].append(point)
-    return found
+        for point in EpisodeTrial(chosen, judged, inputs.plan.window).measure_points(list(points)):
+            points[point.target].append(point)
+    return points
 
 
 def _ablation_rows(
@@ -320,10 +326,10 @@ def _ablation_rows(
 ) -> Iterator[Comparison]:
     target = points[0].target
     printed = ABLATION.get((name, target), (None, None))
-    for place, what in enumerate(("reduction", "recall")):
+    for index, what in enumerate(("reduction", "recall")):
         values = [100 * getattr(point.counts, what) for point in points if point.rule]
         quantity = f"{words}: {what} at a dev recall of {100 * target:g} %, %"
         remarks = "no threshold reaches that recall"
         if values:
             remarks = f"{mean_std(values)} (interval: seed range); the paper's are over BEATs"
-        yield Comparison.over_seeds(quantity, printed[place], values, ran=ran, remarks=remarks)
+        yield Comparison.over_seeds(quantity, printed[index], values, ran=ran, remarks=remarks)
