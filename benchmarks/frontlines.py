@@ -26,7 +26,7 @@ from earmark.gate.frontline import FRONTLINES, frontline_named, with_checkpoints
 from earmark.gate.listener import listen
 from earmark.media import Recording, open_recording
 from earmark.models.model_store import checkpoint_folder, model_store
-from earmark_lab.experiments.compared_systems import READY, systems
+from earmark_lab.experiments.paper import READY, systems
 
 VISUAL = ("frame-difference", "flow", "flow-compensated")
 

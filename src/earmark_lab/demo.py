@@ -125,12 +125,7 @@ def make_scene(path: Path, *, seed: int = 0, duration: float = 120.0, **shape: A
 
 
 def write_scene(
-    path: Path,
-    script: Script,
-    *,
-    size: tuple[int, int] = (320, 240),
-    fps: int = 15,
-    grain: int = 0,
+    path: Path, script: Script, *, size: tuple[int, int] = (320, 240), fps: int = 15, grain: int = 0
 ) -> Scene:
     """H.264 and AAC; the suffix (`.mp4`, `.mkv`) names the container.
 

@@ -29,11 +29,7 @@ COLUMNS = {
     "csv": ("recording", "start", "end"),
     "captaincook4d": ("recording_id", "start_time", "end_time", "step_id"),
     "egoexolearn": ("video_id", "start_sec", "end_sec"),
-    "factory10k": (
-        "source_file",
-        "start_seconds_from_video_start",
-        "end_seconds_from_video_start",
-    ),
+    "factory10k": ("source_file", "start_seconds_from_video_start", "end_seconds_from_video_start"),
 }
 """Recording, start and end first."""
 

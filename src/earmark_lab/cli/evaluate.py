@@ -28,7 +28,7 @@ from earmark.report.console import (
 from earmark.text_format import counted
 from earmark_lab.experiments.benchmark import BUDGETS, COMPARED
 from earmark_lab.experiments.occupancy_and_cost import WINDOWS, measure_occupancy
-from earmark_lab.experiments.published_numbers import RECORDINGS
+from earmark_lab.experiments.paper import RECORDINGS
 from earmark_lab.experiments.report import Report, can_draw
 
 if TYPE_CHECKING:
@@ -63,8 +63,7 @@ Set = Annotated[
     typer.Option("--set", metavar="NAME=VALUE", help="Change one setting; repeat for several."),
 ]
 Model = Annotated[
-    str | None,
-    typer.Option(help="Vision model to ask: http://HOST/v1#NAME or gguf:FILE."),
+    str | None, typer.Option(help="Vision model to ask: http://HOST/v1#NAME or gguf:FILE.")
 ]
 
 

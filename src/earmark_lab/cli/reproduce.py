@@ -168,9 +168,9 @@ def systems(format: TableFormat = Format.table) -> None:
 
       EARMARK_CHECKPOINTS=/data/checkpoints earmark lab systems --format json
     """
-    from earmark_lab.experiments import compared_systems  # slow: imports all frontlines
+    from earmark_lab.experiments.paper import list_systems
 
-    rows = compared_systems.list_systems(model_store(), checkpoint_folder())
+    rows = list_systems(model_store(), checkpoint_folder())
     if format is Format.json:
         emit_json(rows)
         return

@@ -257,25 +257,22 @@ Errors = Mapping[str, ForecastError | None]
 def forecast_table(
     judged: Iterable[BenchmarkRow], durations: Mapping[str, float], errors: Errors
 ) -> Table | None:
-    total: dict[tuple[str, float], ForecastCounts] = {}
-    inside: dict[tuple[str, float], list[bool]] = {}
+    groups: dict[tuple[str, float], list[BenchmarkRow]] = {}
     for row in judged:
-        if row.rule != "coverage":
-            continue
-        key, error, counts = (row.frontline, row.budget), errors.get(row.frontline), row.forecast
-        total[key] = total.get(key, ForecastCounts()) + counts
-        if counts.recordings and error:
-            actions, duration = row.foreseen, durations[row.recording]
-            promised = error.range(counts.forecast, actions=actions, duration=duration)
-            reached = row.counts.coverage
-            inside.setdefault(key, []).append(
-                promised.low - 1e-9 <= reached <= promised.high + 1e-9
-            )
+        if row.rule == "coverage":
+            groups.setdefault((row.frontline, row.budget), []).append(row)
     rows: list[Cells] = []
-    for key, pooled in total.items():
+    for (line, budget), group in groups.items():
+        pooled, error, inside = ForecastCounts(), errors.get(line), []
+        for row in group:
+            forecast = row.forecast
+            pooled += forecast
+            if forecast.recordings and error:
+                size = {"actions": row.foreseen, "duration": durations[row.recording]}
+                promise = error.range(forecast.forecast, **size)
+                inside.append(promise.low - 1e-9 <= row.counts.coverage <= promise.high + 1e-9)
         shares = (pooled.forecast, pooled.forecast - pooled.bias, pooled.bias, pooled.error)
-        in_range = 100 * float(np.mean(inside[key])) if key in inside else math.nan
-        rows.append((key[0], percent(key[1]), *(100 * share for share in shares), in_range))
+        rows.append((line, percent(budget), *(100 * share for share in (*shares, mean(inside)))))
     columns = ("frontline", "calls", "forecast", "coverage", "bias", "mean error", "in range")
     note = (
         "Pooled forecast and coverage of the rule coverage; the error is a mean over recordings. "
@@ -293,15 +290,15 @@ def count_table(
             lines.setdefault(row.frontline, {})[row.recording] = row
     rows: list[Cells] = []
     for line, by_recording in lines.items():
-        those = by_recording.values()
-        ratio = np.array([row.foreseen / row.actions for row in those])
-        near, error, inside = np.mean(np.abs(np.log(ratio)) <= math.log(1.5)), errors.get(line), []
+        group, error, inside = by_recording.values(), errors.get(line), []
         for name, row in by_recording.items():
-            promised = error.count(row.foreseen, durations[name]) if error else None
-            inside += [promised.low <= row.actions <= promised.high] if promised else []
-        in_range = 100 * float(np.mean(inside)) if inside else math.nan
-        sums = (sum(row.foreseen for row in those), sum(row.actions for row in those))
-        rows.append((line, len(those), *sums, float(np.median(ratio)), 100 * float(near), in_range))
+            promise = error.count(row.foreseen, durations[name]) if error else None
+            inside += [promise.low <= row.actions <= promise.high] if promise else []
+        ratio = np.array([row.foreseen / row.actions for row in group])
+        near = float(np.mean(np.abs(np.log(ratio)) <= math.log(1.5)))
+        sums = (sum(row.foreseen for row in group), sum(row.actions for row in group))
+        shares = (100 * near, 100 * mean(inside))
+        rows.append((line, len(group), *sums, float(np.median(ratio)), *shares))
     sizes = ("frontline", "recordings", "expected", "marked", "median ratio")
     columns = (*sizes, "within 1.5x", "in range")
     note = (

@@ -19,10 +19,10 @@ from earmark.version import VERSION
 from earmark_lab.annotations.actions import Annotations
 from earmark_lab.annotations.readers import READERS, detect, read_annotations, split_suffix
 from earmark_lab.annotations.table_readers import read_durations, read_errors
-from earmark_lab.experiments import published_numbers as published
+from earmark_lab.experiments import paper as published
 from earmark_lab.experiments.benchmark import BUDGETS, read_rows, rows_fingerprint
 from earmark_lab.experiments.coverage_tables import BenchmarkResults
-from earmark_lab.experiments.published_numbers import RECORDINGS
+from earmark_lab.experiments.paper import RECORDINGS
 from earmark_lab.experiments.report import Cells, Report, Table, claim_folder, mean, percent
 from earmark_lab.metrics.counts import OccupancyCounts, count_each
 

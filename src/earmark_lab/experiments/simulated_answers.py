@@ -88,10 +88,7 @@ class AnswerSimulator:
 
 
 def simulate_rounds(
-    many: Sequence[Windows],
-    answers: Sequence[Sequence[str]],
-    budget: Budget,
-    rounds: Rounds,
+    many: Sequence[Windows], answers: Sequence[Sequence[str]], budget: Budget, rounds: Rounds
 ) -> list[list[Pick]]:
     asked_windows: list[set[int]] = [set() for _ in many]
     plans: list[list[Pick]] = []

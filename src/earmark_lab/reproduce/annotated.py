@@ -12,7 +12,7 @@ from earmark.grid import Grid
 from earmark.models import ModelStore
 from earmark_lab.annotations.actions import Annotations
 from earmark_lab.annotations.readers import read_annotations
-from earmark_lab.experiments import published_numbers as published
+from earmark_lab.experiments import paper as published
 from earmark_lab.experiments.benchmark import (
     BUDGETS,
     ORACLE,
@@ -22,10 +22,9 @@ from earmark_lab.experiments.benchmark import (
     run_case,
     whole_calls,
 )
-from earmark_lab.experiments.compared_systems import READY, systems
 from earmark_lab.experiments.coverage_tables import BenchmarkResults, coverage_table
 from earmark_lab.experiments.occupancy_and_cost import CostModel, count_occupancy
-from earmark_lab.experiments.published_numbers import OCCUPANCY, RECORDINGS
+from earmark_lab.experiments.paper import OCCUPANCY, READY, RECORDINGS, systems
 from earmark_lab.experiments.report import mean
 from earmark_lab.experiments.score_sources import even_windows
 from earmark_lab.metrics.counts import count_each

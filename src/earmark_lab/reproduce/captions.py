@@ -23,7 +23,7 @@ from earmark_lab.experiments.caption_comparison import (
 from earmark_lab.experiments.captions import Stimulus
 from earmark_lab.experiments.occupancy_and_cost import CostModel, composition_table
 from earmark_lab.experiments.operating_points import find_episodes
-from earmark_lab.experiments.published_numbers import RULE, primary_of
+from earmark_lab.experiments.paper import RULE, primary_of
 from earmark_lab.experiments.report import Cells, Table, p_value
 from earmark_lab.experiments.score_sources import score_recordings
 from earmark_lab.reproduce.coverage import load_results

@@ -18,7 +18,7 @@ from earmark.selection import Budget
 from earmark_lab.annotations.actions import Annotations, find_media
 from earmark_lab.annotations.readers import detect, read_annotations
 from earmark_lab.experiments import benchmark, figures
-from earmark_lab.experiments import published_numbers as published
+from earmark_lab.experiments import paper as published
 from earmark_lab.experiments.benchmark import PHASES, BenchmarkDesign, BenchmarkRow
 from earmark_lab.experiments.coverage_tables import (
     BenchmarkResults,
@@ -28,7 +28,7 @@ from earmark_lab.experiments.coverage_tables import (
     paired_table,
 )
 from earmark_lab.experiments.operating_points import count_setting
-from earmark_lab.experiments.published_numbers import RECORDINGS, RULE, SWEEP_BUDGETS, primary_of
+from earmark_lab.experiments.paper import RECORDINGS, RULE, SWEEP_BUDGETS, primary_of
 from earmark_lab.experiments.report import Drawing, p_value, percent
 from earmark_lab.experiments.score_sources import (
     FittedScores,
@@ -72,11 +72,7 @@ def load_results(inputs: PaperInputs, *, window: float = 4.0) -> BenchmarkResult
 
 
 def paired_rows(
-    results: BenchmarkResults,
-    printed: published.PaperPairs,
-    *,
-    ran: str,
-    what: str = "recordings",
+    results: BenchmarkResults, printed: published.PaperPairs, *, ran: str, what: str = "recordings"
 ) -> Iterator[Comparison]:
     for budget, against in printed.items():
         for rule, theirs in against.items():

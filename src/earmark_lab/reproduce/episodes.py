@@ -15,7 +15,7 @@ from earmark_lab.annotations.actions import Action
 from earmark_lab.encoders.chunk_encoder import PAPER_THRESHOLD, segments
 from earmark_lab.encoders.chunk_encoder import boundaries as segment_boundaries
 from earmark_lab.experiments import figures
-from earmark_lab.experiments import published_numbers as published
+from earmark_lab.experiments import paper as published
 from earmark_lab.experiments.benchmark import choose, whole_calls
 from earmark_lab.experiments.operating_points import (
     UNITS,
@@ -25,7 +25,7 @@ from earmark_lab.experiments.operating_points import (
     find_episodes,
     points_table,
 )
-from earmark_lab.experiments.published_numbers import RULE, primary_of
+from earmark_lab.experiments.paper import RULE, primary_of
 from earmark_lab.experiments.report import Drawing
 from earmark_lab.experiments.score_sources import score_recordings
 from earmark_lab.metrics.counts import MatchCounts, compare_boundaries, even_segments, match_events

@@ -19,7 +19,7 @@ from earmark_lab.annotations.actions import Annotations, find_media
 from earmark_lab.annotations.readers import read_annotations
 from earmark_lab.annotations.table_readers import read_durations
 from earmark_lab.experiments.benchmark import CaseProgress
-from earmark_lab.experiments.published_numbers import RECORDINGS
+from earmark_lab.experiments.paper import RECORDINGS
 from earmark_lab.experiments.score_sources import (
     FittedScores,
     MediaScores,

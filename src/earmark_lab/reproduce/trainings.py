@@ -29,7 +29,7 @@ from earmark_lab.experiments.operating_points import (
     OperatingPoint,
     count_setting,
 )
-from earmark_lab.experiments.published_numbers import RULE, TRANSFER, primary_of
+from earmark_lab.experiments.paper import RULE, TRANSFER, primary_of
 from earmark_lab.experiments.report import Cells, Table, p_value, percent
 from earmark_lab.experiments.score_sources import AnnotatedScores
 from earmark_lab.metrics.counts import CoverageCounts, EpisodeCounts

@@ -13,7 +13,7 @@ from earmark.models.model_store import checkpoint_folder
 from earmark.report.console import Format
 from earmark.selection import RULES
 from earmark_lab.cli.reproduce import systems as print_systems
-from earmark_lab.experiments.compared_systems import READY, list_systems, systems
+from earmark_lab.experiments.paper import READY, list_systems, systems
 
 PAPER = (
     "Full scan", "Uniform", "Random spans", "Short-term energy", "Spectral flux", "PANNs / CNN14",

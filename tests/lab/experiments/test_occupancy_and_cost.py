@@ -20,7 +20,7 @@ from earmark_lab.experiments.occupancy_and_cost import (
     measure_occupancy,
     read_data_sets,
 )
-from earmark_lab.experiments.published_numbers import OCCUPANCY
+from earmark_lab.experiments.paper import OCCUPANCY
 from earmark_lab.experiments.score_sources import FittedScores, split_for_fitting
 from made_kitchen import kitchen, write_csv, write_durations
 

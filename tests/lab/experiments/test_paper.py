@@ -22,7 +22,7 @@ from earmark_lab.experiments.benchmark import (
 )
 from earmark_lab.experiments.coverage_tables import BenchmarkResults
 from earmark_lab.experiments.occupancy_and_cost import count_occupancy
-from earmark_lab.experiments.published_numbers import (
+from earmark_lab.experiments.paper import (
     OCCUPANCY,
     PRIMARY,
     RECORDINGS,

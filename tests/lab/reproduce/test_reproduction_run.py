@@ -18,7 +18,7 @@ from earmark_lab.annotations.actions import Action
 from earmark_lab.cli import lab as app
 from earmark_lab.experiments import benchmark
 from earmark_lab.experiments.benchmark import BenchmarkDesign
-from earmark_lab.experiments.published_numbers import (
+from earmark_lab.experiments.paper import (
     PRIMARY,
     REPLICATION,
     WINDOW_SWEEP,
