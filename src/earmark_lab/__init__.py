@@ -6,7 +6,7 @@ experiments/  rules and frontlines compared on annotated recordings; captions, c
 reproduce/    the paper's tables and figures beside what runs here
 training/     fits a gate, exports it, checks that the export is equal; adapts one to a site
 encoders/     published audio networks as frontlines
-demo/         a scene with known actions
+demo          a scene with known actions
 """
 
 from importlib import import_module

@@ -163,27 +163,23 @@ def make_objective(inputs: PaperInputs) -> Iterator[Comparison]:
 
 def make_transfer(inputs: PaperInputs) -> Iterator[Made]:
     results: dict[str, list[EpisodeCounts]] = {}
-    absent: dict[str, str] = {}
-    for encoder in dict.fromkeys((*inputs.plan.encoders, *TRANSFER)):
-        if encoder in TRANSFER and encoder not in inputs.plan.encoders:
-            absent[encoder] = f"bring its weights, and --encoders {encoder}"
-            continue
+    for encoder in inputs.plan.encoders:
         try:
             gates, judged = train_gates(inputs, encoder, "span")
         except EarmarkError as error:
-            absent[encoder] = str(error)
+            yield from _transfer_rows(inputs, encoder, [], absent=str(error))
             continue
         results[encoder] = []
         for gate in gates:
             rule = gate.points.at_recall(inputs.plan.recall)
             results[encoder] += count_setting(score_gate(gate, judged), rule, window=4.0)
-    if any(" " in name for name in absent):
-        why = "its weights are unpublished; the table `ablation` trains such a head"
-        absent["BEATs-SlowFast (its own head)"] = why
-    for encoder in (*results, *absent):
-        yield from _transfer_rows(
-            inputs, encoder, results.get(encoder, []), absent.get(encoder, "")
-        )
+        yield from _transfer_rows(inputs, encoder, results[encoder])
+    for encoder in TRANSFER:
+        if encoder not in inputs.plan.encoders:
+            why = f"bring its weights, and --encoders {encoder}"
+            if " " in encoder:
+                why = "its weights are unpublished; the table `ablation` trains such a head"
+            yield from _transfer_rows(inputs, encoder, [], absent=why)
     pairs: list[Cells] = []
     for first, second in combinations(results, 2):
         gap = welch(
@@ -196,7 +192,7 @@ def make_transfer(inputs: PaperInputs) -> Iterator[Made]:
 
 
 def _transfer_rows(
-    inputs: PaperInputs, encoder: str, results: Sequence[EpisodeCounts], absent: str
+    inputs: PaperInputs, encoder: str, results: Sequence[EpisodeCounts], *, absent: str = ""
 ) -> Iterator[Comparison]:
     printed = TRANSFER.get(encoder)
     for index, what in enumerate(("recall", "reduction")):
