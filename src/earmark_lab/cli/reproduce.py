@@ -20,7 +20,7 @@ from earmark_lab.experiments.captions import CaptionLog
 from earmark_lab.experiments.report import Report, claim_folder
 from earmark_lab.reproduce.captions import TOKEN_COUNTS
 from earmark_lab.reproduce.inputs import PAPER_HEAD, PaperInputs, ReproductionPlan
-from earmark_lab.reproduce.reproduction import ARTEFACTS, COLUMNS, check_names, list_artefacts
+from earmark_lab.reproduce.reproduction import ARTEFACTS, COLUMNS, check_names
 from earmark_lab.reproduce.reproduction import reproduce as run_reproduction
 
 PLAN = ReproductionPlan()
@@ -136,13 +136,17 @@ def announce(name: str, absent: str) -> None:
 
 
 def show_list(inputs: PaperInputs, format: Format) -> None:
-    rows = list_artefacts(inputs)
+    rows = [
+        (table.name, table.place, table.title, table.missing_inputs(inputs))
+        for table in ARTEFACTS.values()
+    ]
     if format is Format.json:
-        emit_json(rows)
+        emit_json(
+            [dict(zip(("name", "place", "title", "bring"), row, strict=True)) for row in rows]
+        )
         return
     columns = ("name", "in the paper", "what it is", "bring")
-    cells = [(row["name"], row["place"], row["title"], row["bring"] or "ready") for row in rows]
-    print_table(columns, cells, words=columns)
+    print_table(columns, [(*row[:3], row[3] or "ready") for row in rows], words=columns)
 
 
 def show_report(report: Report, format: Format, folder: Path, *, named: Collection[str]) -> None:

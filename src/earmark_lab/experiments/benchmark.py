@@ -31,6 +31,7 @@ from earmark_lab.metrics.counts import (
     CoverageCounts,
     ForecastCounts,
     count_covered,
+    count_overlaps,
     forecast_error,
     holds_instant,
     is_covered,
@@ -182,18 +183,17 @@ class Oracle:
 
     def __call__(self, windows: Windows, *, budget: int) -> list[Pick]:
         first, after = window_range(self.actions, len(windows), windows.length)
-        untouched = np.ones(len(self.actions), dtype=bool)
+        counts = count_overlaps(self.actions, len(windows), window=windows.length)
+        is_untouched = np.ones(len(self.actions), dtype=bool)
         gains: dict[int, int] = {}
         for _ in range(allowance(windows, budget)):
-            ends = (
-                np.bincount(edge[untouched], minlength=len(windows) + 1) for edge in (first, after)
-            )
-            counts = np.cumsum(np.subtract(*ends))
             best = int(counts.argmax())
             if counts[best] == 0:
                 break
             gains[best] = int(counts[best])
-            untouched &= (best < first) | (best >= after)
+            for action in np.flatnonzero(is_untouched & (first <= best) & (best < after)):
+                counts[first[action] : after[action]] -= 1
+                is_untouched[action] = False
         return explain(windows, list(gains), lambda window, _: f"{gains[window]} new actions")
 
 

@@ -85,7 +85,7 @@ def window_range(
     return np.clip(first, 0, windows), np.clip(after, 0, windows)
 
 
-def count_overlaps(spans: Sequence[Action], count: int, *, window: float) -> FloatArray:
+def count_overlaps(spans: Sequence[Span], count: int, *, window: float) -> FloatArray:
     first, after = window_range(spans, count, window)
     change = np.bincount(first, minlength=count + 1) - np.bincount(after, minlength=count + 1)
     return np.cumsum(change)[:count].astype(float)

@@ -31,8 +31,9 @@ from earmark_lab.metrics.counts import count_each
 from earmark_lab.reproduce.inputs import PaperInputs
 from earmark_lab.reproduce.reproduction import Comparison, Made
 
-row = partial(Comparison, ran="annotations alone")
+ALONE = "annotations alone"
 BLIND = ("uniform", "strata", PHASES, ORACLE)
+row = partial(Comparison, ran=ALONE)
 
 
 def make_methods(inputs: PaperInputs) -> Iterator[Comparison]:  # noqa: ARG001 - it needs nothing
@@ -74,7 +75,7 @@ def _occupancy_rows(name: str, marked: Annotations) -> list[Comparison]:
     return [
         row(f"{name}: recordings", size, len(counts)),
         row(f"{name}: hours", hours, round(marked.hours, 2), n, remarks=ends),
-        replace(pooled, ran="annotations alone"),
+        replace(pooled, ran=ALONE),
     ]
 
 
@@ -126,7 +127,7 @@ def make_blind(inputs: PaperInputs) -> Iterator[Made]:
         covered = results.by_recording(even, 0.25)
         counts = [covered[name] for name in names]
         quantity = f"{set_name}: uniform at 25 %, pooled, %"
-        yield Comparison.coverage(quantity, share, counts, ran="annotations alone")
+        yield Comparison.coverage(quantity, share, counts, ran=ALONE)
     yield row("mean of 24: uniform at 25 %, %", 48.8, mean(points.values()), "24 recordings")
     yield coverage_table(results)
 

@@ -225,13 +225,6 @@ def check_names(names: Sequence[str]) -> list[str]:
     return list(names) or list(ARTEFACTS)
 
 
-def list_artefacts(inputs: PaperInputs) -> list[dict[str, str]]:
-    return [
-        {"name": name, "place": row.place, "title": row.title, "bring": row.missing_inputs(inputs)}
-        for name, row in ARTEFACTS.items()
-    ]
-
-
 def reproduce(
     names: Sequence[str],
     inputs: PaperInputs,
