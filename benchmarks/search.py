@@ -67,7 +67,7 @@ def caption(run: Run, recording: str, captions: Mapping[Span, str], *, tags: Seq
 
 def random_index(run: Run, encoder: SentenceEncoder) -> MeaningIndex:
     places: dict[str, list] = {}
-    for each in run.texts.searchable():
+    for each in run.searchable():
         places.setdefault(each.text, []).append(each)
     vectors = np.random.default_rng(1).standard_normal((len(places), WIDTH), dtype=np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -111,8 +111,7 @@ def forget(
 
 def _forget_in(run: Run, rows: Sequence[RecordingRow], cache: Path | None) -> list[Path]:
     page = run.folder / PAGE
-    deletion = Deletion.of(run).extended({row.id for row in rows}, has_page=page.exists())
-    deletion.note(run)
+    deletion = Deletion.begin(run, {row.id for row in rows}, has_page=page.exists())
     files = [path for path in _files_about(run, deletion.ids, cache) if path.is_file()]
     for path in files:
         path.unlink()

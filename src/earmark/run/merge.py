@@ -112,7 +112,7 @@ DELETE FROM main.picks WHERE plan = (SELECT ours FROM plan_of) AND recording IN 
     SELECT new FROM other.choices JOIN recording_of ON old = recording
     WHERE plan = (SELECT theirs FROM plan_of));
 INSERT OR REPLACE INTO main.choices
-    SELECT ours, new, rule, forecast, notes, forecast_low, forecast_high, forecast_confidence
+    SELECT ours, new, rule, forecast, notes, forecast_range
     FROM other.choices JOIN plan_of ON plan = theirs JOIN recording_of ON old = recording;
 INSERT INTO main.picks
     SELECT ours, r.new, p.window, p."start", p."end", p.instant, p.score, p.rate, p.expected,

@@ -23,7 +23,6 @@ from earmark.media import Source
 from earmark.media.source import is_remote, storable_text, stored_path
 from earmark.redaction import redact_url
 from earmark.run.database import as_json, as_text, number_of
-from earmark.run.picks import RunPicks
 from earmark.run.records import (
     FailedRecording,
     HeardRow,
@@ -35,12 +34,12 @@ from earmark.run.records import (
     read_chapters,
 )
 from earmark.run.schema import FILE, explain_errors, transaction
+from earmark.run.text_index import RunTexts
 from earmark.timeline import Span, Track
 
 if TYPE_CHECKING:
     from earmark.evidence.face_blur import FaceBlur
     from earmark.models import ModelStore
-    from earmark.run.text_index import SearchHit, TextIndex
 
 BLURRED, FORECAST_ERROR = "blur", "forecast error"
 
@@ -50,8 +49,6 @@ EXACT, COARSE = "<f8", "<f4"
 RECORDING_COLUMNS = tuple(each.name for each in fields(RecordingRow) if each.name != "folder")
 
 UPDATE_RECORDING = ", ".join(f"{column} = excluded.{column}" for column in RECORDING_COLUMNS[1:])
-
-_RECORDING = ", ".join(RECORDING_COLUMNS)
 
 _FRAMES_OF = """
 FROM frames JOIN recordings ON number = recording WHERE id = ? AND "start" = ? AND "end" = ?
@@ -120,7 +117,7 @@ _FAILED_PATHS = "SELECT path FROM recordings WHERE failure IS NOT NULL AND NOT i
 _GONE = "UPDATE recordings SET is_replaced = 1 WHERE failure IS NOT NULL AND path = ?"
 
 
-class Run(RunPicks, AbstractContextManager["Run"]):
+class Run(RunTexts, AbstractContextManager["Run"]):
     """One run. Many processes may read it while one writes it, from any of its threads.
 
         with Run(folder) as run:                    # to read
@@ -224,12 +221,11 @@ class Run(RunPicks, AbstractContextManager["Run"]):
             database.executemany(_GONE, ((path,) for path in gone))
 
     def recordings(self) -> list[RecordingRow]:
-        rows = self.rows(f"SELECT {_RECORDING} FROM present ORDER BY path, id")  # noqa: S608
-        folders = self.folders()
+        rows, folders = self.rows("SELECT * FROM present ORDER BY path, id"), self.folders()
         return [read_recording(row, folders) for row in rows]
 
     def recording(self, recording: str) -> RecordingRow | None:
-        row = self._row(f"SELECT {_RECORDING} FROM present WHERE id = ?", recording)  # noqa: S608
+        row = self._row("SELECT * FROM present WHERE id = ?", recording)
         return row and read_recording(row, self.folders(row["path"]))
 
     def folders(self, path: str = "") -> dict[str, str]:
@@ -409,15 +405,6 @@ class Run(RunPicks, AbstractContextManager["Run"]):
     def totals(self) -> Totals:
         return Totals(**dict(self._row(_TOTALS, self.plan_number)))
 
-    def search(self, words: str, *, most: int = 50) -> list[SearchHit]:
-        return self.texts.search(words, most=most)
-
-    @property
-    def texts(self) -> TextIndex:
-        from earmark.run.text_index import TextIndex
-
-        return TextIndex(self)
-
 
 @lru_cache(maxsize=8)
 def _read_survival(kept: str) -> Survival:
@@ -442,10 +429,11 @@ def find_runs(folder: Path) -> list[Path]:
     return sorted(path.parent for path in folder.rglob(FILE) if path.is_file())
 
 
-def read_recording(row: Sequence[Any], folders: Mapping[str, str]) -> RecordingRow:
-    *facts, chapters, began, marks = row[: len(RECORDING_COLUMNS)]
-    marked, folder = tuple(json.loads(marks)), folders.get(facts[1], "")
-    return RecordingRow(*(*facts, read_chapters(chapters), began, marked, folder))
+def read_recording(row: sqlite3.Row, folders: Mapping[str, str]) -> RecordingRow:
+    values = {column: row[column] for column in RECORDING_COLUMNS}
+    values["chapters"] = read_chapters(row["chapters"])
+    values["marks"] = tuple(json.loads(row["marks"]))
+    return RecordingRow(**values, folder=folders.get(row["path"], ""))
 
 
 def _replace_evidence(

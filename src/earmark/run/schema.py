@@ -54,8 +54,7 @@ CREATE TABLE heard (
     warnings TEXT NOT NULL, audio_track INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE choices (
     plan INTEGER NOT NULL REFERENCES plans, recording INTEGER NOT NULL REFERENCES recordings,
-    rule TEXT NOT NULL, forecast REAL, notes TEXT NOT NULL,
-    forecast_low REAL, forecast_high REAL, forecast_confidence REAL,
+    rule TEXT NOT NULL, forecast REAL, notes TEXT NOT NULL, forecast_range TEXT,
     PRIMARY KEY (plan, recording));
 CREATE TABLE picks (
     plan INTEGER NOT NULL REFERENCES plans, recording INTEGER NOT NULL REFERENCES recordings,

@@ -50,7 +50,7 @@ class MeaningIndex:
     @classmethod
     def of(cls, run: Run, encoder: SentenceEncoder, *, told: Told | None = None) -> MeaningIndex:
         places: dict[str, list[SearchableText]] = {}
-        for text in run.texts.searchable():
+        for text in run.searchable():
             if text.text.strip():
                 places.setdefault(text.text, []).append(text)
         texts = list(places)
@@ -64,7 +64,7 @@ class MeaningIndex:
         near = np.flatnonzero(likeness >= LEAST)
         near = near[np.argsort(-likeness[near], kind="stable")]
         hits = (
-            run.texts.hit_at(place, rank=-float(likeness[number]))
+            run.hit_at(place, rank=-float(likeness[number]))
             for number in near.tolist()
             for place in self.places[number]
         )

@@ -347,7 +347,7 @@ def ask(service: Services, served: Served, recording: str, body: AskedMoment) ->
 @api.get("/runs/{run}/sounds")
 def list_sounds(served: Served) -> list[SoundCount]:
     """The named sounds of a run, those in most recordings first."""
-    counts = served.cached("sounds", lambda run: run.texts.named_sounds(most=MOST_SOUNDS))
+    counts = served.cached("sounds", lambda run: run.named_sounds(most=MOST_SOUNDS))
     return [SoundCount(*each) for each in counts]
 
 
