@@ -4,23 +4,20 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from earmark.captioning.answer_schema import activity_of, is_seen
 from earmark.captioning.request import Answer, Request
 from earmark.evidence.sound_names import SpokenSentences, WindowSounds, level_words
 from earmark.gate.forecast_error import ForecastError, ForecastRange
 from earmark.gate.listener import Listened
-from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.media import Recording, Source
 from earmark.media.source import is_remote, name_of
 from earmark.selection.pick import Pick
-from earmark.timeline import FloatArray, Span, Track
+from earmark.timeline import Span, Track
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,14 +212,10 @@ class ChoiceRow:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HeardRow(Listened):
-    recording: str
-    window: float = 0.0
-    scores: FloatArray = field(default_factory=lambda: np.zeros(0))
-    """One a step; on the grid a step is a window."""
-    rates: FloatArray = field(default_factory=lambda: np.zeros(0))
-    instants: FloatArray = field(default_factory=lambda: np.zeros(0))
-    duration: float = 0.0
+class HeardRow(Windows, Listened):
+    """The windows of a recording and how they were heard; no windows if they were not."""
+
+    recording: str = ""
     level: Track | None = None
     """Decibels, as coarse as the eye needs."""
     sound_bytes: int = 0
@@ -231,11 +224,6 @@ class HeardRow(Listened):
     key: str = ""
     """Names all that can change it: encoder, gate, grid."""
     audio_track: int = 0
-
-    def windows(self, survival: Survival, *, owned: tuple[int, ...] = ()) -> Windows:
-        """The survival curve and the paid windows are not stored."""
-        measured = (self.scores, self.instants, self.rates)
-        return Windows(self.window, self.duration, *measured, survival, owned)
 
 
 Expected = tuple[float | None, ForecastRange | None]

@@ -17,6 +17,7 @@ import numpy as np
 
 from earmark.evidence.evidence_entry import KINDS, EvidenceEntry
 from earmark.gate.forecast_error import ForecastError
+from earmark.gate.frontline import everyday
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.media import Source
@@ -305,20 +306,24 @@ class Run(RunTexts, AbstractContextManager["Run"]):
                 (number_of(database, recording), key, *grid, *arrays, *drawn, *about),
             )
 
-    def heard(self, recording: str) -> HeardRow | None:
-        query = (
-            "SELECT window, scores, rates, instants, heard.duration, level, level_hop, sound_bytes,"
-            " access, warnings, key, audio_track"
-            " FROM heard JOIN recordings ON number = recording WHERE id = ?"
+    def heard(self, recording: str) -> HeardRow:
+        row = self._row(
+            "SELECT window AS length, heard.duration, scores, instants, rates, level, level_hop,"
+            " sound_bytes, access, warnings, key, audio_track"
+            " FROM heard JOIN recordings ON number = recording WHERE id = ?",
+            recording,
         )
-        row = self._row(query, recording)
+        survival, nothing = self.survival() or everyday(), np.zeros(0)
         if row is None:
-            return None
-        window, *arrays, duration, level, hop, sound_bytes, access, warnings = row[:10]
-        scores, rates, instants = (np.frombuffer(array, EXACT) for array in arrays)
-        track = Track(np.frombuffer(level, COARSE), hop=hop) if level is not None else None
-        about = (sound_bytes, access, tuple(json.loads(warnings)), *row[10:])
-        return HeardRow(recording, window, scores, rates, instants, duration, track, *about)
+            return HeardRow(0.0, 0.0, nothing, nothing, nothing, survival, recording=recording)
+        values = dict(row)
+        for name in ("scores", "instants", "rates"):
+            values[name] = np.frombuffer(values[name], EXACT)
+        hop = values.pop("level_hop")
+        if hop is not None:
+            values["level"] = Track(np.frombuffer(values["level"], COARSE), hop=hop)
+        values["warnings"] = tuple(json.loads(values["warnings"]))
+        return HeardRow(**values, survival=survival, recording=recording)
 
     def keep_frames(self, recording: str, frames: PickFrames) -> None:
         span, *taken = astuple(frames)

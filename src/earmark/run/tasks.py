@@ -37,9 +37,7 @@ class StoredWindows(Collection[Windows]):
 
     def __iter__(self) -> Iterator[Windows]:
         for recording, paid in self.paid.items():
-            heard = self.run.heard(recording)
-            assert heard is not None, "only what was heard is read back"
-            yield heard.windows(self.survival, owned=paid)
+            yield replace(self.run.heard(recording), survival=self.survival, owned=paid)
 
     def __contains__(self, item: object) -> bool:
         return any(windows is item for windows in self)
@@ -101,8 +99,7 @@ class Tasks:
 def requests_about(
     run: Run, recording: str, rows: Iterable[RunPick], question: Question, model: str
 ) -> Iterator[Request]:
-    heard = run.heard(recording)
-    level = heard.level if heard else None
+    level = run.heard(recording).level
     said = SpokenSentences(run.evidence(recording, kinds=("said",)))
     for row in rows:
         yield Request.about(recording, row, question, row.sounds(level, said), model)

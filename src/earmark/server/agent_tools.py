@@ -189,7 +189,7 @@ class AgentTools:
         with self.library[run].open() as opened_run:
             row = find_recording(opened_run, recording)
             heard = opened_run.heard(recording)
-            if heard is None:
+            if not heard:
                 raise ValueError("the run has not listened to this recording yet")
             pick = window_at(heard, time)
             described = _describe_window(opened_run, row, pick.span)
