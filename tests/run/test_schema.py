@@ -11,7 +11,7 @@ import pytest
 
 from earmark.errors import RunError
 from earmark.run.corrections import withdraw
-from earmark.run.lock import LOCK
+from earmark.run.database import LOCK
 from earmark.run.run import Run
 from earmark.run.schema import (
     FILE,
@@ -40,7 +40,7 @@ def test_who_writes_is_held_to_what_tables_refer_to(tmp_path: Path):
         assert database.execute("PRAGMA synchronous").fetchone() == (1,), "NORMAL"
         assert database.execute("PRAGMA busy_timeout").fetchone() == (10_000,)
         with pytest.raises(sqlite3.IntegrityError, match="FOREIGN KEY"):
-            database.execute("INSERT INTO choices VALUES (99, 99, '', NULL, '', NULL, NULL, NULL)")
+            database.execute("INSERT INTO choices VALUES (99, 99, '', NULL, '', NULL)")
     with (
         closing(connect(tmp_path, to_write=False)) as database,
         pytest.raises(sqlite3.OperationalError, match="readonly"),

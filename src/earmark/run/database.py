@@ -3,6 +3,10 @@
 A run that is written has two: one that writes, from any thread, and one that reads what is
 committed. A transaction is complete or absent. The outcome of a call is on the disk before the next
 step; disk space is reserved for it, so that a full disk does not cost the answers still in flight.
+
+One process at a time writes a run. Its lock is SQLite's own exclusive lock on an empty file beside
+the database: the operating system releases it when the process ends, however it ends. Readers never
+touch this file.
 """
 
 from __future__ import annotations
@@ -22,8 +26,8 @@ from typing import Any
 from earmark.errors import RunError
 from earmark.media.source import storable_text
 from earmark.redaction import map_texts, redact
-from earmark.run.lock import lock_run
 from earmark.run.schema import (
+    FILE,
     connect,
     explain_errors,
     is_disk_error,
@@ -38,6 +42,11 @@ RESERVE = "run.reserve"
 
 RESERVE_BYTES = 1 << 20
 """Enough for the answers of some dozens of calls."""
+
+LOCK = "run.lock"
+
+PATIENCE = 0.2
+"""Seconds to wait for a lock: longer than `is_at_work` of another process takes."""
 
 Write = Callable[[sqlite3.Connection], object]
 
@@ -190,6 +199,48 @@ class RunDatabase:
                 f"another process is reading the run in {self.folder}: stop `earmark serve` and "
                 f"whatever else reads it, then {again}"
             )
+
+
+def is_at_work(folder: Path) -> bool:
+    if not (folder / LOCK).is_file():
+        return False
+    address = f"{(folder / LOCK).resolve().as_uri()}?mode=ro"
+    with closing(sqlite3.connect(address, timeout=0, uri=True)) as connection:
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        except sqlite3.OperationalError as error:
+            return error.sqlite_errorcode == sqlite3.SQLITE_BUSY
+    return False
+
+
+def lock_run(folder: Path) -> sqlite3.Connection:
+    """Holds the run until the connection is closed or the process ends."""
+    with explain_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = sqlite3.connect(
+            folder / LOCK, timeout=PATIENCE, isolation_level=None, check_same_thread=False
+        )
+        try:
+            lock.execute("BEGIN EXCLUSIVE")
+        except sqlite3.Error as error:
+            lock.close()
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
+            raise RunError(
+                f"the run in {folder} is in use by {_holder(folder)}: wait for it to end, "
+                f"or choose another folder"
+            ) from error
+    return lock
+
+
+def _holder(folder: Path) -> str:
+    try:
+        address = f"{(folder / FILE).resolve().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(address, uri=True)) as connection:
+            row = connection.execute("SELECT value FROM notes WHERE name = 'holder'").fetchone()
+    except sqlite3.Error:
+        return "another process"  # it has not come as far as making the tables
+    return str(row[0]) if row else "another process"
 
 
 def remember_plan(database: sqlite3.Connection, plan: Mapping[str, Any]) -> int:

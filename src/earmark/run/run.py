@@ -49,8 +49,6 @@ EXACT, COARSE = "<f8", "<f4"
 
 RECORDING_COLUMNS = tuple(each.name for each in fields(RecordingRow) if each.name != "folder")
 
-UPDATE_RECORDING = ", ".join(f"{column} = excluded.{column}" for column in RECORDING_COLUMNS[1:])
-
 _FRAMES_OF = """
 FROM frames JOIN recordings ON number = recording WHERE id = ? AND "start" = ? AND "end" = ?
 """
@@ -96,7 +94,9 @@ SELECT * FROM (
 _ADD_RECORDING = f"""
 INSERT INTO recordings ({", ".join(RECORDING_COLUMNS)})
 VALUES ({", ".join(f":{column}" for column in RECORDING_COLUMNS)})
-ON CONFLICT (id) DO UPDATE SET {UPDATE_RECORDING}, failure = NULL, is_replaced = 0
+ON CONFLICT (id) DO UPDATE SET
+    {", ".join(f"{column} = excluded.{column}" for column in RECORDING_COLUMNS[1:])},
+    failure = NULL, is_replaced = 0
 """  # noqa: S608 - columns of our own
 
 _FAIL_RECORDING = """
