@@ -17,10 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
-from earmark.captioning.request import Answer
+from earmark.captioning.request import Answer, Request
 from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
 from earmark.models.sentence_encoder import WIDTH, SentenceEncoder
-from earmark.run.records import CallRow, RecordingRow
+from earmark.run.records import RecordingRow
 from earmark.run.run import Run
 from earmark.search.archive_search import GATHERED, Archive
 from earmark.search.meaning_index import MeaningIndex
@@ -60,7 +60,7 @@ def caption(run: Run, recording: str, captions: Mapping[Span, str], *, tags: Seq
     ]
     run.choose(recording, picks, tags=dict.fromkeys(captions, tags))
     for span, text in captions.items():
-        call = CallRow(f"{recording} {span.start}", recording, span, "m")
+        call = Request(recording, span, (), "", "m", 0)
         run.unanswered([call])
         run.keep(call, Answer(text, "m"))
 

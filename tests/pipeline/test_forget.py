@@ -27,11 +27,12 @@ from earmark.pipeline.session import open_session
 from earmark.report.run_report import MOST_ON_A_PAGE, write_report
 from earmark.run.corrections import Correction, correct, read_corrections
 from earmark.run.erasure import note_clips
-from earmark.run.records import CallRow, PickFrames, RecordingRow
+from earmark.run.records import PickFrames, RecordingRow
 from earmark.run.run import Run
 from earmark.selection.pick import Pick
 from earmark.timeline import Span
 from making import make_video
+from small_runs import CallRow
 
 SPAN = Span(4.0, 8.0)
 RARE = ("quixotic", "zymurgy", "vervet", "tmesis", "xanthic")

@@ -15,12 +15,12 @@ import pytest
 from drawing import SHORT, windows
 from earmark.errors import RunError
 from earmark.run.database import RESERVE_BYTES
-from earmark.run.records import CallRow, PickFrames
+from earmark.run.records import PickFrames
 from earmark.run.run import Run
 from earmark.run.tasks import StoredWindows
 from earmark.selection.pick import explain
 from earmark.timeline import Span, Track
-from small_runs import PLAN, answer, call, cell, chosen_part, fill, open_run, row, said
+from small_runs import PLAN, CallRow, answer, call, cell, chosen_part, fill, open_run, row, said
 
 
 def test_an_answer_is_asked_for_once(tmp_path: Path):

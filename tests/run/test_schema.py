@@ -18,7 +18,6 @@ from earmark.run.schema import (
     connect,
     copy_run,
     explain_errors,
-    has_tables,
     is_disk_error,
     is_full,
     transaction,
@@ -62,14 +61,6 @@ def test_who_reads_makes_no_run(tmp_path: Path, read):
     with pytest.raises(RunError, match=r"no run in .*: it has no run.db"):
         read(tmp_path / "none")
     assert not (tmp_path / "none").exists()
-
-
-def test_a_file_is_a_run_once_it_has_tables(tmp_path: Path):
-    assert not has_tables(tmp_path)
-    (tmp_path / FILE).touch()
-    assert not has_tables(tmp_path)
-    with open_run(tmp_path):
-        assert has_tables(tmp_path)
 
 
 @pytest.mark.parametrize("use", [Run, Run.resume, lambda folder: Run(folder, {})])

@@ -16,12 +16,11 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 
 from earmark.captioning.answer_schema import activity_of
-from earmark.captioning.request import TAGS_MODEL, Answer
+from earmark.captioning.request import TAGS_MODEL, Answer, Request
 from earmark.captioning.usage import Tally
 from earmark.errors import RunError
 from earmark.media.source import storable_text
 from earmark.run.database import RunDatabase, as_text, now, number_of
-from earmark.run.records import Call
 from earmark.timeline import Span
 
 MOST_TOKENS = 1 << 40
@@ -58,7 +57,7 @@ thing is seen, and describes nothing.
 
 
 class RunCalls(RunDatabase):
-    def unanswered(self, wanted: Iterable[Call]) -> list[Call]:
+    def unanswered(self, wanted: Iterable[Request]) -> list[Request]:
         """In order, failed ones among them; each becomes the call that its pick is shown with."""
         every = [(call.identity, call) for call in wanted]
         with self.writing() as database:
@@ -101,7 +100,7 @@ class RunCalls(RunDatabase):
         calls, tokens, spend, _ = self._row(SPENT)
         return Tally(calls_before=calls, tokens_before=tokens, spend_before=spend)
 
-    def begin(self, call: Call, *, reserve: tuple[int, float] = (0, 0.0)) -> None:
+    def begin(self, call: Request, *, reserve: tuple[int, float] = (0, 0.0)) -> None:
         """Record that `call` is about to be sent; it must not be sent before.
 
         The `reserve` is the most tokens and money it can cost, counted if the server reports none.
@@ -121,14 +120,14 @@ class RunCalls(RunDatabase):
                 self._register(database, [(identity, call)])
                 database.execute(begin, (*reserve, identity))
 
-    def withdraw(self, call: Call) -> None:
+    def withdraw(self, call: Request) -> None:
         withdraw = (
             "UPDATE calls SET state = 'waiting', asked = asked - 1"
             " WHERE identity = ? AND state = 'in flight'"
         )
         self._write_durably(lambda database: database.execute(withdraw, (call.identity,)))
 
-    def keep(self, call: Call, answer: Answer, *, spend: float = 0.0) -> None:
+    def keep(self, call: Request, answer: Answer, *, spend: float = 0.0) -> None:
         """Store the answer to `call` and its cost; the call is never made again.
 
         Impossible counts and amounts (NaN, negative, infinite) count as the most possible. When the
@@ -159,7 +158,7 @@ class RunCalls(RunDatabase):
 
     def fail(
         self,
-        call: Call,
+        call: Request,
         reason: str,
         *,
         was_sent: bool | None = True,
@@ -189,7 +188,7 @@ class RunCalls(RunDatabase):
         self._write_durably(write)
 
     def _register(
-        self, database: sqlite3.Connection, calls: Sequence[tuple[str, Call]]
+        self, database: sqlite3.Connection, calls: Sequence[tuple[str, Request]]
     ) -> set[str]:
         """Link each call to its pick of the present plan; returns the identities that are answered.
 
@@ -235,7 +234,7 @@ class RunCalls(RunDatabase):
         return {identity for (identity,) in answered}
 
 
-def _call_number(database: sqlite3.Connection, call: Call) -> int:
+def _call_number(database: sqlite3.Connection, call: Request) -> int:
     row = database.execute("SELECT id FROM calls WHERE identity = ?", (call.identity,)).fetchone()
     if row is None:
         raise ValueError(f"the call {call.identity!r} was not begun")

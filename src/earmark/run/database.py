@@ -12,7 +12,6 @@ touch this file.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import platform
 import sqlite3
@@ -34,8 +33,6 @@ from earmark.run.schema import (
     is_full,
     transaction,
 )
-
-logger = logging.getLogger(__name__)
 
 RESERVE = "run.reserve"
 """A file of zeros beside the database, deleted when there is no other room."""
@@ -84,7 +81,11 @@ class RunDatabase:
                 reserve.write_bytes(bytes(RESERVE_BYTES))
         with self.writing() as database:
             remember_plan(database, plan)
-            self.interrupted = _count_interrupted(database)
+            lost = (
+                "UPDATE calls SET state = 'interrupted', interrupted = interrupted + 1"
+                " WHERE state = 'in flight'"
+            )
+            self.interrupted = database.execute(lost).rowcount
 
     def refresh(self) -> None:
         row = self._row("SELECT value FROM notes WHERE name = 'plan'")
@@ -250,23 +251,6 @@ def remember_plan(database: sqlite3.Connection, plan: Mapping[str, Any]) -> int:
     notes = {"plan": str(number), "holder": f"process {os.getpid()} on {platform.node()}"}
     database.executemany("INSERT OR REPLACE INTO notes VALUES (?, ?)", notes.items())
     return int(number)
-
-
-def _count_interrupted(database: sqlite3.Connection) -> int:
-    """Mark the calls that a dead process left without an outcome; returns how many.
-
-    Calls marked as answered that have no answer, which only damage from outside can cause, are
-    asked again too.
-    """
-    lose = "UPDATE calls SET state = 'interrupted', interrupted = interrupted + 1 WHERE state = "
-    broken = 0
-    # Counts are enough, and quick from two small indexes: every answer belongs to an answered call.
-    answers = "SELECT (SELECT count(*) FROM calls WHERE state = 'answered') - count(*) FROM answers"
-    if database.execute(answers).fetchone()[0]:
-        lost = "'answered' AND NOT EXISTS (SELECT 1 FROM answers WHERE call = calls.id)"
-        broken = database.execute(lose + lost).rowcount
-        logger.warning("%d calls are marked as answered and have no answer: asked again", broken)
-    return broken + database.execute(f"{lose} 'in flight'").rowcount
 
 
 def number_of(database: sqlite3.Connection, recording: str) -> int:

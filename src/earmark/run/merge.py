@@ -13,7 +13,7 @@ from earmark.errors import RunError
 from earmark.run.database import lock_run, remember_plan
 from earmark.run.records import differences
 from earmark.run.run import Run
-from earmark.run.schema import FILE, connect, explain_errors, has_tables, read_sql, transaction
+from earmark.run.schema import FILE, connect, explain_errors, read_sql, transaction
 from earmark.settings import Settings
 
 
@@ -34,11 +34,11 @@ def merge(runs: Sequence[Path], into: Path) -> MergeResult:
     """
     if not runs:
         raise ValueError("nothing to merge: name the folders of one run or more")
-    places = [run.resolve() for run in runs]
+    folders = [run.resolve() for run in runs]
     for number, folder in enumerate(runs):
-        if places[number] in places[:number]:
+        if folders[number] in folders[:number]:
             raise ValueError(f"{folder} is given twice; name each run once")
-    if into.resolve() in places:
+    if into.resolve() in folders:
         raise RunError(f"{into} cannot be merged into itself; choose another folder")
     plan = _common_plan([*runs, *([into] if _has_plan(into) else [])])
     with ExitStack() as stack:
@@ -55,7 +55,7 @@ def merge(runs: Sequence[Path], into: Path) -> MergeResult:
 
 
 def _common_plan(runs: Sequence[Path]) -> dict[str, Any]:
-    plans, seen = {}, dict[str, tuple[str, Path]]()
+    plans, recordings = {}, dict[str, tuple[str, Path]]()
     for folder in runs:
         with Run(folder) as run:
             plans[folder], rows = run.plan(), run.recordings()
@@ -66,7 +66,7 @@ def _common_plan(runs: Sequence[Path]) -> dict[str, Any]:
                 f"{theirs.get(name)!r} in {folder}; merge runs of one command and one version"
             )
         for row in rows:
-            key, first = seen.setdefault(row.path, (row.id, folder))
+            key, first = recordings.setdefault(row.path, (row.id, folder))
             if key != row.id:
                 raise RunError(
                     f"the runs do not fit: {row.path} changed between {first} and {folder}; "
@@ -76,10 +76,11 @@ def _common_plan(runs: Sequence[Path]) -> dict[str, Any]:
 
 
 def _has_plan(folder: Path) -> bool:
-    if not has_tables(folder):
+    try:
+        with Run(folder) as run:
+            return bool(run.plan())
+    except RunError:  # it is new, or opening it to write says what is wrong
         return False
-    with Run(folder) as run:
-        return bool(run.plan())
 
 
 def _take(database: sqlite3.Connection, folder: Path, plan: dict[str, Any]) -> None:

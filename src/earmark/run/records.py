@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from earmark.captioning.answer_schema import activity_of, is_seen
-from earmark.captioning.request import Answer, Request
+from earmark.captioning.request import Answer
 from earmark.evidence.sound_names import SpokenSentences, WindowSounds, level_words
 from earmark.gate.forecast_error import ForecastError, ForecastRange
 from earmark.gate.listener import Listened
@@ -75,8 +75,8 @@ def read_chapters(stored: str) -> tuple[tuple[str, float], ...]:
 
 def spare_recordings(recordings: Iterable[RecordingRow], targets: Iterable[Path]) -> None:
     """`ValueError` if writing to one of `targets` would replace one of `recordings`."""
-    places = (path for row in recordings for path, _ in row.files)
-    files = {Path(path).resolve() for path in places if not is_remote(path)}
+    paths = (path for row in recordings for path, _ in row.files)
+    files = {Path(path).resolve() for path in paths if not is_remote(path)}
     for target in targets:
         if target.resolve() in files:
             raise ValueError(f"{target} is a recording of this run: write to another place")
@@ -102,15 +102,15 @@ def folders_apart(paths: Iterable[str]) -> dict[str, str]:
     >>> folders_apart(["/mon/a.mp4", "/tue/a.mp4", "/tue/b.mp4"])
     {'/tue/b.mp4': '', '/mon/a.mp4': 'mon', '/tue/a.mp4': 'tue'}
     """
-    left, told, depth = {path: parts_of(path) for path in paths}, dict[str, str](), 1
-    while left:
-        alike = Counter(tuple(parts[-depth:]) for parts in left.values())
-        for path, parts in list(left.items()):
-            if depth >= len(parts) or alike[tuple(parts[-depth:])] == 1:
-                told[path] = "/".join(parts[-depth:-1])
-                del left[path]
+    ambiguous, folders, depth = {path: parts_of(path) for path in paths}, dict[str, str](), 1
+    while ambiguous:
+        counts = Counter(tuple(parts[-depth:]) for parts in ambiguous.values())
+        for path, parts in list(ambiguous.items()):
+            if depth >= len(parts) or counts[tuple(parts[-depth:])] == 1:
+                folders[path] = "/".join(parts[-depth:-1])
+                del ambiguous[path]
         depth += 1
-    return told
+    return folders
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,18 +119,6 @@ class FailedRecording:
     path: str
     reason: str
     name: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class CallRow:
-    identity: str
-    """Hash of all that can change the answer."""
-    recording: str
-    span: Span
-    model: str
-
-
-Call = CallRow | Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +169,7 @@ class RunPick(Pick):
         names = ("model", "form", "finish", "prompt_tokens", "completion_tokens", "latency")
         return {
             "recording": self.recording,
-            **{each.name: getattr(self, each.name) for each in fields(Pick)},
+            **{field.name: getattr(self, field.name) for field in fields(Pick)},
             "score": self.score if math.isfinite(self.score) else None,
             "round": self.round,
             "tags": list(self.tags),
@@ -261,8 +249,9 @@ class Totals:
         share = self.touched / self.expected
         if error is None:
             return (share, None), (self.expected, None)
-        told = error.range(share, actions=self.expected, duration=self.duration)
-        return (told.expected, told), (self.expected, error.count(self.expected, self.duration))
+        bounds = error.range(share, actions=self.expected, duration=self.duration)
+        count = error.count(self.expected, self.duration)
+        return (bounds.expected, bounds), (self.expected, count)
 
 
 def differences(plan: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:

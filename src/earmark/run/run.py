@@ -47,7 +47,7 @@ BLURRED, FORECAST_ERROR = "blur", "forecast error"
 EXACT, COARSE = "<f8", "<f4"
 """Little-endian: exact for what selection reads again, coarse for what is only drawn."""
 
-RECORDING_COLUMNS = tuple(each.name for each in fields(RecordingRow) if each.name != "folder")
+RECORDING_COLUMNS = tuple(field.name for field in fields(RecordingRow) if field.name != "folder")
 
 _FRAMES_OF = """
 FROM frames JOIN recordings ON number = recording WHERE id = ? AND "start" = ? AND "end" = ?
@@ -210,14 +210,14 @@ class Run(RunTexts, AbstractContextManager["Run"]):
     def fail_recording(self, recording: str, path: str, reason: str, *, name: str = "") -> None:
         texts = map(as_text, (name, reason))
         with self.writing() as database:
-            place = (redact_url(storable_text(recording)), stored_path(path))
-            database.execute(_FAIL_RECORDING, (*place, *texts))
+            key = redact_url(storable_text(recording))
+            database.execute(_FAIL_RECORDING, (key, stored_path(path), *texts))
 
     def drop_past_failures(self, listed: Iterable[str]) -> None:
-        kept = set(map(stored_path, listed))
+        listed_paths = set(map(stored_path, listed))
         with self.writing() as database:
             database.execute(_OPENED_FOLDERS)
-            failed = {path for (path,) in database.execute(_FAILED_PATHS)} - kept
+            failed = {path for (path,) in database.execute(_FAILED_PATHS)} - listed_paths
             gone = [path for path in failed if not is_remote(path) and not os.path.lexists(path)]
             database.executemany(_GONE, ((path,) for path in gone))
 
@@ -259,8 +259,8 @@ class Run(RunTexts, AbstractContextManager["Run"]):
         self.set_note("survival", json.dumps([survival.times, survival.shares]))
 
     def survival(self) -> Survival | None:
-        kept = self.note("survival")
-        return _read_survival(kept) if kept else None
+        note = self.note("survival")
+        return _read_survival(note) if note else None
 
     def keep_forecast_error(self, error: ForecastError | None) -> None:
         self.set_note(FORECAST_ERROR, json.dumps(asdict(error)) if error else "")
@@ -269,13 +269,14 @@ class Run(RunTexts, AbstractContextManager["Run"]):
         return _read_error(self.note(FORECAST_ERROR))
 
     def known(self, sources: Iterable[Source], *, key: str) -> dict[Source, tuple[str, int]]:
+        """The id and audio track of those that were heard in the way that `key` names."""
         query = (
             "SELECT path, id, audio_track FROM present JOIN heard ON number = recording"
             " WHERE key = ?"
         )
-        heard = {path: (name, track) for path, name, track in self.rows(query, key)}
-        places = {source: heard.get(stored_path(source.uris[0])) for source in sources}
-        return {source: place for source, place in places.items() if place is not None}
+        by_path = {path: (name, track) for path, name, track in self.rows(query, key)}
+        paths = {source: stored_path(source.uris[0]) for source in sources}
+        return {source: by_path[path] for source, path in paths.items() if path in by_path}
 
     def hear(
         self,
@@ -326,11 +327,11 @@ class Run(RunTexts, AbstractContextManager["Run"]):
         return HeardRow(**values, survival=survival, recording=recording)
 
     def keep_frames(self, recording: str, frames: PickFrames) -> None:
-        span, *taken = astuple(frames)
+        span, *facts = astuple(frames)
         with self.writing() as database:
             database.execute(
                 "INSERT OR REPLACE INTO frames VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (number_of(database, recording), *span, *taken),
+                (number_of(database, recording), *span, *facts),
             )
 
     def thumbnail(self, recording: str, span: Span) -> bytes:
@@ -355,17 +356,27 @@ class Run(RunTexts, AbstractContextManager["Run"]):
 
         Entries are read while they are written.
         """
+        start, end = (within.start, within.end) if within else (0.0, math.inf)
         with self.writing() as database:
             number = number_of(database, recording)
-            _replace_evidence(database, number, entries, kinds=kinds, origin=origin, within=within)
+            database.execute(
+                "DELETE FROM evidence WHERE recording = ?"
+                " AND kind IN (SELECT value FROM json_each(?))"
+                ' AND (? = \'\' OR origin = ?) AND "start" >= ? AND "end" <= ?',
+                (number, json.dumps(sorted(kinds)), origin, origin, start, end),
+            )
+            database.executemany(
+                'INSERT INTO evidence (recording, "start", "end", kind, text, confidence, origin,'
+                " data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                ((number, *_evidence_values(entry)) for entry in entries),
+            )
 
     def keep_speech(self, recording: str, entries: Iterable[EvidenceEntry], *, by: str) -> None:
         """Also an empty transcript: it is not made again."""
-        mark = "UPDATE recordings SET transcribed_by = ? WHERE number = ?"
+        self.keep_evidence(recording, entries, kinds={"said"})
         with self.writing() as database:
-            number = number_of(database, recording)
-            _replace_evidence(database, number, entries, kinds={"said"}, origin="", within=None)
-            database.execute(mark, (by, number))
+            mark = "UPDATE recordings SET transcribed_by = ? WHERE id = ?"
+            database.execute(mark, (by, recording))
 
     def evidence(
         self, recording: str, *, kinds: Collection[str] = KINDS, within: Span | None = None
@@ -412,14 +423,14 @@ class Run(RunTexts, AbstractContextManager["Run"]):
 
 
 @lru_cache(maxsize=8)
-def _read_survival(kept: str) -> Survival:
+def _read_survival(note: str) -> Survival:
     """Parsed once: every recording of an archive uses the same curve."""
-    return Survival(*map(tuple, json.loads(kept)))
+    return Survival(*map(tuple, json.loads(note)))
 
 
 @lru_cache(maxsize=1)
-def _read_error(kept: str) -> ForecastError | None:
-    return ForecastError.from_json(json.loads(kept)) if kept else None
+def _read_error(note: str) -> ForecastError | None:
+    return ForecastError.from_json(json.loads(note)) if note else None
 
 
 def blur_of(run: Run, asked: FaceBlur | None, store: ModelStore) -> FaceBlur | None:
@@ -439,28 +450,6 @@ def read_recording(row: sqlite3.Row, folders: Mapping[str, str]) -> RecordingRow
     values["chapters"] = read_chapters(row["chapters"])
     values["marks"] = tuple(json.loads(row["marks"]))
     return RecordingRow(**values, folder=folders.get(row["path"], ""))
-
-
-def _replace_evidence(
-    database: sqlite3.Connection,
-    recording: int,
-    entries: Iterable[EvidenceEntry],
-    *,
-    kinds: Collection[str],
-    origin: str,
-    within: Span | None,
-) -> None:
-    start, end = (within.start, within.end) if within else (0.0, math.inf)
-    database.execute(
-        "DELETE FROM evidence WHERE recording = ? AND kind IN (SELECT value FROM json_each(?))"
-        ' AND (? = \'\' OR origin = ?) AND "start" >= ? AND "end" <= ?',
-        (recording, json.dumps(sorted(kinds)), origin, origin, start, end),
-    )
-    database.executemany(
-        'INSERT INTO evidence (recording, "start", "end", kind, text, confidence, origin, data)'
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        ((recording, *_evidence_values(entry)) for entry in entries),
-    )
 
 
 def _evidence_values(entry: EvidenceEntry) -> tuple[object, ...]:

@@ -25,8 +25,6 @@ BUSY_TIMEOUT = 10.0
 
 APPLICATION = 0x6561726D
 
-_HAS_TABLES = "SELECT EXISTS (SELECT 1 FROM sqlite_schema)"
-
 
 def connect(folder: Path, *, to_write: bool) -> sqlite3.Connection:
     if not to_write:
@@ -64,7 +62,7 @@ def _open(path: Path, *, to_write: bool) -> sqlite3.Connection:
 
 
 def _check(connection: sqlite3.Connection, folder: Path, to_write: bool) -> None:
-    if to_write and not connection.execute(_HAS_TABLES).fetchone()[0]:
+    if to_write and not connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
         connection.execute("PRAGMA journal_mode = WAL")
         # All the tables in one transaction: a killed process leaves all of them or none.
         connection.executescript(
@@ -84,14 +82,6 @@ def _check(connection: sqlite3.Connection, folder: Path, to_write: bool) -> None
 
 def read_sql(name: str) -> str:
     return files("earmark.run").joinpath(name).read_text(encoding="utf-8")
-
-
-def has_tables(folder: Path) -> bool:
-    """A process killed early leaves none."""
-    if not (folder / FILE).is_file():
-        return False
-    with explain_errors(folder), closing(_open(folder / FILE, to_write=False)) as connection:
-        return bool(connection.execute(_HAS_TABLES).fetchone()[0])
 
 
 def copy_run(folder: Path, into: Path) -> None:

@@ -83,12 +83,12 @@ def read_strips(
 
     The latter are the index of the recording, start, end, and which of these it is.
     """
-    wanted = json.dumps(list(recordings))
+    ids = json.dumps(list(recordings))
     scores: list[FloatArray] = [np.zeros(0) for _ in recordings]
-    for place, blob in run.rows(
+    for index, blob in run.rows(
         "SELECT w.key, scores FROM json_each(?) w CROSS JOIN recordings r ON r.id = value"
         " CROSS JOIN heard ON recording = number",
-        wanted,
+        ids,
     ):
-        scores[place] = np.frombuffer(blob, EXACT)
-    return scores, list(map(tuple, run.rows(_MARKS, wanted, run.plan_number)))
+        scores[index] = np.frombuffer(blob, EXACT)
+    return scores, list(map(tuple, run.rows(_MARKS, ids, run.plan_number)))

@@ -84,7 +84,7 @@ class Tasks:
         sounds = sounds_in(spans, level=heard.level, names=names, said=speech)
         answered = self.run.answered(heard.recording)
         earlier = self.run.tags(heard.recording, sounds=namer.model) if namer and answered else {}
-        made = []
+        requests = []
         for pick in picks:
             own, tags = sounds[pick.span], earlier.get(pick.span)
             request = Request.about(heard.recording, pick, self.question, own, self.model)
@@ -92,17 +92,17 @@ class Tasks:
                 own = replace(own, names=tags[: len(tags) - len(own.words)])
                 again = Request.about(heard.recording, pick, self.question, own, self.model)
                 request = again if again.identity in answered else request
-            made.append(request)
-        return made
+            requests.append(request)
+        return requests
 
 
 def requests_about(
     run: Run, recording: str, rows: Iterable[RunPick], question: Question, model: str
 ) -> Iterator[Request]:
     level = run.heard(recording).level
-    said = SpokenSentences(run.evidence(recording, kinds=("said",)))
+    speech = SpokenSentences(run.evidence(recording, kinds=("said",)))
     for row in rows:
-        yield Request.about(recording, row, question, row.sounds(level, said), model)
+        yield Request.about(recording, row, question, row.sounds(level, speech), model)
 
 
 @dataclass(slots=True, eq=False)
