@@ -82,7 +82,7 @@ def delete_recordings(run: Run, ids: Collection[str]) -> None:
         after = database.execute(SPENT).fetchone()
         # The cost of the deleted calls, without what they were about.
         row = database.execute("SELECT value FROM notes WHERE name = 'forgotten'").fetchone()
-        earlier = json.loads(row[0]) if row else [0, 0, 0.0, 0]
+        earlier = json.loads(row[0]) if row else [0, 0, 0.0]
         cost = [old + was - now for old, was, now in zip(earlier, before, after, strict=True)]
         forgotten = ("forgotten", json.dumps(cost))
         database.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", forgotten)
