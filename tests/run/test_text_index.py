@@ -14,6 +14,7 @@ from earmark.run import text_index
 from earmark.run.records import PickFrames, RecordingRow
 from earmark.run.run import Run
 from earmark.run.schema import FILE, connect
+from earmark.search.archive_search import search
 from earmark.timeline import Span
 from small_runs import PLAN, answer, call, cell, fill, open_run, row
 
@@ -34,12 +35,11 @@ def test_a_hit_says_what_stands_there(folder: Path):
     with Run(folder) as run:
         caption, said = sorted(run.search("mallet"), key=lambda hit: hit.span)
     assert (caption.kind, caption.recording, caption.path) == ("caption", "a", said.path)
-    assert (caption.span, caption.caption, caption.tags, caption.model, caption.thumbnail) == (
+    assert (caption.span, caption.caption, caption.tags, caption.model) == (
         cell(1),
         "a mallet falls on wood",
         ("knocking", "wood"),
         "m1",
-        b"picture",
     )
     assert (said.kind, said.span, said.text, said.confidence, said.model) == (
         "said",
@@ -48,13 +48,13 @@ def test_a_hit_says_what_stands_there(folder: Path):
         0.9,
         "whisper",
     )
-    assert (said.caption, said.tags, said.window, said.thumbnail) == ("", (), None, b"")
+    assert (said.caption, said.tags, said.window) == ("", (), None)
 
 
-def test_what_has_no_picture_is_found_without_one(folder: Path):
+def test_what_has_no_tags_is_found_without_any(folder: Path):
     with Run(folder) as run:
         (hit,) = run.search("water")
-    assert (hit.thumbnail, hit.tags, hit.kind) == (b"", (), "caption")
+    assert (hit.tags, hit.kind) == ((), "caption")
 
 
 def found_by(folder: Path, *searches: str) -> list[int]:
@@ -126,12 +126,12 @@ def test_the_best_come_first_and_no_more_than_are_wanted(folder: Path):
         assert run.search('" "') == run.search("") == run.search("mallet water") == []
 
 
-def test_evidence_of_a_window_that_was_shown_has_its_picture(folder: Path):
+def test_a_moment_in_a_window_that_was_shown_has_its_picture(folder: Path):
     read = EvidenceEntry(cell(1), "read", "acme", 0.9, "reader")
     with Run(folder, PLAN) as ledger:
         ledger.keep_evidence("a", [read], kinds={"read"})
-        with Run(ledger.folder) as run:
-            assert [hit.thumbnail for hit in run.search("acme")] == [b"picture"]
+    for words, picture in (("acme", b"picture"), ("falls", b"picture"), ("water", b"")):
+        assert [moment.thumbnail for moment in search(folder, words)] == [picture]
 
 
 def test_every_window_with_the_words_is_found(folder: Path):

@@ -26,10 +26,9 @@ SELECT r.id, r.path, (
         SELECT text FROM calls JOIN answers ON call = id
         WHERE recording = ?1 AND "start" = ?2 AND "end" = ?3 AND kind = 'tags'
         ORDER BY at DESC LIMIT 1),
-    a.text, a.model, f.thumbnail, r.chapters
+    a.text, a.model, r.chapters
 FROM recordings r
     LEFT JOIN tags t ON t.recording = ?1 AND t."start" = ?2 AND t."end" = ?3
-    LEFT JOIN frames f ON f.recording = ?1 AND f."start" = ?2 AND f."end" = ?3
     LEFT JOIN answers a ON a.call = (
         SELECT id FROM calls JOIN answers ON call = id
         WHERE recording = ?1 AND "start" = ?2 AND "end" = ?3 AND kind = 'caption'
@@ -51,12 +50,8 @@ ORDER BY id = ?4 DESC, at DESC
 """
 
 _EVIDENCE = """
-SELECT r.id, r.path, e."start", e."end", e.kind, e.text, e.confidence, e.origin, f.thumbnail,
-    r.chapters
-FROM evidence e JOIN present r ON r.number = e.recording
-    LEFT JOIN frames f ON f.recording = e.recording
-        AND f."start" = e."start" AND f."end" = e."end"
-WHERE e.id = ?
+SELECT r.id, path, "start", "end", kind, text, confidence, origin, chapters
+FROM evidence e JOIN present r ON r.number = e.recording WHERE e.id = ?
 """
 
 _RECORDINGS = """
@@ -73,14 +68,13 @@ SELECT id FROM present WHERE number IN (
 class SearchHit:
     recording: str
     path: str
-    window: int | None
     span: Span
-    caption: str
-    tags: tuple[str, ...]
     model: str
-    thumbnail: bytes
-    kind: str = "caption"
+    kind: str
     """`caption` or `tags` of a window, by which of the two it was found; else that of evidence."""
+    window: int | None = None
+    caption: str = ""
+    tags: tuple[str, ...] = ()
     text: str = ""
     confidence: float | None = None
     rank: float = 0.0
@@ -164,7 +158,7 @@ class RunTexts(RunPicks):
 
     def _window_hit(self, window: tuple[Any, ...], place: int, rank: float) -> SearchHit:
         row = self._row(_HIT, *window, place, self.plan_number)
-        recording, path, number, words, tags, caption, model, picture, chapters = row
+        recording, path, number, words, tags, caption, model, chapters = row
         return SearchHit(
             recording=recording,
             path=path,
@@ -173,7 +167,6 @@ class RunTexts(RunPicks):
             caption=caption or "",
             tags=split_tags(words, tags),
             model=model or "",
-            thumbnail=picture or b"",
             kind="caption" if place > 0 else "tags",
             rank=rank,
             chapters=read_chapters(chapters),
@@ -183,9 +176,18 @@ class RunTexts(RunPicks):
         row = self._row(_EVIDENCE, number)
         if row is None:
             return None
-        recording, path, start, end, kind, text, confidence, origin, picture, chapters = row
-        about = (recording, path, None, Span(start, end), "", (), origin, picture or b"")
-        return SearchHit(*about, kind, text, confidence, rank, read_chapters(chapters))
+        recording, path, start, end, kind, text, confidence, origin, chapters = row
+        return SearchHit(
+            recording=recording,
+            path=path,
+            span=Span(start, end),
+            model=origin,
+            kind=kind,
+            text=text,
+            confidence=confidence,
+            rank=rank,
+            chapters=read_chapters(chapters),
+        )
 
 
 def _as_query(words: str, between: str = " ") -> str:

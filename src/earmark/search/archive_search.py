@@ -39,6 +39,8 @@ class FoundMoment:
     run: Path
     hits: tuple[SearchHit, ...]
     """They overlap or follow each other; the best match first, tags last."""
+    thumbnail: bytes = b""
+    """Empty if none is stored."""
 
     @property
     def hit(self) -> SearchHit:
@@ -65,10 +67,6 @@ class FoundMoment:
     @property
     def rank(self) -> float:
         return min(hit.rank for hit in self.hits)
-
-    @property
-    def thumbnail(self) -> bytes:
-        return next((hit.thumbnail for hit in self.hits if hit.thumbnail), b"")
 
     def lines(self) -> Iterator[str]:
         """The recording and time, and the matching texts by kind of evidence."""
@@ -124,7 +122,7 @@ def _text(hit: SearchHit) -> str:
 
 
 class Archive(AbstractContextManager["Archive"]):
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, blur: FaceBlur | None = None) -> None:
         self._open = ExitStack()
         folders = [folder] if (folder / FILE).is_file() else find_runs(folder)
         if not folders:
@@ -133,7 +131,7 @@ class Archive(AbstractContextManager["Archive"]):
         self.skipped: list[str] = []
         for run_folder in folders:
             try:
-                self.runs.append(self._open.enter_context(Run(run_folder)))
+                self.runs.append(self._open.enter_context(Run(run_folder, blur=blur)))
             except RunError as error:
                 self.skipped.append(str(error))
         if not self.runs:
@@ -152,7 +150,6 @@ class Archive(AbstractContextManager["Archive"]):
         most: int = 50,
         meaning: SentenceEncoder | None = None,
         told: Told | None = None,
-        blur: FaceBlur | None = None,
     ) -> list[FoundMoment]:
         """The first search by meaning encodes every text and stores the vectors beside each run."""
         if meaning is None:
@@ -166,7 +163,12 @@ class Archive(AbstractContextManager["Archive"]):
                 for run in self.runs
             )
             moments = _best_moments(self.runs, similar, most)
-        return moments if blur is None else [_blurred(moment, blur) for moment in moments]
+        return [replace(moment, thumbnail=self._thumbnail(moment)) for moment in moments]
+
+    def _thumbnail(self, moment: FoundMoment) -> bytes:
+        run = next(run for run in self.runs if run.folder == moment.run)
+        pictures = (run.thumbnail(hit.recording, hit.span) for hit in moment.hits)
+        return next(filter(None, pictures), b"")
 
 
 def search(
@@ -183,8 +185,8 @@ def search(
     With the encoder `meaning`, by meaning instead; `told` is called with the texts encoded so far
     and in all. `blur` hides faces in pictures of runs that did not do so.
     """
-    with Archive(Path(folder)) as archive:
-        return archive.search(words, most=most, meaning=meaning, told=told, blur=blur)
+    with Archive(Path(folder), blur=blur) as archive:
+        return archive.search(words, most=most, meaning=meaning, told=told)
 
 
 def search_words(runs: Sequence[Run], words: str, *, most: int) -> list[FoundMoment]:
@@ -223,8 +225,3 @@ def as_moments(run: Path, hits: Iterable[SearchHit]) -> list[FoundMoment]:
         FoundMoment(run, tuple(sorted(group, key=lambda hit: (hit.kind == "tags", hit.rank))))
         for group in groups
     ]
-
-
-def _blurred(moment: FoundMoment, blur: FaceBlur) -> FoundMoment:
-    hits = (replace(hit, thumbnail=blur.jpeg(hit.thumbnail)) for hit in moment.hits)
-    return replace(moment, hits=tuple(hits))
