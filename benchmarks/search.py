@@ -22,8 +22,7 @@ from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
 from earmark.models.sentence_encoder import WIDTH, SentenceEncoder
 from earmark.run.records import RecordingRow
 from earmark.run.run import Run
-from earmark.search.archive_search import GATHERED, Archive
-from earmark.search.meaning_index import MeaningIndex
+from earmark.search.archive_search import GATHERED, Archive, MeaningIndex
 from earmark.selection.pick import Pick
 from earmark.timeline import Span
 

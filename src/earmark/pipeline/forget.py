@@ -26,7 +26,7 @@ from earmark.run.erasure import Deletion, all_recordings, clips_of, delete_recor
 from earmark.run.records import RecordingRow
 from earmark.run.run import Run, find_runs
 from earmark.run.schema import FILE
-from earmark.search.meaning_index import FILE as MEANINGS
+from earmark.search.archive_search import VECTORS
 from earmark.text_format import counted
 
 PAGE, SAVED_PLAN = "report.html", "sources.json"
@@ -126,7 +126,7 @@ def _forget_in(run: Run, rows: Sequence[RecordingRow], cache: Path | None) -> li
 
 
 def _files_about(run: Run, ids: Set[str], cache: Path | None) -> Iterator[Path]:
-    yield from (run.folder / name for name in (PAGE, MEANINGS, f"{PAGES}/written.json"))
+    yield from (run.folder / name for name in (PAGE, VECTORS, f"{PAGES}/written.json"))
     for key in ids:
         yield from (run.folder / PAGES).glob(f"*-{key[:10]}.html")
         yield from clips_of(run, key)
