@@ -57,20 +57,20 @@ class RunDatabase:
         self._waiting: list[Write] | None = None
         self._write_lock, self._read_lock = threading.RLock(), threading.Lock()
         self._writer: sqlite3.Connection | None = None
-        with ExitStack() as held:
+        with ExitStack() as stack:
             if plan is not None:
-                held.callback(lock_run(folder).close)
-                self._writer = held.enter_context(closing(connect(folder, to_write=True)))
+                stack.callback(lock_run(folder).close)
+                self._writer = stack.enter_context(closing(connect(folder, to_write=True)))
                 self._begin(plan)
             # Closed before the writer, which then clears the journal.
-            self._reader = held.enter_context(closing(connect(folder, to_write=False)))
+            self._reader = stack.enter_context(closing(connect(folder, to_write=False)))
             self._reader.row_factory = sqlite3.Row
             self.refresh()
-            self._held = held.pop_all()
+            self._resources = stack.pop_all()
 
     def close(self, *_: object) -> None:
         with self._write_lock:
-            self._held.close()
+            self._resources.close()
 
     __exit__ = close
 

@@ -37,12 +37,6 @@ WHERE r.number = ?1
 """
 """Plans come first, as written: else SQLite reads all picks for each hit."""
 
-_EVIDENCE_WITH = """
-SELECT rowid, rank FROM evidence_words WHERE evidence_words MATCH ? ORDER BY rank, rowid
-"""
-
-_HOLDING = "SELECT rowid FROM words WHERE words MATCH ?"
-
 _CAPTIONS_OF = """
 SELECT id FROM calls JOIN answers ON call = id
 WHERE recording = ?1 AND "start" = ?2 AND "end" = ?3 AND kind = 'caption'
@@ -102,9 +96,8 @@ class RunTexts(RunPicks):
             return []
         in_caption = f"({query}) AND caption : ({_as_query(words, ' OR ')})"
         windows = self._windows_with(query, most, in_caption=in_caption)
-        evidence = (
-            self._evidence_hit(number, rank) for number, rank in self.stream(_EVIDENCE_WITH, query)
-        )
+        rows = self.stream("SELECT rowid, rank FROM evidence_words(?) ORDER BY rank, rowid", query)
+        evidence = (self._evidence_hit(number, rank) for number, rank in rows)
         hits = [*windows, *islice(filter(None, evidence), most)]
         return sorted(hits, key=lambda hit: hit.rank)[:most]
 
@@ -143,9 +136,9 @@ class RunTexts(RunPicks):
 
     def _windows_with(self, query: str, most: int, *, in_caption: str) -> Iterator[SearchHit]:
         windows: set[tuple[Any, ...]] = set()
-        holding = {place for (place,) in self.stream(_HOLDING, in_caption)}
-        places = "SELECT rowid, rank FROM words WHERE words MATCH ? ORDER BY rank, rowid DESC"
-        for place, rank in self.stream(places, query):
+        holding = {place for (place,) in self.stream("SELECT rowid FROM words(?)", in_caption)}
+        ranked = self.stream("SELECT rowid, rank FROM words(?) ORDER BY rank, rowid DESC", query)
+        for place, rank in ranked:
             window = self._row(_INDEXED, place)
             if window is None or window in windows:
                 continue  # of a recording that was replaced, or found already

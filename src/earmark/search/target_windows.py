@@ -150,9 +150,9 @@ class TargetWindows:
     def rates(self) -> FloatArray:
         """Expected number of moments that begin in each window and are not found yet."""
         chances = self.chances
-        for window, seen in self.asked.items():
+        for window, is_seen in self.asked.items():
             around = self.stretch(window)
-            if seen:
+            if is_seen:
                 chances[around.start : around.stop] = 0.0
                 for near in (around.start - 1, around.stop):
                     if 0 <= near < len(chances) and self.relevance[near] < TELLING:
@@ -166,20 +166,20 @@ class TargetWindows:
 
     def settled(self) -> list[Span]:
         """Windows answered yes, joined with those around them in which the same sound continues."""
-        seen = [window for window, is_seen in self.asked.items() if is_seen]
+        answered_yes = [window for window, is_seen in self.asked.items() if is_seen]
         return merge(
             Span(
                 around.start * self.windows.length,
                 min(self.windows.duration, around.stop * self.windows.length),
             )
-            for around in map(self.stretch, seen)
+            for around in map(self.stretch, answered_yes)
         )
 
     def unsettled(self) -> FloatArray:
         is_open = np.ones(len(self.relevance), dtype=bool)
-        for window, seen in self.asked.items():
+        for window, is_seen in self.asked.items():
             is_open[window] = False
-            if seen:
+            if is_seen:
                 around = self.stretch(window)
                 is_open[around.start : around.stop] = False
         return self.chances[is_open]
@@ -187,7 +187,7 @@ class TargetWindows:
     def answers(self) -> FloatArray:
         """The probability of each window asked about, and 1 for yes or 0 for no: `(asked, 2)`."""
         chances = self.chances
-        pairs = [(chances[window], seen) for window, seen in self.asked.items()]
+        pairs = [(chances[window], is_seen) for window, is_seen in self.asked.items()]
         return np.array(pairs, dtype=float).reshape(-1, 2)
 
 
