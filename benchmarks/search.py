@@ -17,13 +17,12 @@ from pathlib import Path
 
 import numpy as np
 
-from earmark.captioning.request import Answer
+from earmark.captioning.request import Answer, Request
 from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
 from earmark.models.sentence_encoder import WIDTH, SentenceEncoder
-from earmark.run.records import CallRow, RecordingRow
+from earmark.run.records import RecordingRow
 from earmark.run.run import Run
-from earmark.search.archive_search import GATHERED, Archive
-from earmark.search.meaning_index import MeaningIndex
+from earmark.search.archive_search import GATHERED, Archive, MeaningIndex
 from earmark.selection.pick import Pick
 from earmark.timeline import Span
 
@@ -60,14 +59,14 @@ def caption(run: Run, recording: str, captions: Mapping[Span, str], *, tags: Seq
     ]
     run.choose(recording, picks, tags=dict.fromkeys(captions, tags))
     for span, text in captions.items():
-        call = CallRow(f"{recording} {span.start}", recording, span, "m")
+        call = Request(recording, span, (), "", "m", 0)
         run.unanswered([call])
         run.keep(call, Answer(text, "m"))
 
 
 def random_index(run: Run, encoder: SentenceEncoder) -> MeaningIndex:
     places: dict[str, list] = {}
-    for each in run.texts.searchable():
+    for each in run.searchable():
         places.setdefault(each.text, []).append(each)
     vectors = np.random.default_rng(1).standard_normal((len(places), WIDTH), dtype=np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -9,10 +9,11 @@ import numpy as np
 from earmark.captioning.request import Answer
 from earmark.gate.frontline import everyday
 from earmark.grid import Windows
-from earmark.run.records import CallRow, RecordingRow
+from earmark.run.records import RecordingRow
 from earmark.run.run import Run
 from earmark.selection import Budget, Coverage, allocate
 from reckoning import forecast
+from small_runs import CallRow
 
 PLAN = {"budget": "20%", "across": True, "model": "m1"}
 

@@ -12,7 +12,6 @@ from earmark.captioning.request import Answer
 from earmark.grid import Windows
 from earmark.media.frame import Frame
 from earmark.run.records import (
-    CallRow,
     PickFrames,
     RecordingRow,
 )
@@ -20,6 +19,7 @@ from earmark.run.run import Run
 from earmark.selection.pick import Pick, explain
 from earmark.timeline import Span, Track
 from earmark_lab.demo import Script, make_scene
+from small_runs import CallRow
 
 HOSTILE = (
     "</script><script>window.ran = 1</script><img src=x onerror='window.ran = 2'>"

@@ -7,11 +7,12 @@ from pathlib import Path
 from earmark.captioning.request import Answer
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.media import open_recording
-from earmark.run.records import CallRow, PickFrames, RecordingRow
+from earmark.run.records import PickFrames, RecordingRow
 from earmark.run.run import Run
 from earmark.selection.pick import Pick
 from earmark.timeline import Span
 from making import make_video
+from small_runs import CallRow
 
 SECRETS = ("sk-planted1234", "tokenval3", "10.1.2.3", "vlmhost", "hiddenfolder", "userpass1")
 SPOKEN = "the door code is four"

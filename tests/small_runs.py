@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,21 @@ import numpy as np
 
 from drawing import windows
 from earmark.captioning.request import Answer
-from earmark.run.records import CallRow, RecordingRow
+from earmark.run.records import RecordingRow
 from earmark.run.run import Run
 from earmark.selection.pick import Pick, explain
 from earmark.timeline import Span
+
+
+@dataclass(frozen=True)
+class CallRow:
+    """What a run stores of a request, with an identity of our own."""
+
+    identity: str
+    recording: str
+    span: Span
+    model: str
+
 
 PLAN: dict[str, Any] = {"budget": 2, "prompt": "What is done?", "model": "m1"}
 

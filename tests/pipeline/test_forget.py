@@ -27,11 +27,12 @@ from earmark.pipeline.session import open_session
 from earmark.report.run_report import MOST_ON_A_PAGE, write_report
 from earmark.run.corrections import Correction, correct, read_corrections
 from earmark.run.erasure import note_clips
-from earmark.run.records import CallRow, PickFrames, RecordingRow
+from earmark.run.records import PickFrames, RecordingRow
 from earmark.run.run import Run
 from earmark.selection.pick import Pick
 from earmark.timeline import Span
 from making import make_video
+from small_runs import CallRow
 
 SPAN = Span(4.0, 8.0)
 RARE = ("quixotic", "zymurgy", "vervet", "tmesis", "xanthic")
@@ -213,22 +214,23 @@ def test_an_interrupted_forget_is_completed_by_the_next(tmp_path, monkeypatch, s
         forget(again, [tmp_path])
 
 
-@pytest.mark.parametrize("last", range(6))
-def test_a_forget_killed_while_it_ends_is_completed_by_the_next(tmp_path, last):
-    """Dead at each of its last statements, and (0) after them with the journal still there."""
+@pytest.mark.parametrize("last", range(9))
+def test_a_forget_killed_while_it_deletes_is_completed_by_the_next(tmp_path, last):
+    """Dead at each of its last statements, or after them with the journal still there."""
     first, second = tmp_path / "tuesday.mp4", tmp_path / "wednesday.mp4"
     ids = tell(tmp_path / "run", first, second)
     program = (
         "import os, sys; from pathlib import Path; from earmark.pipeline import forget as verb\n"
-        "write, left = verb.write_report, int(sys.argv[2])\n"
-        "def watch(run, page):\n"
-        "    write(run, page)\n"
+        "delete, end, left = verb.delete_recordings, verb.Deletion.end, int(sys.argv[2])\n"
+        "steps = ('BEGIN', 'PRAGMA wal', 'DELETE FROM notes', 'VACUUM')\n"
+        "def watched(run, ids):\n"
         "    def note(statement):\n"
         "        global left\n"
-        "        left -= statement.startswith(('BEGIN', 'PRAGMA wal', 'DELETE FROM notes'))\n"
+        "        left -= statement.startswith(steps)\n"
         "        left or os._exit(9)\n"
         "    run._database.set_trace_callback(note)\n"
-        "verb.write_report, end = watch, verb.Deletion.end\n"
+        "    delete(run, ids)\n"
+        "verb.delete_recordings = watched\n"
         "verb.Deletion.end = lambda self, run: (end(self, run), os._exit(9))\n"
         "verb.forget('tuesday.mp4', [Path(sys.argv[1])])"
     )

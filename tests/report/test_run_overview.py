@@ -23,10 +23,11 @@ from earmark.report.run_overview import (
     summarise_run,
     total_lines,
 )
-from earmark.run.records import CallRow, RecordingRow
+from earmark.run.records import RecordingRow
 from earmark.run.run import Run
 from earmark.selection.pick import explain
 from earmark.timeline import Span, Track, merge
+from small_runs import CallRow
 
 HOUR = 3600.0
 

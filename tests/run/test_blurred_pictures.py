@@ -11,7 +11,7 @@ from earmark.captioning.question import Question
 from earmark.errors import ModelMissing
 from earmark.evidence.face_blur import FaceBlur
 from earmark.models import ModelStore
-from earmark.run.lock import is_at_work
+from earmark.run.database import is_at_work
 from earmark.run.records import PickFrames
 from earmark.run.run import Run, blur_of
 from earmark.run.schema import FILE

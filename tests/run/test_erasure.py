@@ -13,10 +13,10 @@ from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.run import schema
 from earmark.run.corrections import Correction, correct
 from earmark.run.erasure import all_recordings, clips_of, delete_recordings, note_clips
-from earmark.run.records import CallRow, PickFrames
+from earmark.run.records import PickFrames
 from earmark.run.run import Run
 from earmark.run.schema import FILE
-from small_runs import PLAN, answer, call, cell, fill, open_run, row
+from small_runs import PLAN, CallRow, answer, call, cell, fill, open_run, row
 
 
 @pytest.fixture

@@ -81,32 +81,6 @@ def test_the_tables_refuse_what_must_not_be(tmp_path: Path, statement: str):
             database.execute(statement)
 
 
-def break_promise(folder: Path) -> None:
-    """Take an answer away behind the run's back."""
-    with closing(sqlite3.connect(folder / "run.db")) as database:
-        (trigger,) = database.execute(
-            "SELECT sql FROM sqlite_schema WHERE name = 'answer_stays'"
-        ).fetchone()
-        database.execute("DROP TRIGGER answer_stays")
-        database.execute("DELETE FROM answers")
-        database.execute(trigger)
-        database.commit()
-
-
-def test_a_broken_promise_is_found_on_opening_and_asked_again(tmp_path: Path, caplog):
-    with open_run(tmp_path) as ledger:
-        ledger.begin(call(1), reserve=(300, 0.5))
-        ledger.keep(call(1), answer("a board"))
-    break_promise(tmp_path)
-    with Run(tmp_path) as run:
-        assert not run.picks("a")[0].is_settled
-    with Run(tmp_path, PLAN) as ledger:
-        assert ledger.interrupted == 1
-        assert "1 calls are marked as answered and have no answer" in caplog.text
-        assert ledger.unanswered([call(1)]) == [call(1)]
-        assert ledger.spent() == spent_before(1, 300, 0.5)
-
-
 def test_a_call_sent_though_it_is_answered_stays_answered(tmp_path: Path):
     with open_run(tmp_path) as ledger:
         ledger.begin(call(1))

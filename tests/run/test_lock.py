@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from earmark.errors import RunError
-from earmark.run.lock import is_at_work, lock_run
+from earmark.run.database import is_at_work, lock_run
 from earmark.run.schema import FILE
 from small_runs import open_run
 

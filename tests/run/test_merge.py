@@ -12,11 +12,11 @@ import pytest
 from drawing import windows
 from earmark.errors import RunError
 from earmark.run.merge import merge
-from earmark.run.records import CallRow, PickFrames
+from earmark.run.records import PickFrames
 from earmark.run.run import Run
 from earmark.run.schema import FILE, connect
 from earmark.selection.pick import explain
-from small_runs import PLAN, answer, cell, row, said
+from small_runs import PLAN, CallRow, answer, cell, row, said
 
 
 def shard(folder: Path, *names: str, plan=PLAN, answered: tuple[int, ...] = (1, 3)) -> Path:

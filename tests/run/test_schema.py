@@ -11,14 +11,13 @@ import pytest
 
 from earmark.errors import RunError
 from earmark.run.corrections import withdraw
-from earmark.run.lock import LOCK
+from earmark.run.database import LOCK
 from earmark.run.run import Run
 from earmark.run.schema import (
     FILE,
     connect,
     copy_run,
     explain_errors,
-    has_tables,
     is_disk_error,
     is_full,
     transaction,
@@ -40,7 +39,7 @@ def test_who_writes_is_held_to_what_tables_refer_to(tmp_path: Path):
         assert database.execute("PRAGMA synchronous").fetchone() == (1,), "NORMAL"
         assert database.execute("PRAGMA busy_timeout").fetchone() == (10_000,)
         with pytest.raises(sqlite3.IntegrityError, match="FOREIGN KEY"):
-            database.execute("INSERT INTO choices VALUES (99, 99, '', NULL, '', NULL, NULL, NULL)")
+            database.execute("INSERT INTO choices VALUES (99, 99, '', NULL, '', NULL)")
     with (
         closing(connect(tmp_path, to_write=False)) as database,
         pytest.raises(sqlite3.OperationalError, match="readonly"),
@@ -62,14 +61,6 @@ def test_who_reads_makes_no_run(tmp_path: Path, read):
     with pytest.raises(RunError, match=r"no run in .*: it has no run.db"):
         read(tmp_path / "none")
     assert not (tmp_path / "none").exists()
-
-
-def test_a_file_is_a_run_once_it_has_tables(tmp_path: Path):
-    assert not has_tables(tmp_path)
-    (tmp_path / FILE).touch()
-    assert not has_tables(tmp_path)
-    with open_run(tmp_path):
-        assert has_tables(tmp_path)
 
 
 @pytest.mark.parametrize("use", [Run, Run.resume, lambda folder: Run(folder, {})])

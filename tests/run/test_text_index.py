@@ -14,6 +14,7 @@ from earmark.run import text_index
 from earmark.run.records import PickFrames, RecordingRow
 from earmark.run.run import Run
 from earmark.run.schema import FILE, connect
+from earmark.search.archive_search import search
 from earmark.timeline import Span
 from small_runs import PLAN, answer, call, cell, fill, open_run, row
 
@@ -34,12 +35,11 @@ def test_a_hit_says_what_stands_there(folder: Path):
     with Run(folder) as run:
         caption, said = sorted(run.search("mallet"), key=lambda hit: hit.span)
     assert (caption.kind, caption.recording, caption.path) == ("caption", "a", said.path)
-    assert (caption.span, caption.caption, caption.tags, caption.model, caption.thumbnail) == (
+    assert (caption.span, caption.caption, caption.tags, caption.model) == (
         cell(1),
         "a mallet falls on wood",
         ("knocking", "wood"),
         "m1",
-        b"picture",
     )
     assert (said.kind, said.span, said.text, said.confidence, said.model) == (
         "said",
@@ -48,13 +48,13 @@ def test_a_hit_says_what_stands_there(folder: Path):
         0.9,
         "whisper",
     )
-    assert (said.caption, said.tags, said.window, said.thumbnail) == ("", (), None, b"")
+    assert (said.caption, said.tags, said.window) == ("", (), None)
 
 
-def test_what_has_no_picture_is_found_without_one(folder: Path):
+def test_what_has_no_tags_is_found_without_any(folder: Path):
     with Run(folder) as run:
         (hit,) = run.search("water")
-    assert (hit.thumbnail, hit.tags, hit.kind) == (b"", (), "caption")
+    assert (hit.tags, hit.kind) == ((), "caption")
 
 
 def found_by(folder: Path, *searches: str) -> list[int]:
@@ -114,7 +114,7 @@ def test_words_that_no_text_can_hold_find_nothing(folder: Path, words: str):
     """A name typed in another encoding than the terminal's is such a word."""
     with Run(folder) as run:
         assert run.search(words) == []
-        assert run.texts.recordings_with(words) == set()
+        assert run.recordings_with(words) == set()
 
 
 def test_the_best_come_first_and_no_more_than_are_wanted(folder: Path):
@@ -126,12 +126,12 @@ def test_the_best_come_first_and_no_more_than_are_wanted(folder: Path):
         assert run.search('" "') == run.search("") == run.search("mallet water") == []
 
 
-def test_evidence_of_a_window_that_was_shown_has_its_picture(folder: Path):
+def test_a_moment_in_a_window_that_was_shown_has_its_picture(folder: Path):
     read = EvidenceEntry(cell(1), "read", "acme", 0.9, "reader")
     with Run(folder, PLAN) as ledger:
         ledger.keep_evidence("a", [read], kinds={"read"})
-        with Run(ledger.folder) as run:
-            assert [hit.thumbnail for hit in run.search("acme")] == [b"picture"]
+    for words, picture in (("acme", b"picture"), ("falls", b"picture"), ("water", b"")):
+        assert [moment.thumbnail for moment in search(folder, words)] == [picture]
 
 
 def test_every_window_with_the_words_is_found(folder: Path):
@@ -144,11 +144,11 @@ def test_every_window_with_the_words_is_found(folder: Path):
 
 def test_sounds_are_those_that_were_named(folder: Path):
     with Run(folder) as run:
-        texts = run.texts
-        assert texts.recordings_with_sound("knocking") == {"a"}
-        assert texts.recordings_with_sound("mallet") == texts.recordings_with_sound("") == set()
-        assert texts.named_sounds(most=9) == [("knocking", 1), ("wood", 1)]
-        assert texts.named_sounds(most=1) == [("knocking", 1)]
+        assert run.recordings_with("knocking", is_sound=True) == {"a"}
+        for words in ("mallet", ""):
+            assert run.recordings_with(words, is_sound=True) == set()
+        assert run.named_sounds(most=9) == [("knocking", 1), ("wood", 1)]
+        assert run.named_sounds(most=1) == [("knocking", 1)]
 
 
 def test_the_latest_answer_about_a_window_is_found_once(folder: Path):
@@ -166,10 +166,9 @@ def test_recordings_are_found_by_any_of_their_words(folder: Path):
         ledger.add(row("b"))
         ledger.keep_evidence("b", [SAID], kinds={"said"})
         with Run(ledger.folder) as run:
-            texts = run.texts
-            assert texts.recordings_with("mallet") == {"a", "b"}
-            assert texts.recordings_with("knocking") == texts.recordings_with("water") == {"a"}
-            assert texts.recordings_with("") == set()
+            assert run.recordings_with("mallet") == {"a", "b"}
+            assert run.recordings_with("knocking") == run.recordings_with("water") == {"a"}
+            assert run.recordings_with("") == set()
 
 
 def test_a_recording_that_was_replaced_is_not_found(folder: Path):
@@ -177,14 +176,13 @@ def test_a_recording_that_was_replaced_is_not_found(folder: Path):
         ledger.add(RecordingRow("new", row("a").path, 24.0, 2_000_000))
         with Run(ledger.folder) as run:
             assert run.search("mallet") == []
-            assert run.texts.recordings_with("mallet") == set()
-            assert [run.texts.hit_at(text) for text in run.texts.searchable()] == [None] * 4
+            assert run.recordings_with("mallet") == set()
+            assert [run.hit_at(text) for text in run.searchable()] == [None] * 4
 
 
 def test_every_text_leads_back_to_where_it_stands(folder: Path):
     with Run(folder) as run:
-        texts = run.texts
-        found = {text.text: texts.hit_at(text, rank=-2.0) for text in texts.searchable()}
+        found = {text.text: run.hit_at(text, rank=-2.0) for text in run.searchable()}
     assert {words: hit.span for words, hit in found.items()} == {
         "a mallet falls on wood": cell(1),
         "water runs": cell(3),

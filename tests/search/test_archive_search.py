@@ -17,8 +17,7 @@ from earmark.errors import RunError
 from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
 from earmark.models.sentence_encoder import WIDTH
 from earmark.run.run import Run
-from earmark.search.archive_search import Archive, search
-from earmark.search.meaning_index import FILE, MeaningIndex
+from earmark.search.archive_search import VECTORS, Archive, MeaningIndex, search
 from earmark.timeline import Span
 from quiet_shift import require_minilm
 from small_runs import PLAN, fill, open_run, row
@@ -174,11 +173,11 @@ def test_what_was_kept_of_meanings_and_cannot_be_read_is_made_anew(run, damaged)
     encoder: Any = first_letters
     first = search(run, "a", meaning=encoder)
     assert ("caption", "A hand drills a board.") in texts(first)
-    (run / FILE).unlink()
+    (run / VECTORS).unlink()
     if damaged is None:
-        (run / FILE).mkdir()  # nor can it be written
+        (run / VECTORS).mkdir()  # nor can it be written
     else:
-        (run / FILE).write_bytes(damaged)
+        (run / VECTORS).write_bytes(damaged)
     assert search(run, "a", meaning=encoder) == first
 
 
@@ -201,7 +200,7 @@ def test_meaning_finds_other_words_and_nothing_where_there_is_nothing(run):
     found = search(run, "drilling into wood", meaning=encoder)
     assert ("caption", "A hand drills a board.") in texts(found)
     assert search(run, "a violin concerto by Brahms", meaning=encoder) == []
-    assert (run / FILE).is_file()
+    assert (run / VECTORS).is_file()
 
 
 @pytest.mark.slow
@@ -211,7 +210,7 @@ def test_what_texts_mean_is_read_once_and_a_damaged_file_is_made_anew(run):
     assert told == [(6, 6)]
     assert search(run, "drill", meaning=encoder, told=lambda *counts: told.append(counts)) == first
     assert len(told) == 1
-    (run / FILE).write_bytes(b"\x93NUMPY cut off")
+    (run / VECTORS).write_bytes(b"\x93NUMPY cut off")
     assert search(run, "drill", meaning=encoder, told=lambda *counts: told.append(counts)) == first
     assert len(told) == 2
 

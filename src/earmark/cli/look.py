@@ -153,8 +153,8 @@ def search(
     if encoder is not None:
         encoder.check()
     blur = options.face_blur(settings)
-    with progress_bar("texts", "reading") as told, Archive(folder) as archive:
-        moments = archive.search(text, most=most + 1, meaning=encoder, blur=blur, told=told)
+    with progress_bar("texts", "reading") as told, Archive(folder, blur=blur) as archive:
+        moments = archive.search(text, most=most + 1, meaning=encoder, told=told)
     for line in archive.skipped:
         warn(line)
     if len(moments) > most:

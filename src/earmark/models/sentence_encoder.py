@@ -44,12 +44,12 @@ class SentenceEncoder:
         """`(texts, WIDTH)`, float32; all 0 for an empty text."""
         vectors = np.zeros((len(texts), WIDTH), dtype=np.float32)
         session, tokenizer = self._open()
-        coded = tokenizer.encode_batch([text[: 8 * MAX_TOKENS] for text in texts])
-        order = sorted(range(len(texts)), key=lambda place: len(coded[place].ids))
-        order = [place for place in order if texts[place].strip()]
+        encodings = tokenizer.encode_batch([text[: 8 * MAX_TOKENS] for text in texts])
+        order = [index for index, text in enumerate(texts) if text.strip()]
+        order.sort(key=lambda index: len(encodings[index].ids))
         for first in range(0, len(order), BATCH):
-            places = order[first : first + BATCH]
-            vectors[places] = _embed(session, [coded[place].ids for place in places])
+            batch = order[first : first + BATCH]
+            vectors[batch] = _embed(session, [encodings[index].ids for index in batch])
         return vectors
 
     def _open(self) -> tuple[Any, Any]:
@@ -59,12 +59,12 @@ class SentenceEncoder:
 
 def _embed(session: Any, rows: Sequence[Sequence[int]]) -> FloatArray:
     ids = np.zeros((len(rows), max(map(len, rows))), dtype=np.int64)
-    for place, row in enumerate(rows):
-        ids[place, : len(row)] = row
+    for index, row in enumerate(rows):
+        ids[index, : len(row)] = row
     mask = (np.arange(ids.shape[1]) < np.array([[len(row)] for row in rows])).astype(np.int64)
-    given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-    wanted = {each.name for each in session.get_inputs()}
-    (tokens, *_) = session.run(None, {name: given[name] for name in wanted})
+    values = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+    names = [node.name for node in session.get_inputs()]
+    (tokens, *_) = session.run(None, {name: values[name] for name in names})
     sums = np.einsum("btw,bt->bw", tokens, mask.astype(np.float32))
     return np.asarray(sums / np.linalg.norm(sums, axis=1, keepdims=True), dtype=np.float32)
 

@@ -13,7 +13,6 @@ from earmark.captioning.usage import Tally
 from earmark.errors import RunError
 from earmark.evidence.sound_names import name_sounds, sounds_in
 from earmark.features.sound_tags import MAX_TAGS, class_names
-from earmark.gate.frontline import everyday
 from earmark.media import Recording, open_recording
 from earmark.pipeline.backend import InProcessBackend
 from earmark.pipeline.resume import blur_report, question_of
@@ -85,9 +84,8 @@ def window_at(heard: HeardRow, time: float, *, reason: str = "asked by hand") ->
     """A pick that adds nothing to the forecast; `ValueError` if `time` is outside the recording."""
     if not (math.isfinite(time) and 0 <= time < heard.duration):
         raise ValueError(f"there is no window at {time:g} s of {heard.duration:g} s")
-    windows = heard.windows(everyday())
-    place = min(int(time // windows.length), len(windows) - 1)
-    (pick,) = explain(windows, [place], lambda *_: reason)
+    place = min(int(time // heard.length), len(heard) - 1)
+    (pick,) = explain(heard, [place], lambda *_: reason)
     return replace(pick, expected=0.0)
 
 
@@ -105,7 +103,7 @@ def open_again(row: RecordingRow, *, audio_track: int = 0) -> Recording:
 
 def _heard(run: Run, recording: str) -> HeardRow:
     heard = run.heard(recording)
-    if heard is None:
+    if not heard:
         raise ValueError(f"the run has not listened to the recording {recording!r}")
     return heard
 

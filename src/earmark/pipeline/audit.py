@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -192,9 +192,9 @@ def _frame(run: Run) -> Untouched:
     found = []
     for row in run.recordings():
         heard = run.heard(row.id)
-        if heard is None:
+        if not heard:
             continue
-        windows = heard.windows(_survival(run))
+        windows = replace(heard, survival=_survival(run))
         taken = [pick.span for pick in run.picks(row.id) if pick.answer]
         places, spans = _untouched(windows, taken)
         found.append((row.id, spans, chance_of_activity(windows)[places]))
@@ -243,9 +243,7 @@ def _tasks(run: Run, draws: Sequence[Draw], asking: Session, model: str) -> list
     tasks: dict[Draw, Task] = {}
     for key, recording in recordings.items():
         drawn = [one for one in draws if one.recording == key]
-        heard = run.heard(key)
-        assert heard is not None, "it was drawn from"
-        windows = heard.windows(survival)
+        windows = replace(run.heard(key), survival=survival)
         places = [windows.window_at(one.start) for one in drawn]
         picks = {pick.start: pick for pick in explain(windows, places, lambda *_: "")}
         spans = [pick.span for pick in picks.values()]

@@ -111,8 +111,7 @@ def _paid_windows(
     from earmark.selection.answer_evidence import ObservedActivity
 
     heard = job.run.heard(recording.key)
-    assert heard is not None, "it was stored"
-    grid = heard.windows(job.plan.listening.survival)
+    grid = replace(heard, survival=job.plan.listening.survival)
     places = {grid.window_at(span.start) for span in (*answered.values(), *unanswered)}
     picks = explain(grid, sorted(one for one in places if one < len(grid)), lambda *_: "")
     spans = [pick.span for pick in picks]
@@ -138,7 +137,6 @@ def _keep_choice(
     number: int | None,
 ) -> None:
     heard = job.run.heard(recording.key)
-    assert heard is not None, "it was stored"
     requests = tasks.requests(heard, choice.picks, names, job.plan.namer)
     actions = float(heard.rates.sum())
     share, forecast = forecast_coverage(

@@ -41,7 +41,7 @@ from earmark.run.erasure import note_clips
 from earmark.run.records import RunPick
 from earmark.run.run import Run
 from earmark.run.tasks import CallRecorder, StoredWindows, Tasks
-from earmark.search.meaning_index import MeaningIndex
+from earmark.search.archive_search import MeaningIndex
 from earmark.search.target_windows import (
     MissedEstimate,
     SoundFinder,

@@ -26,7 +26,7 @@ from earmark.run.erasure import Deletion, all_recordings, clips_of, delete_recor
 from earmark.run.records import RecordingRow
 from earmark.run.run import Run, find_runs
 from earmark.run.schema import FILE
-from earmark.search.meaning_index import FILE as MEANINGS
+from earmark.search.archive_search import VECTORS
 from earmark.text_format import counted
 
 PAGE, SAVED_PLAN = "report.html", "sources.json"
@@ -111,8 +111,7 @@ def forget(
 
 def _forget_in(run: Run, rows: Sequence[RecordingRow], cache: Path | None) -> list[Path]:
     page = run.folder / PAGE
-    deletion = Deletion.of(run).extended({row.id for row in rows}, has_page=page.exists())
-    deletion.note(run)
+    deletion = Deletion.begin(run, {row.id for row in rows}, has_page=page.exists())
     files = [path for path in _files_about(run, deletion.ids, cache) if path.is_file()]
     for path in files:
         path.unlink()
@@ -127,7 +126,7 @@ def _forget_in(run: Run, rows: Sequence[RecordingRow], cache: Path | None) -> li
 
 
 def _files_about(run: Run, ids: Set[str], cache: Path | None) -> Iterator[Path]:
-    yield from (run.folder / name for name in (PAGE, MEANINGS, f"{PAGES}/written.json"))
+    yield from (run.folder / name for name in (PAGE, VECTORS, f"{PAGES}/written.json"))
     for key in ids:
         yield from (run.folder / PAGES).glob(f"*-{key[:10]}.html")
         yield from clips_of(run, key)

@@ -185,8 +185,8 @@ def keep_speech(
 
 def forget_speech(run: Run) -> None:
     from earmark.run.erasure import delete_speech, has_speech
-    from earmark.search.meaning_index import FILE
+    from earmark.search.archive_search import VECTORS
 
     if has_speech(run):
-        (run.folder / FILE).unlink(missing_ok=True)
+        (run.folder / VECTORS).unlink(missing_ok=True)
         delete_speech(run)

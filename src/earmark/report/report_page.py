@@ -142,7 +142,7 @@ def _read_part(name: str) -> str:
 def _recording_json(
     run: Run, recording: RecordingRow, overview: RecordingOverview, album: PictureFiles | None
 ) -> dict[str, Any]:
-    heard = run.heard(recording.id) or HeardRow(recording.id)
+    heard = run.heard(recording.id)
     level, entries = heard.level, list(run.evidence(recording.id))
     if level is not None:
         level = level.thinned(hop=max(level.hop, level.duration / MOST_POINTS))
@@ -153,7 +153,7 @@ def _recording_json(
         "size": recording.size_bytes,
         "frames": recording.frame_count,
         "marks": recording.marks,
-        "window": heard.window,
+        "window": heard.length,
         "windows": len(heard.scores),
         "scores": scale_curve(heard.scores),
         "level": scale_curve(level.values) if level else [],

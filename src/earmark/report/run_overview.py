@@ -243,7 +243,7 @@ def overview(run: Run) -> list[RecordingOverview]:
 
 
 def overview_of(run: Run, recording: RecordingRow) -> RecordingOverview:
-    heard = run.heard(recording.id) or HeardRow(recording.id)
+    heard = run.heard(recording.id)
     entries = list(run.evidence(recording.id, kinds=("heard", "said")))
     tracked = [entry for entry in entries if entry.origin == SOUND_TRACK]
     sounds = tracked or [entry for entry in entries if entry.kind == "heard"]
@@ -264,12 +264,12 @@ def overview_of(run: Run, recording: RecordingRow) -> RecordingOverview:
         duration=recording.duration,
         active=min(longest, going.hop * float(going.values.sum())) if going else None,
         sounding=sounding,
-        louder=min(longest, loud * heard.window) if has_listened else None,
+        louder=min(longest, loud * heard.length) if has_listened else None,
         sounds=tuple(_tally(named)) if named else (),
         speech=tuple(merge(spoken, gap=PAUSE * min(1.0, recording.duration / 3600)))
         if spoken
         else (),
-        busiest=tuple(_busiest(going, heard.window, recording.duration)) if going else (),
+        busiest=tuple(_busiest(going, heard.length, recording.duration)) if going else (),
         activities=tuple(_activities(answered)) if answered else (),
         is_named=bool(tracked) or plan.get("sounds") is not None,
         sought=_find_result(run, recording.id) if plan.get("find") else None,
@@ -315,10 +315,10 @@ def _expected_activity(run: Run, heard: HeardRow) -> Track | None:
     is_heard = heard.level is not None and bool(np.isfinite(heard.level.values).any())
     if not survival or not is_heard:
         return None
-    if len(heard.rates) > 1 and not heard.windows(survival).has_evidence:
+    if len(heard.rates) > 1 and not heard.has_evidence:
         return None
-    parts = max(1, round(heard.window / FINEST))
-    step = heard.window / parts
+    parts = max(1, round(heard.length / FINEST))
+    step = heard.length / parts
     starts = np.repeat(heard.rates / parts, parts)
     begins = np.append(survival.reach(step), 0.0)  # still going on at the start of each later step
     begins[0] = 0.0
@@ -338,18 +338,18 @@ def _sounding(level: Track | None, duration: float) -> Span | None:
 
 def _louder_windows(heard: HeardRow, spans: Iterable[Span]) -> int:
     louder = np.zeros(len(heard.scores), dtype=np.bool_)
-    if not heard.window:
+    if not heard.length:
         return 0
     level = heard.level.values if heard.level else np.empty(0)
     sounding = level[np.isfinite(level) & (level > SILENT_DB)]
     if heard.level and len(sounding):
         times = np.arange(len(level)) * heard.level.hop
         loud = times[level >= np.quantile(sounding, 0.1) + LOUDER_DB]
-        places = (loud / heard.window).astype(int)
+        places = (loud / heard.length).astype(int)
         louder[places[places < len(louder)]] = True
     for span in spans:
-        first = int(span.start / heard.window)
-        louder[first : int(np.ceil(span.end / heard.window - 1e-9))] = True
+        first = int(span.start / heard.length)
+        louder[first : int(np.ceil(span.end / heard.length - 1e-9))] = True
     return int(louder.sum())
 
 

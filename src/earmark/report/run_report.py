@@ -29,7 +29,7 @@ from earmark.report.report_page import (
     write_page,
 )
 from earmark.report.run_overview import RecordingOverview, overview_of, total_lines
-from earmark.run.records import Expected, HeardRow, Totals, parts_of, spare_recordings
+from earmark.run.records import Expected, Totals, parts_of, spare_recordings
 from earmark.run.run import Run
 from earmark.run.summaries import RecordingSummary, read_summaries
 from earmark.selection.forecast import coverage_of_budgets, measured_range
@@ -231,8 +231,8 @@ def curve(run: Run, error: ForecastError | None = None) -> list[tuple[float, ...
     for recording in run.recordings():
         if heard := run.heard(recording.id):
             rates = heard.rates  # only the rates of its windows matter
-            duration = len(rates) * heard.window
-            recordings.append(Windows(heard.window, duration, rates, rates, rates, survival))
+            duration = len(rates) * heard.length
+            recordings.append(Windows(heard.length, duration, rates, rates, rates, survival))
     total = sum(map(len, recordings))
     budgets = sorted({round(share * total) for share in SHARES})
     reached = coverage_of_budgets(recordings, budgets, tolerance=0.002)
@@ -301,7 +301,7 @@ def _write_pages(
         now[name] = [edition, *row.values()]
         is_current = isinstance(before, dict) and before.get(name) == now[name]
         if summary.totals.failed or not is_current or not (folder / name).exists():
-            heard = run.heard(recording.id) or HeardRow(recording.id)
+            heard = run.heard(recording.id)
             own = {
                 "title": recording.title,
                 "totals": asdict(summary.totals),

@@ -13,15 +13,14 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from earmark.captioning.answer_schema import activity_of
-from earmark.captioning.request import TAGS_MODEL, Answer
+from earmark.captioning.request import TAGS_MODEL, Answer, Request
 from earmark.captioning.usage import Tally
 from earmark.errors import RunError
 from earmark.media.source import storable_text
 from earmark.run.database import RunDatabase, as_text, now, number_of
-from earmark.run.records import Call
 from earmark.timeline import Span
 
 MOST_TOKENS = 1 << 40
@@ -29,41 +28,38 @@ MOST_TOKENS = 1 << 40
 SPENT = """
 SELECT (SELECT coalesce(sum(asked), 0) FROM calls) + coalesce((
         SELECT json_extract(value, '$[0]') FROM notes WHERE name = 'forgotten'), 0),
-    coalesce(sum(tokens), 0), total(spend), coalesce(sum(guessed), 0)
+    coalesce(sum(tokens), 0), total(spend)
 FROM (
-    SELECT coalesce(prompt_tokens + completion_tokens, reserve_tokens) AS tokens, spend,
-        prompt_tokens + completion_tokens IS NULL AS guessed
+    SELECT coalesce(prompt_tokens + completion_tokens, reserve_tokens) AS tokens, spend
     FROM answers JOIN calls ON id = call WHERE kind = 'caption'
-    UNION ALL SELECT prompt_tokens + completion_tokens, spend, 0 FROM failures
-    UNION ALL SELECT interrupted * reserve_tokens, interrupted * reserve_spend, interrupted
+    UNION ALL SELECT prompt_tokens + completion_tokens, spend FROM failures
+    UNION ALL SELECT interrupted * reserve_tokens, interrupted * reserve_spend
     FROM calls WHERE interrupted > 0
-    UNION ALL SELECT json_extract(value, '$[1]'), json_extract(value, '$[2]'),
-        json_extract(value, '$[3]')
+    UNION ALL SELECT json_extract(value, '$[1]'), json_extract(value, '$[2]')
     FROM notes WHERE name = 'forgotten')
 """
 """Calls about recordings that were forgotten since are included."""
 
+_STATE = "SELECT id, state FROM calls WHERE identity = ?"
+
 _CAPTIONED = """
-CREATE TEMP VIEW IF NOT EXISTS captioned AS SELECT wanted.*, (
-    SELECT calls.id FROM calls JOIN answers ON call = calls.id
-    WHERE kind = 'caption' AND calls.recording = wanted.recording
-    AND calls."start" = wanted."start" AND calls."end" = wanted."end"
+SELECT id, state FROM calls JOIN answers ON call = id
+WHERE kind = 'caption' AND recording = ? AND "start" = ? AND "end" = ?
     AND (json_type(data, '$.seen') IS NULL OR text NOT GLOB 'Yes.*' AND text NOT GLOB 'No.*')
-    ORDER BY at DESC LIMIT 1) AS shown
-FROM wanted
+ORDER BY at DESC LIMIT 1
 """
-"""Each with the call by which a model last described its span; an answer to `find` says whether one
-thing is seen, and describes nothing.
+"""The call by which a model last described a span; an answer to `find` says whether one thing is
+seen, and describes nothing.
 """
 
 
 class RunCalls(RunDatabase):
-    def unanswered(self, wanted: Iterable[Call]) -> list[Call]:
+    def unanswered(self, calls: Iterable[Request]) -> list[Request]:
         """In order, failed ones among them; each becomes the call that its pick is shown with."""
-        every = [(call.identity, call) for call in wanted]
+        calls = list(calls)
         with self.writing() as database:
-            answered = self._register(database, every)
-        return [call for identity, call in every if identity not in answered]
+            states = [self._register(database, call, call.identity) for call in calls]
+        return [call for call, state in zip(calls, states, strict=True) if state != "answered"]
 
     def answered(self, recording: str) -> dict[str, Span]:
         rows = self.rows(
@@ -98,10 +94,10 @@ class RunCalls(RunDatabase):
 
         A call whose cost is unknown counts as the most it can have cost.
         """
-        calls, tokens, spend, _ = self._row(SPENT)
+        calls, tokens, spend = self._row(SPENT)
         return Tally(calls_before=calls, tokens_before=tokens, spend_before=spend)
 
-    def begin(self, call: Call, *, reserve: tuple[int, float] = (0, 0.0)) -> None:
+    def begin(self, call: Request, *, reserve: tuple[int, float] = (0, 0.0)) -> None:
         """Record that `call` is about to be sent; it must not be sent before.
 
         The `reserve` is the most tokens and money it can cost, counted if the server reports none.
@@ -118,17 +114,17 @@ class RunCalls(RunDatabase):
         )
         with self.writing() as database:
             if not database.execute(begin, (*reserve, identity)).rowcount:
-                self._register(database, [(identity, call)])
+                self._register(database, call, identity)
                 database.execute(begin, (*reserve, identity))
 
-    def withdraw(self, call: Call) -> None:
+    def withdraw(self, call: Request) -> None:
         withdraw = (
             "UPDATE calls SET state = 'waiting', asked = asked - 1"
             " WHERE identity = ? AND state = 'in flight'"
         )
         self._write_durably(lambda database: database.execute(withdraw, (call.identity,)))
 
-    def keep(self, call: Call, answer: Answer, *, spend: float = 0.0) -> None:
+    def keep(self, call: Request, answer: Answer, *, spend: float = 0.0) -> None:
         """Store the answer to `call` and its cost; the call is never made again.
 
         Impossible counts and amounts (NaN, negative, infinite) count as the most possible. When the
@@ -159,7 +155,7 @@ class RunCalls(RunDatabase):
 
     def fail(
         self,
-        call: Call,
+        call: Request,
         reason: str,
         *,
         was_sent: bool | None = True,
@@ -188,55 +184,31 @@ class RunCalls(RunDatabase):
 
         self._write_durably(write)
 
-    def _register(
-        self, database: sqlite3.Connection, calls: Sequence[tuple[str, Call]]
-    ) -> set[str]:
-        """Link each call to its pick of the present plan; returns the identities that are answered.
+    def _register(self, database: sqlite3.Connection, call: Request, identity: str) -> str:
+        """Link the call to its pick of the present plan; returns its state.
 
         Tags never replace a caption: a pick that a model has answered keeps its last answer.
         """
-        names = {call.recording for _, call in calls}
-        numbers = {name: number_of(database, name) for name in names}
-        database.execute(
-            "CREATE TEMP TABLE IF NOT EXISTS wanted"
-            ' (identity TEXT, recording INTEGER, "start" REAL, "end" REAL, model TEXT)'
-        )
-        database.execute("DELETE FROM wanted")
-        database.executemany(
-            "INSERT INTO wanted VALUES (?, ?, ?, ?, ?)",
-            (
-                (identity, numbers[call.recording], call.span.start, call.span.end, call.model)
-                for identity, call in calls
-            ),
-        )
+        window = (number_of(database, call.recording), call.span.start, call.span.end)
         database.execute(
             'INSERT INTO calls (identity, recording, "start", "end", model, state)'
-            " SELECT *, 'waiting' FROM wanted WHERE true ON CONFLICT (identity) DO NOTHING"
+            " VALUES (?, ?, ?, ?, ?, 'waiting') ON CONFLICT (identity) DO NOTHING",
+            (identity, *window, call.model),
         )
+        captioned = None
+        if call.model == TAGS_MODEL:
+            captioned = database.execute(_CAPTIONED, window).fetchone()
+        number, state = captioned or database.execute(_STATE, (identity,)).fetchone()
         database.execute(
-            "UPDATE picks SET call = calls.id FROM wanted JOIN calls USING (identity)"
-            " WHERE plan = ? AND picks.recording = wanted.recording"
-            ' AND picks."start" = wanted."start" AND picks."end" = wanted."end"'
-            " AND call IS NOT calls.id",
-            (self.plan_number,),
+            "UPDATE picks SET call = ?1 WHERE plan = ?2 AND recording = ?3"
+            ' AND "start" = ?4 AND "end" = ?5 AND call IS NOT ?1',
+            (number, self.plan_number, *window),
         )
-        database.execute(_CAPTIONED)
-        database.execute(
-            "UPDATE picks SET call = shown FROM captioned WHERE model = ? AND shown NOT NULL"
-            " AND plan = ? AND picks.recording = captioned.recording"
-            ' AND picks."start" = captioned."start" AND picks."end" = captioned."end"',
-            (TAGS_MODEL, self.plan_number),
-        )
-        answered = database.execute(
-            "SELECT identity FROM wanted JOIN calls USING (identity) WHERE state = 'answered'"
-            " UNION SELECT identity FROM captioned WHERE model = ? AND shown NOT NULL",
-            (TAGS_MODEL,),
-        )
-        return {identity for (identity,) in answered}
+        return str(state)
 
 
-def _call_number(database: sqlite3.Connection, call: Call) -> int:
-    row = database.execute("SELECT id FROM calls WHERE identity = ?", (call.identity,)).fetchone()
+def _call_number(database: sqlite3.Connection, call: Request) -> int:
+    row = database.execute(_STATE, (call.identity,)).fetchone()
     if row is None:
         raise ValueError(f"the call {call.identity!r} was not begun")
     return int(row[0])

@@ -63,12 +63,11 @@ def read_corrections(run: Run, recording: str | None = None) -> list[Correction]
 
 def correct(folder: Path, correction: Correction) -> Correction:
     """Returned as stored, with its number and time; `ValueError` if there is nothing to judge."""
-    made = _checked(correction)
+    correction = _checked(correction)
+    start, end = correction.span.start, correction.span.end
     with _writing(folder) as database:
-        number = number_of(database, made.recording)
-        start, end = made.span.start, made.span.end
-        place = (number, start, end)
-        if made.verdict == "missed":
+        number = number_of(database, correction.recording)
+        if correction.verdict == "missed":
             query = "SELECT duration FROM recordings WHERE number = ?"
             (duration,) = database.execute(query, (number,)).fetchone()
             # A window may end where the grid does, a little after the recording.
@@ -76,7 +75,7 @@ def correct(folder: Path, correction: Correction) -> Correction:
                 of = f"a recording of {duration:g} s"
                 raise ValueError(f"{start:g} to {end:g} s is no part of {of}")
             judged = (None, "", "")
-        elif (judged := database.execute(_JUDGED, place).fetchone()) is None:
+        elif (judged := database.execute(_JUDGED, (number, start, end)).fetchone()) is None:
             raise ValueError(
                 f"there is no answer from {start:g} to {end:g} s to judge; "
                 "mark what was overlooked as missed"
@@ -86,18 +85,18 @@ def correct(folder: Path, correction: Correction) -> Correction:
         (key,) = database.execute(
             'INSERT INTO corrections (recording, "start", "end", verdict, text, author, at, call)'
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
-            (*place, made.verdict, made.text, made.author, at, call),
+            (number, start, end, correction.verdict, correction.text, correction.author, at, call),
         ).fetchone()
-    return replace(made, id=key, at=at, call=identity, caption=caption)
+    return replace(correction, id=key, at=at, call=identity, caption=caption)
 
 
 def withdraw(folder: Path, key: int) -> None:
     """It stays in the run and counts no longer; `ValueError` if there is none with that number."""
     with _writing(folder) as database:
-        found = database.execute(
+        changed = database.execute(
             "UPDATE corrections SET withdrawn = coalesce(withdrawn, ?) WHERE id = ?", (now(), key)
         )
-        if not found.rowcount:
+        if not changed.rowcount:
             raise ValueError(f"the run in {folder} has no correction {key}")
 
 
@@ -109,19 +108,20 @@ def settle(corrections: Iterable[Correction]) -> list[Correction]:
     """
     latest: dict[tuple[str, ...], Correction] = {}
     missed: dict[tuple[object, ...], Correction] = {}
-    for one in sorted(corrections, key=lambda one: (one.at, one.id)):
-        if one.withdrawn:
+    for correction in sorted(corrections, key=lambda correction: (correction.at, correction.id)):
+        if correction.withdrawn:
             continue
-        if one.verdict == "missed":
-            missed.setdefault((one.recording, one.span, one.text.casefold()), one)
+        recording = correction.recording
+        if correction.verdict == "missed":
+            moment = (recording, correction.span, correction.text.casefold())
+            missed.setdefault(moment, correction)
         else:
-            latest[one.recording, one.call, one.author] = one
-    judged: dict[tuple[str, ...], list[Correction]] = defaultdict(list)
-    for (recording, call, _), one in latest.items():
-        judged[recording, call].append(one)
-    agreed = (_majority(said) for said in judged.values())
-    settled = [*(one for one in agreed if one is not None), *missed.values()]
-    return sorted(settled, key=lambda one: (one.recording, one.span, one.at))
+            latest[recording, correction.call, correction.author] = correction
+    verdicts: dict[tuple[str, ...], list[Correction]] = defaultdict(list)
+    for (recording, call, _), correction in latest.items():
+        verdicts[recording, call].append(correction)
+    settled = [*filter(None, map(_majority, verdicts.values())), *missed.values()]
+    return sorted(settled, key=lambda row: (row.recording, row.span, row.at))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class Agreement:
 
     @classmethod
     def of(cls, corrections: Iterable[Correction]) -> Agreement:
-        counts = Counter(one.verdict for one in settle(corrections))
+        counts = Counter(correction.verdict for correction in settle(corrections))
         right, judged = counts["right"], sum(counts.values()) - counts["missed"]
         shares = (right / judged, *wilson_interval(right, judged)) if judged else ()
         return cls(right, judged, counts["reworded"], counts["missed"], *shares)
@@ -155,11 +155,13 @@ def wilson_interval(right: int, judged: int) -> tuple[float, float]:
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def _majority(said: list[Correction]) -> Correction | None:
-    ordered = Counter(one.verdict for one in said).most_common()
-    if len(ordered) > 1 and ordered[0][1] == ordered[1][1]:
+def _majority(corrections: list[Correction]) -> Correction | None:
+    ordered = Counter(correction.verdict for correction in corrections).most_common()
+    verdict, count = ordered[0]
+    if len(ordered) > 1 and count == ordered[1][1]:
         return None
-    return max((one for one in said if one.verdict == ordered[0][0]), key=lambda one: one.at)
+    agreeing = (correction for correction in corrections if correction.verdict == verdict)
+    return max(agreeing, key=lambda correction: correction.at)
 
 
 def _checked(correction: Correction) -> Correction:

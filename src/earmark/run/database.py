@@ -3,12 +3,15 @@
 A run that is written has two: one that writes, from any thread, and one that reads what is
 committed. A transaction is complete or absent. The outcome of a call is on the disk before the next
 step; disk space is reserved for it, so that a full disk does not cost the answers still in flight.
+
+One process at a time writes a run. Its lock is SQLite's own exclusive lock on an empty file beside
+the database: the operating system releases it when the process ends, however it ends. Readers never
+touch this file.
 """
 
 from __future__ import annotations
 
 import json
-import logging
 import os
 import platform
 import sqlite3
@@ -22,8 +25,8 @@ from typing import Any
 from earmark.errors import RunError
 from earmark.media.source import storable_text
 from earmark.redaction import map_texts, redact
-from earmark.run.lock import lock_run
 from earmark.run.schema import (
+    FILE,
     connect,
     explain_errors,
     is_disk_error,
@@ -31,13 +34,16 @@ from earmark.run.schema import (
     transaction,
 )
 
-logger = logging.getLogger(__name__)
-
 RESERVE = "run.reserve"
 """A file of zeros beside the database, deleted when there is no other room."""
 
 RESERVE_BYTES = 1 << 20
 """Enough for the answers of some dozens of calls."""
+
+LOCK = "run.lock"
+
+PATIENCE = 0.2
+"""Seconds to wait for a lock: longer than `is_at_work` of another process takes."""
 
 Write = Callable[[sqlite3.Connection], object]
 
@@ -51,20 +57,20 @@ class RunDatabase:
         self._waiting: list[Write] | None = None
         self._write_lock, self._read_lock = threading.RLock(), threading.Lock()
         self._writer: sqlite3.Connection | None = None
-        with ExitStack() as held:
+        with ExitStack() as stack:
             if plan is not None:
-                held.callback(lock_run(folder).close)
-                self._writer = held.enter_context(closing(connect(folder, to_write=True)))
+                stack.callback(lock_run(folder).close)
+                self._writer = stack.enter_context(closing(connect(folder, to_write=True)))
                 self._begin(plan)
             # Closed before the writer, which then clears the journal.
-            self._reader = held.enter_context(closing(connect(folder, to_write=False)))
+            self._reader = stack.enter_context(closing(connect(folder, to_write=False)))
             self._reader.row_factory = sqlite3.Row
             self.refresh()
-            self._held = held.pop_all()
+            self._resources = stack.pop_all()
 
     def close(self, *_: object) -> None:
         with self._write_lock:
-            self._held.close()
+            self._resources.close()
 
     __exit__ = close
 
@@ -75,7 +81,11 @@ class RunDatabase:
                 reserve.write_bytes(bytes(RESERVE_BYTES))
         with self.writing() as database:
             remember_plan(database, plan)
-            self.interrupted = _count_interrupted(database)
+            lost = (
+                "UPDATE calls SET state = 'interrupted', interrupted = interrupted + 1"
+                " WHERE state = 'in flight'"
+            )
+            self.interrupted = database.execute(lost).rowcount
 
     def refresh(self) -> None:
         row = self._row("SELECT value FROM notes WHERE name = 'plan'")
@@ -192,6 +202,48 @@ class RunDatabase:
             )
 
 
+def is_at_work(folder: Path) -> bool:
+    if not (folder / LOCK).is_file():
+        return False
+    address = f"{(folder / LOCK).resolve().as_uri()}?mode=ro"
+    with closing(sqlite3.connect(address, timeout=0, uri=True)) as connection:
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        except sqlite3.OperationalError as error:
+            return error.sqlite_errorcode == sqlite3.SQLITE_BUSY
+    return False
+
+
+def lock_run(folder: Path) -> sqlite3.Connection:
+    """Holds the run until the connection is closed or the process ends."""
+    with explain_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = sqlite3.connect(
+            folder / LOCK, timeout=PATIENCE, isolation_level=None, check_same_thread=False
+        )
+        try:
+            lock.execute("BEGIN EXCLUSIVE")
+        except sqlite3.Error as error:
+            lock.close()
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
+            raise RunError(
+                f"the run in {folder} is in use by {_holder(folder)}: wait for it to end, "
+                f"or choose another folder"
+            ) from error
+    return lock
+
+
+def _holder(folder: Path) -> str:
+    try:
+        address = f"{(folder / FILE).resolve().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(address, uri=True)) as connection:
+            row = connection.execute("SELECT value FROM notes WHERE name = 'holder'").fetchone()
+    except sqlite3.Error:
+        return "another process"  # it has not come as far as making the tables
+    return str(row[0]) if row else "another process"
+
+
 def remember_plan(database: sqlite3.Connection, plan: Mapping[str, Any]) -> int:
     text = as_json(plan, sort_keys=True)
     database.execute("INSERT OR IGNORE INTO plans (plan, opened) VALUES (?, ?)", (text, now()))
@@ -199,23 +251,6 @@ def remember_plan(database: sqlite3.Connection, plan: Mapping[str, Any]) -> int:
     notes = {"plan": str(number), "holder": f"process {os.getpid()} on {platform.node()}"}
     database.executemany("INSERT OR REPLACE INTO notes VALUES (?, ?)", notes.items())
     return int(number)
-
-
-def _count_interrupted(database: sqlite3.Connection) -> int:
-    """Mark the calls that a dead process left without an outcome; returns how many.
-
-    Calls marked as answered that have no answer, which only damage from outside can cause, are
-    asked again too.
-    """
-    lose = "UPDATE calls SET state = 'interrupted', interrupted = interrupted + 1 WHERE state = "
-    broken = 0
-    # Counts are enough, and quick from two small indexes: every answer belongs to an answered call.
-    answers = "SELECT (SELECT count(*) FROM calls WHERE state = 'answered') - count(*) FROM answers"
-    if database.execute(answers).fetchone()[0]:
-        lost = "'answered' AND NOT EXISTS (SELECT 1 FROM answers WHERE call = calls.id)"
-        broken = database.execute(lose + lost).rowcount
-        logger.warning("%d calls are marked as answered and have no answer: asked again", broken)
-    return broken + database.execute(f"{lose} 'in flight'").rowcount
 
 
 def number_of(database: sqlite3.Connection, recording: str) -> int:

@@ -8,27 +8,27 @@ overwritten and the file is vacuumed: no byte of them stays in the database or i
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from earmark.run.calls import SPENT
 from earmark.run.records import RecordingRow
-from earmark.run.run import RECORDING_COLUMNS, Run, read_recording
+from earmark.run.run import Run, read_recording
 
 CLIPS = "clips of "
 
 FORGETTING = "forgetting"
 
-AGAIN = "forget the recording again"
-
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
+    """A deletion that has begun; a note in the run until all of it is done."""
+
     ids: frozenset[str] = frozenset()
+    """Empty once the rows are deleted."""
     has_page: bool = False
     is_noted: bool = False
-    """In the run: an earlier deletion was interrupted, if only at its very end."""
 
     @classmethod
     def of(cls, run: Run) -> Deletion:
@@ -36,17 +36,15 @@ class Deletion:
         ids, has_page = json.loads(note or "[[], false]")
         return cls(frozenset(ids), has_page, is_noted=bool(note))
 
-    def extended(self, ids: Iterable[str], *, has_page: bool) -> Deletion:
-        return Deletion(self.ids | frozenset(ids), self.has_page or has_page)
-
-    def note(self, run: Run) -> None:
-        run.set_note(FORGETTING, json.dumps([sorted(self.ids), self.has_page]))
+    @classmethod
+    def begin(cls, run: Run, ids: Collection[str], *, has_page: bool) -> Deletion:
+        """Includes what an interrupted deletion has left."""
+        earlier = cls.of(run)
+        every, has_page = earlier.ids.union(ids), earlier.has_page or has_page
+        run.set_note(FORGETTING, json.dumps([sorted(every), has_page]))
+        return cls(every, has_page, is_noted=True)
 
     def end(self, run: Run) -> None:
-        # First the ids go from the file, then the note: a kill between leaves a note to find.
-        with run.erasing(again=AGAIN) as database:
-            left = json.dumps([[], self.has_page])
-            database.execute("UPDATE notes SET value = ? WHERE name = ?", (left, FORGETTING))
         with run.writing() as database:
             database.execute("DELETE FROM notes WHERE name = ?", (FORGETTING,))
 
@@ -62,25 +60,30 @@ def clips_of(run: Run, recording: str) -> list[Path]:
 
 def all_recordings(run: Run) -> list[RecordingRow]:
     """Failed and replaced ones too."""
-    rows = run.rows(f"SELECT {', '.join(RECORDING_COLUMNS)} FROM recordings")  # noqa: S608
-    return [read_recording(row, {}) for row in rows]
+    return [read_recording(row, {}) for row in run.rows("SELECT * FROM recordings")]
 
 
 def delete_recordings(run: Run, ids: Collection[str]) -> None:
-    """The cost of their calls still counts against the caps of the run."""
-    with run.erasing(again=AGAIN) as database:
+    """The cost of their calls still counts against the caps of the run.
+
+    Their ids go from the note of the `Deletion` with the rows, and the note stays: if the process
+    is killed before the file is vacuumed, the next deletion does it.
+    """
+    with run.erasing(again="forget the recording again") as database:
         before = database.execute(SPENT).fetchone()
         guard = "SELECT sql FROM sqlite_schema WHERE name = 'answer_stays'"
         (trigger,) = database.execute(guard).fetchone()
         database.execute("DROP TRIGGER answer_stays")
+        forget_ids = "UPDATE notes SET value = json_set(value, '$[0]', json_array()) WHERE name = ?"
+        database.execute(forget_ids, (FORGETTING,))
         for statement in _DELETE:
             database.execute(statement, (json.dumps(list(ids)),))
         database.execute(trigger)
         after = database.execute(SPENT).fetchone()
         # The cost of the deleted calls, without what they were about.
         row = database.execute("SELECT value FROM notes WHERE name = 'forgotten'").fetchone()
-        known = json.loads(row[0]) if row else [0, 0, 0.0, 0]
-        cost = [old + was - now for old, was, now in zip(known, before, after, strict=True)]
+        earlier = json.loads(row[0]) if row else [0, 0, 0.0]
+        cost = [old + was - now for old, was, now in zip(earlier, before, after, strict=True)]
         forgotten = ("forgotten", json.dumps(cost))
         database.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", forgotten)
 
@@ -113,7 +116,7 @@ _DELETE = (
     *(f"DELETE FROM {table} WHERE {_OF_CALLS}" for table in ("failures", "answers")),  # noqa: S608
     *(f"DELETE FROM {table} WHERE {_OF_RECORDINGS}" for table in _REFERRING),  # noqa: S608
     # Lists of clips, and the windows that an audit has drawn.
-    "DELETE FROM notes WHERE name <> 'forgetting' AND EXISTS ("
+    "DELETE FROM notes WHERE EXISTS ("
     " SELECT 1 FROM json_each(?1) gone WHERE instr(name || notes.value, gone.value))",
     "DELETE FROM recordings WHERE id IN (SELECT value FROM json_each(?1))",
 )

@@ -3,11 +3,11 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 from earmark.captioning.request import Answer
-from earmark.gate.forecast_error import CONFIDENCE, ForecastRange
+from earmark.gate.forecast_error import ForecastRange
 from earmark.run.calls import RunCalls
 from earmark.run.database import as_json, number_of
 from earmark.run.records import ChoiceRow, RunPick
@@ -48,8 +48,8 @@ _LAST_PICKS = (
         expected, reason, tags, call, round FROM {_LAST} picks USING (plan, recording)
     """,  # noqa: S608 - of our own
     f"""
-    INSERT INTO choices SELECT ?1, recording, rule, forecast, notes, forecast_low, forecast_high,
-        forecast_confidence FROM {_LAST} choices USING (plan, recording)
+    INSERT INTO choices SELECT ?1, recording, rule, forecast, notes, forecast_range
+        FROM {_LAST} choices USING (plan, recording)
     """,  # noqa: S608
 )
 """Copies to a plan the last choice from each recording it has made no choice from; what `find`
@@ -76,33 +76,25 @@ class RunPicks(RunCalls):
         """
         with self.writing() as database:
             number = number_of(database, recording)
-            place = (self.plan_number, number)
-            about = as_json(notes)
-            told: tuple[float | None, ...] = (None, None, None)
+            bounds = None
             if isinstance(forecast, ForecastRange):
-                # For a recording unlike those it was measured on, the confidence is unknown.
-                confidence = None if forecast.is_unlike else forecast.confidence
-                told, forecast = (forecast.low, forecast.high, confidence), forecast.expected
+                bounds, forecast = json.dumps(asdict(forecast)), forecast.expected
             database.execute(
-                "INSERT OR REPLACE INTO choices VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (*place, rule, forecast, about, *told),
+                "INSERT OR REPLACE INTO choices VALUES (?, ?, ?, ?, ?, ?)",
+                (self.plan_number, number, rule, forecast, as_json(notes), bounds),
             )
             earlier = _answered_rounds(database, number) if round else {}
-            before = database.execute(
+            replaced = database.execute(
                 'DELETE FROM picks WHERE plan = ? AND recording = ? RETURNING "start", "end", call',
-                place,
+                (self.plan_number, number),
             )
-            asked = {Span(start, end): call for start, end, call in before}
+            calls = {Span(start, end): call for start, end, call in replaced}
             for pick in picks:
-                span = Span(pick.start, pick.end)
-                words = (tags or {}).get(span, ())
-                tagged = _keep_tags(database, number, span, words) if words else None
-                turn, reason = earlier.get(span, (round or 1, pick.reason))
-                values = _pick_values(replace(pick, reason=reason))
-                database.execute(
-                    "INSERT INTO picks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (*place, *values, tagged, asked.get(span), turn),
-                )
+                words = (tags or {}).get(pick.span, ())
+                turn, reason = earlier.get(pick.span, (round or 1, pick.reason))
+                with_reason = replace(pick, reason=reason)
+                call = calls.get(pick.span)
+                self._insert_pick(database, number, with_reason, words, call=call, turn=turn)
 
     def keep_last_picks(self) -> None:
         """So the answers of recordings that are away or not asked about stay in the report.
@@ -115,26 +107,43 @@ class RunPicks(RunCalls):
 
     def add_pick(self, recording: str, pick: Pick, tags: Sequence[str] = ()) -> None:
         with self.writing() as database:
-            number = number_of(database, recording)
-            tagged = _keep_tags(database, number, pick.span, tags) if tags else None
-            database.execute(
-                "INSERT OR IGNORE INTO picks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, 1)",
-                (self.plan_number, number, *_pick_values(pick), tagged),
-            )
+            self._insert_pick(database, number_of(database, recording), pick, tags)
+
+    def _insert_pick(
+        self,
+        database: sqlite3.Connection,
+        recording: int,
+        pick: Pick,
+        words: Sequence[str],
+        *,
+        call: int | None = None,
+        turn: int = 1,
+    ) -> None:
+        tags = None
+        if words:
+            (tags,) = database.execute(
+                'INSERT INTO tags (recording, "start", "end", words) VALUES (?, ?, ?, ?)'
+                ' ON CONFLICT (recording, "start", "end") DO UPDATE SET words = excluded.words'
+                " RETURNING id",
+                (recording, pick.start, pick.end, json.dumps(list(words), ensure_ascii=False)),
+            ).fetchone()
+        values = (getattr(pick, field.name) for field in fields(Pick))
+        database.execute(
+            "INSERT OR IGNORE INTO picks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (self.plan_number, recording, *values, tags, call, turn),
+        )
 
     def choice(self, recording: str) -> ChoiceRow:
         query = (
-            "SELECT rule, notes, forecast, forecast_low, forecast_high, forecast_confidence"
-            " FROM choices JOIN recordings ON number = recording WHERE plan = ? AND id = ?"
+            "SELECT rule, forecast, notes, forecast_range FROM choices"
+            " JOIN recordings ON number = recording WHERE plan = ? AND id = ?"
         )
         row = self._row(query, self.plan_number, recording)
         if row is None:
             return ChoiceRow()
-        rule, notes, expected, low, high, sure = row
-        told = None
-        if low is not None:
-            told = ForecastRange(low, expected, high, sure or CONFIDENCE, is_unlike=sure is None)
-        return ChoiceRow(rule, expected, tuple(json.loads(notes)), told)
+        rule, forecast, notes, bounds = row
+        forecast_range = ForecastRange(**json.loads(bounds)) if bounds else None
+        return ChoiceRow(rule, forecast, tuple(json.loads(notes)), forecast_range)
 
     def picks(self, recording: str) -> list[RunPick]:
         rows = self.rows(_PICKS, self.plan_number, recording)
@@ -195,10 +204,6 @@ def _read_pick(recording: str, row: Sequence[Any]) -> RunPick:
     )
 
 
-def _pick_values(pick: Pick) -> tuple[object, ...]:
-    return tuple(getattr(pick, field.name) for field in fields(Pick))
-
-
 def _read_answer(row: Sequence[Any]) -> Answer:
     text, model, kind, data, *rest, note, _ = row
     answer = Answer(text, model, kind, json.loads(data) if data else None, *rest)
@@ -213,18 +218,6 @@ def _answered_rounds(database: sqlite3.Connection, recording: int) -> dict[Span,
         (recording,),
     )
     return {Span(start, end): (turn, reason) for start, end, turn, reason in rows}
-
-
-def _keep_tags(
-    database: sqlite3.Connection, recording: int, span: Span, words: Sequence[str]
-) -> int:
-    (number,) = database.execute(
-        'INSERT INTO tags (recording, "start", "end", words) VALUES (?, ?, ?, ?)'
-        ' ON CONFLICT (recording, "start", "end") DO UPDATE SET words = excluded.words'
-        " RETURNING id",
-        (recording, span.start, span.end, json.dumps(list(words), ensure_ascii=False)),
-    ).fetchone()
-    return int(number)
 
 
 def split_tags(words: str | None, heard: str | None) -> tuple[str, ...]:

@@ -4,23 +4,20 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from earmark.captioning.answer_schema import activity_of, is_seen
-from earmark.captioning.request import Answer, Request
+from earmark.captioning.request import Answer
 from earmark.evidence.sound_names import SpokenSentences, WindowSounds, level_words
 from earmark.gate.forecast_error import ForecastError, ForecastRange
 from earmark.gate.listener import Listened
-from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.media import Recording, Source
 from earmark.media.source import is_remote, name_of
 from earmark.selection.pick import Pick
-from earmark.timeline import FloatArray, Span, Track
+from earmark.timeline import Span, Track
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +75,8 @@ def read_chapters(stored: str) -> tuple[tuple[str, float], ...]:
 
 def spare_recordings(recordings: Iterable[RecordingRow], targets: Iterable[Path]) -> None:
     """`ValueError` if writing to one of `targets` would replace one of `recordings`."""
-    places = (path for row in recordings for path, _ in row.files)
-    files = {Path(path).resolve() for path in places if not is_remote(path)}
+    paths = (path for row in recordings for path, _ in row.files)
+    files = {Path(path).resolve() for path in paths if not is_remote(path)}
     for target in targets:
         if target.resolve() in files:
             raise ValueError(f"{target} is a recording of this run: write to another place")
@@ -105,15 +102,15 @@ def folders_apart(paths: Iterable[str]) -> dict[str, str]:
     >>> folders_apart(["/mon/a.mp4", "/tue/a.mp4", "/tue/b.mp4"])
     {'/tue/b.mp4': '', '/mon/a.mp4': 'mon', '/tue/a.mp4': 'tue'}
     """
-    left, told, depth = {path: parts_of(path) for path in paths}, dict[str, str](), 1
-    while left:
-        alike = Counter(tuple(parts[-depth:]) for parts in left.values())
-        for path, parts in list(left.items()):
-            if depth >= len(parts) or alike[tuple(parts[-depth:])] == 1:
-                told[path] = "/".join(parts[-depth:-1])
-                del left[path]
+    ambiguous, folders, depth = {path: parts_of(path) for path in paths}, dict[str, str](), 1
+    while ambiguous:
+        counts = Counter(tuple(parts[-depth:]) for parts in ambiguous.values())
+        for path, parts in list(ambiguous.items()):
+            if depth >= len(parts) or counts[tuple(parts[-depth:])] == 1:
+                folders[path] = "/".join(parts[-depth:-1])
+                del ambiguous[path]
         depth += 1
-    return told
+    return folders
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,18 +119,6 @@ class FailedRecording:
     path: str
     reason: str
     name: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class CallRow:
-    identity: str
-    """Hash of all that can change the answer."""
-    recording: str
-    span: Span
-    model: str
-
-
-Call = CallRow | Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +169,7 @@ class RunPick(Pick):
         names = ("model", "form", "finish", "prompt_tokens", "completion_tokens", "latency")
         return {
             "recording": self.recording,
-            **{each.name: getattr(self, each.name) for each in fields(Pick)},
+            **{field.name: getattr(self, field.name) for field in fields(Pick)},
             "score": self.score if math.isfinite(self.score) else None,
             "round": self.round,
             "tags": list(self.tags),
@@ -215,14 +200,10 @@ class ChoiceRow:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HeardRow(Listened):
-    recording: str
-    window: float = 0.0
-    scores: FloatArray = field(default_factory=lambda: np.zeros(0))
-    """One a step; on the grid a step is a window."""
-    rates: FloatArray = field(default_factory=lambda: np.zeros(0))
-    instants: FloatArray = field(default_factory=lambda: np.zeros(0))
-    duration: float = 0.0
+class HeardRow(Windows, Listened):
+    """The windows of a recording and how they were heard; no windows if they were not."""
+
+    recording: str = ""
     level: Track | None = None
     """Decibels, as coarse as the eye needs."""
     sound_bytes: int = 0
@@ -231,11 +212,6 @@ class HeardRow(Listened):
     key: str = ""
     """Names all that can change it: encoder, gate, grid."""
     audio_track: int = 0
-
-    def windows(self, survival: Survival, *, owned: tuple[int, ...] = ()) -> Windows:
-        """The survival curve and the paid windows are not stored."""
-        measured = (self.scores, self.instants, self.rates)
-        return Windows(self.window, self.duration, *measured, survival, owned)
 
 
 Expected = tuple[float | None, ForecastRange | None]
@@ -273,8 +249,9 @@ class Totals:
         share = self.touched / self.expected
         if error is None:
             return (share, None), (self.expected, None)
-        told = error.range(share, actions=self.expected, duration=self.duration)
-        return (told.expected, told), (self.expected, error.count(self.expected, self.duration))
+        bounds = error.range(share, actions=self.expected, duration=self.duration)
+        count = error.count(self.expected, self.duration)
+        return (bounds.expected, bounds), (self.expected, count)
 
 
 def differences(plan: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:

@@ -17,13 +17,13 @@ import numpy as np
 
 from earmark.evidence.evidence_entry import KINDS, EvidenceEntry
 from earmark.gate.forecast_error import ForecastError
+from earmark.gate.frontline import everyday
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.media import Source
 from earmark.media.source import is_remote, storable_text, stored_path
 from earmark.redaction import redact_url
 from earmark.run.database import as_json, as_text, number_of
-from earmark.run.picks import RunPicks
 from earmark.run.records import (
     FailedRecording,
     HeardRow,
@@ -35,23 +35,19 @@ from earmark.run.records import (
     read_chapters,
 )
 from earmark.run.schema import FILE, explain_errors, transaction
+from earmark.run.text_index import RunTexts
 from earmark.timeline import Span, Track
 
 if TYPE_CHECKING:
     from earmark.evidence.face_blur import FaceBlur
     from earmark.models import ModelStore
-    from earmark.run.text_index import SearchHit, TextIndex
 
 BLURRED, FORECAST_ERROR = "blur", "forecast error"
 
 EXACT, COARSE = "<f8", "<f4"
 """Little-endian: exact for what selection reads again, coarse for what is only drawn."""
 
-RECORDING_COLUMNS = tuple(each.name for each in fields(RecordingRow) if each.name != "folder")
-
-UPDATE_RECORDING = ", ".join(f"{column} = excluded.{column}" for column in RECORDING_COLUMNS[1:])
-
-_RECORDING = ", ".join(RECORDING_COLUMNS)
+RECORDING_COLUMNS = tuple(field.name for field in fields(RecordingRow) if field.name != "folder")
 
 _FRAMES_OF = """
 FROM frames JOIN recordings ON number = recording WHERE id = ? AND "start" = ? AND "end" = ?
@@ -98,7 +94,9 @@ SELECT * FROM (
 _ADD_RECORDING = f"""
 INSERT INTO recordings ({", ".join(RECORDING_COLUMNS)})
 VALUES ({", ".join(f":{column}" for column in RECORDING_COLUMNS)})
-ON CONFLICT (id) DO UPDATE SET {UPDATE_RECORDING}, failure = NULL, is_replaced = 0
+ON CONFLICT (id) DO UPDATE SET
+    {", ".join(f"{column} = excluded.{column}" for column in RECORDING_COLUMNS[1:])},
+    failure = NULL, is_replaced = 0
 """  # noqa: S608 - columns of our own
 
 _FAIL_RECORDING = """
@@ -120,7 +118,7 @@ _FAILED_PATHS = "SELECT path FROM recordings WHERE failure IS NOT NULL AND NOT i
 _GONE = "UPDATE recordings SET is_replaced = 1 WHERE failure IS NOT NULL AND path = ?"
 
 
-class Run(RunPicks, AbstractContextManager["Run"]):
+class Run(RunTexts, AbstractContextManager["Run"]):
     """One run. Many processes may read it while one writes it, from any of its threads.
 
         with Run(folder) as run:                    # to read
@@ -212,24 +210,23 @@ class Run(RunPicks, AbstractContextManager["Run"]):
     def fail_recording(self, recording: str, path: str, reason: str, *, name: str = "") -> None:
         texts = map(as_text, (name, reason))
         with self.writing() as database:
-            place = (redact_url(storable_text(recording)), stored_path(path))
-            database.execute(_FAIL_RECORDING, (*place, *texts))
+            key = redact_url(storable_text(recording))
+            database.execute(_FAIL_RECORDING, (key, stored_path(path), *texts))
 
     def drop_past_failures(self, listed: Iterable[str]) -> None:
-        kept = set(map(stored_path, listed))
+        listed_paths = set(map(stored_path, listed))
         with self.writing() as database:
             database.execute(_OPENED_FOLDERS)
-            failed = {path for (path,) in database.execute(_FAILED_PATHS)} - kept
+            failed = {path for (path,) in database.execute(_FAILED_PATHS)} - listed_paths
             gone = [path for path in failed if not is_remote(path) and not os.path.lexists(path)]
             database.executemany(_GONE, ((path,) for path in gone))
 
     def recordings(self) -> list[RecordingRow]:
-        rows = self.rows(f"SELECT {_RECORDING} FROM present ORDER BY path, id")  # noqa: S608
-        folders = self.folders()
+        rows, folders = self.rows("SELECT * FROM present ORDER BY path, id"), self.folders()
         return [read_recording(row, folders) for row in rows]
 
     def recording(self, recording: str) -> RecordingRow | None:
-        row = self._row(f"SELECT {_RECORDING} FROM present WHERE id = ?", recording)  # noqa: S608
+        row = self._row("SELECT * FROM present WHERE id = ?", recording)
         return row and read_recording(row, self.folders(row["path"]))
 
     def folders(self, path: str = "") -> dict[str, str]:
@@ -262,8 +259,8 @@ class Run(RunPicks, AbstractContextManager["Run"]):
         self.set_note("survival", json.dumps([survival.times, survival.shares]))
 
     def survival(self) -> Survival | None:
-        kept = self.note("survival")
-        return _read_survival(kept) if kept else None
+        note = self.note("survival")
+        return _read_survival(note) if note else None
 
     def keep_forecast_error(self, error: ForecastError | None) -> None:
         self.set_note(FORECAST_ERROR, json.dumps(asdict(error)) if error else "")
@@ -272,13 +269,14 @@ class Run(RunPicks, AbstractContextManager["Run"]):
         return _read_error(self.note(FORECAST_ERROR))
 
     def known(self, sources: Iterable[Source], *, key: str) -> dict[Source, tuple[str, int]]:
+        """The id and audio track of those that were heard in the way that `key` names."""
         query = (
             "SELECT path, id, audio_track FROM present JOIN heard ON number = recording"
             " WHERE key = ?"
         )
-        heard = {path: (name, track) for path, name, track in self.rows(query, key)}
-        places = {source: heard.get(stored_path(source.uris[0])) for source in sources}
-        return {source: place for source, place in places.items() if place is not None}
+        by_path = {path: (name, track) for path, name, track in self.rows(query, key)}
+        paths = {source: stored_path(source.uris[0]) for source in sources}
+        return {source: by_path[path] for source, path in paths.items() if path in by_path}
 
     def hear(
         self,
@@ -309,27 +307,31 @@ class Run(RunPicks, AbstractContextManager["Run"]):
                 (number_of(database, recording), key, *grid, *arrays, *drawn, *about),
             )
 
-    def heard(self, recording: str) -> HeardRow | None:
-        query = (
-            "SELECT window, scores, rates, instants, heard.duration, level, level_hop, sound_bytes,"
-            " access, warnings, key, audio_track"
-            " FROM heard JOIN recordings ON number = recording WHERE id = ?"
+    def heard(self, recording: str) -> HeardRow:
+        row = self._row(
+            "SELECT window AS length, heard.duration, scores, instants, rates, level, level_hop,"
+            " sound_bytes, access, warnings, key, audio_track"
+            " FROM heard JOIN recordings ON number = recording WHERE id = ?",
+            recording,
         )
-        row = self._row(query, recording)
+        survival, nothing = self.survival() or everyday(), np.zeros(0)
         if row is None:
-            return None
-        window, *arrays, duration, level, hop, sound_bytes, access, warnings = row[:10]
-        scores, rates, instants = (np.frombuffer(array, EXACT) for array in arrays)
-        track = Track(np.frombuffer(level, COARSE), hop=hop) if level is not None else None
-        about = (sound_bytes, access, tuple(json.loads(warnings)), *row[10:])
-        return HeardRow(recording, window, scores, rates, instants, duration, track, *about)
+            return HeardRow(0.0, 0.0, nothing, nothing, nothing, survival, recording=recording)
+        values = dict(row)
+        for name in ("scores", "instants", "rates"):
+            values[name] = np.frombuffer(values[name], EXACT)
+        hop = values.pop("level_hop")
+        if hop is not None:
+            values["level"] = Track(np.frombuffer(values["level"], COARSE), hop=hop)
+        values["warnings"] = tuple(json.loads(values["warnings"]))
+        return HeardRow(**values, survival=survival, recording=recording)
 
     def keep_frames(self, recording: str, frames: PickFrames) -> None:
-        span, *taken = astuple(frames)
+        span, *facts = astuple(frames)
         with self.writing() as database:
             database.execute(
                 "INSERT OR REPLACE INTO frames VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (number_of(database, recording), *span, *taken),
+                (number_of(database, recording), *span, *facts),
             )
 
     def thumbnail(self, recording: str, span: Span) -> bytes:
@@ -354,17 +356,27 @@ class Run(RunPicks, AbstractContextManager["Run"]):
 
         Entries are read while they are written.
         """
+        start, end = (within.start, within.end) if within else (0.0, math.inf)
         with self.writing() as database:
             number = number_of(database, recording)
-            _replace_evidence(database, number, entries, kinds=kinds, origin=origin, within=within)
+            database.execute(
+                "DELETE FROM evidence WHERE recording = ?"
+                " AND kind IN (SELECT value FROM json_each(?))"
+                ' AND (? = \'\' OR origin = ?) AND "start" >= ? AND "end" <= ?',
+                (number, json.dumps(sorted(kinds)), origin, origin, start, end),
+            )
+            database.executemany(
+                'INSERT INTO evidence (recording, "start", "end", kind, text, confidence, origin,'
+                " data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                ((number, *_evidence_values(entry)) for entry in entries),
+            )
 
     def keep_speech(self, recording: str, entries: Iterable[EvidenceEntry], *, by: str) -> None:
         """Also an empty transcript: it is not made again."""
-        mark = "UPDATE recordings SET transcribed_by = ? WHERE number = ?"
+        self.keep_evidence(recording, entries, kinds={"said"})
         with self.writing() as database:
-            number = number_of(database, recording)
-            _replace_evidence(database, number, entries, kinds={"said"}, origin="", within=None)
-            database.execute(mark, (by, number))
+            mark = "UPDATE recordings SET transcribed_by = ? WHERE id = ?"
+            database.execute(mark, (by, recording))
 
     def evidence(
         self, recording: str, *, kinds: Collection[str] = KINDS, within: Span | None = None
@@ -409,25 +421,16 @@ class Run(RunPicks, AbstractContextManager["Run"]):
     def totals(self) -> Totals:
         return Totals(**dict(self._row(_TOTALS, self.plan_number)))
 
-    def search(self, words: str, *, most: int = 50) -> list[SearchHit]:
-        return self.texts.search(words, most=most)
-
-    @property
-    def texts(self) -> TextIndex:
-        from earmark.run.text_index import TextIndex
-
-        return TextIndex(self)
-
 
 @lru_cache(maxsize=8)
-def _read_survival(kept: str) -> Survival:
+def _read_survival(note: str) -> Survival:
     """Parsed once: every recording of an archive uses the same curve."""
-    return Survival(*map(tuple, json.loads(kept)))
+    return Survival(*map(tuple, json.loads(note)))
 
 
 @lru_cache(maxsize=1)
-def _read_error(kept: str) -> ForecastError | None:
-    return ForecastError.from_json(json.loads(kept)) if kept else None
+def _read_error(note: str) -> ForecastError | None:
+    return ForecastError.from_json(json.loads(note)) if note else None
 
 
 def blur_of(run: Run, asked: FaceBlur | None, store: ModelStore) -> FaceBlur | None:
@@ -442,32 +445,11 @@ def find_runs(folder: Path) -> list[Path]:
     return sorted(path.parent for path in folder.rglob(FILE) if path.is_file())
 
 
-def read_recording(row: Sequence[Any], folders: Mapping[str, str]) -> RecordingRow:
-    *facts, chapters, began, marks = row[: len(RECORDING_COLUMNS)]
-    marked, folder = tuple(json.loads(marks)), folders.get(facts[1], "")
-    return RecordingRow(*(*facts, read_chapters(chapters), began, marked, folder))
-
-
-def _replace_evidence(
-    database: sqlite3.Connection,
-    recording: int,
-    entries: Iterable[EvidenceEntry],
-    *,
-    kinds: Collection[str],
-    origin: str,
-    within: Span | None,
-) -> None:
-    start, end = (within.start, within.end) if within else (0.0, math.inf)
-    database.execute(
-        "DELETE FROM evidence WHERE recording = ? AND kind IN (SELECT value FROM json_each(?))"
-        ' AND (? = \'\' OR origin = ?) AND "start" >= ? AND "end" <= ?',
-        (recording, json.dumps(sorted(kinds)), origin, origin, start, end),
-    )
-    database.executemany(
-        'INSERT INTO evidence (recording, "start", "end", kind, text, confidence, origin, data)'
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        ((recording, *_evidence_values(entry)) for entry in entries),
-    )
+def read_recording(row: sqlite3.Row, folders: Mapping[str, str]) -> RecordingRow:
+    values = {column: row[column] for column in RECORDING_COLUMNS}
+    values["chapters"] = read_chapters(row["chapters"])
+    values["marks"] = tuple(json.loads(row["marks"]))
+    return RecordingRow(**values, folder=folders.get(row["path"], ""))
 
 
 def _evidence_values(entry: EvidenceEntry) -> tuple[object, ...]:

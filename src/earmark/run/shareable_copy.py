@@ -72,7 +72,7 @@ def _make_shareable(database: sqlite3.Connection) -> None:
     places = {
         place
         for path, chapters in database.execute("SELECT path, chapters FROM recordings")
-        for place in (path, *(one for one, _ in json.loads(chapters)))
+        for place in (path, *(chapter for chapter, _ in json.loads(chapters)))
     }
     clean = partial(hide_places, places=places)
 

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from earmark.run.records import RecordingRow, Totals
-from earmark.run.run import EXACT, RECORDING_COLUMNS, Run, read_recording
+from earmark.run.run import EXACT, Run, read_recording
 from earmark.timeline import FloatArray
 
-_SUMMARIES = f"""
-SELECT {", ".join(f"r.{column}" for column in RECORDING_COLUMNS)},
-    1 AS recordings, coalesce(h.windows, 0) AS windows,
+_SUMMARIES = """
+SELECT r.*, 1 AS recordings, coalesce(h.windows, 0) AS windows,
     iif(o.plan IS NOT NULL AND o.forecast IS NULL, 0.0, coalesce(h.expected, 0.0)) AS expected,
     count(p.plan) AS picks, coalesce(sum(a.kind = 'caption'), 0) AS answered,
     coalesce(sum(c.state = 'failed'), 0) AS failed,
@@ -39,7 +38,7 @@ FROM present r LEFT JOIN heard h ON h.recording = r.number
     LEFT JOIN picks p ON p.plan = ?1 AND p.recording = r.number
     LEFT JOIN calls c ON c.id = p.call LEFT JOIN answers a ON a.call = p.call
 GROUP BY r.number ORDER BY r.path, r.id
-"""  # noqa: S608 - columns of our own
+"""
 
 _MARKS = """
 SELECT w.key, p."start", p."end",
@@ -84,12 +83,12 @@ def read_strips(
 
     The latter are the index of the recording, start, end, and which of these it is.
     """
-    wanted = json.dumps(list(recordings))
+    ids = json.dumps(list(recordings))
     scores: list[FloatArray] = [np.zeros(0) for _ in recordings]
-    for place, blob in run.rows(
+    for index, blob in run.rows(
         "SELECT w.key, scores FROM json_each(?) w CROSS JOIN recordings r ON r.id = value"
         " CROSS JOIN heard ON recording = number",
-        wanted,
+        ids,
     ):
-        scores[place] = np.frombuffer(blob, EXACT)
-    return scores, list(map(tuple, run.rows(_MARKS, wanted, run.plan_number)))
+        scores[index] = np.frombuffer(blob, EXACT)
+    return scores, list(map(tuple, run.rows(_MARKS, ids, run.plan_number)))

@@ -37,9 +37,7 @@ class StoredWindows(Collection[Windows]):
 
     def __iter__(self) -> Iterator[Windows]:
         for recording, paid in self.paid.items():
-            heard = self.run.heard(recording)
-            assert heard is not None, "only what was heard is read back"
-            yield heard.windows(self.survival, owned=paid)
+            yield replace(self.run.heard(recording), survival=self.survival, owned=paid)
 
     def __contains__(self, item: object) -> bool:
         return any(windows is item for windows in self)
@@ -86,7 +84,7 @@ class Tasks:
         sounds = sounds_in(spans, level=heard.level, names=names, said=speech)
         answered = self.run.answered(heard.recording)
         earlier = self.run.tags(heard.recording, sounds=namer.model) if namer and answered else {}
-        made = []
+        requests = []
         for pick in picks:
             own, tags = sounds[pick.span], earlier.get(pick.span)
             request = Request.about(heard.recording, pick, self.question, own, self.model)
@@ -94,18 +92,17 @@ class Tasks:
                 own = replace(own, names=tags[: len(tags) - len(own.words)])
                 again = Request.about(heard.recording, pick, self.question, own, self.model)
                 request = again if again.identity in answered else request
-            made.append(request)
-        return made
+            requests.append(request)
+        return requests
 
 
 def requests_about(
     run: Run, recording: str, rows: Iterable[RunPick], question: Question, model: str
 ) -> Iterator[Request]:
-    heard = run.heard(recording)
-    level = heard.level if heard else None
-    said = SpokenSentences(run.evidence(recording, kinds=("said",)))
+    level = run.heard(recording).level
+    speech = SpokenSentences(run.evidence(recording, kinds=("said",)))
     for row in rows:
-        yield Request.about(recording, row, question, row.sounds(level, said), model)
+        yield Request.about(recording, row, question, row.sounds(level, speech), model)
 
 
 @dataclass(slots=True, eq=False)

@@ -4,15 +4,12 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from earmark.media.source import storable_text
-from earmark.run.picks import split_tags
+from earmark.run.picks import RunPicks, split_tags
 from earmark.run.records import read_chapters
 from earmark.timeline import Span
-
-if TYPE_CHECKING:
-    from earmark.run.run import Run
 
 _INDEXED = """
 SELECT recording, "start", "end" FROM calls JOIN present ON number = recording WHERE calls.id = ?1
@@ -29,10 +26,9 @@ SELECT r.id, r.path, (
         SELECT text FROM calls JOIN answers ON call = id
         WHERE recording = ?1 AND "start" = ?2 AND "end" = ?3 AND kind = 'tags'
         ORDER BY at DESC LIMIT 1),
-    a.text, a.model, f.thumbnail, r.chapters
+    a.text, a.model, r.chapters
 FROM recordings r
     LEFT JOIN tags t ON t.recording = ?1 AND t."start" = ?2 AND t."end" = ?3
-    LEFT JOIN frames f ON f.recording = ?1 AND f."start" = ?2 AND f."end" = ?3
     LEFT JOIN answers a ON a.call = (
         SELECT id FROM calls JOIN answers ON call = id
         WHERE recording = ?1 AND "start" = ?2 AND "end" = ?3 AND kind = 'caption'
@@ -41,12 +37,6 @@ WHERE r.number = ?1
 """
 """Plans come first, as written: else SQLite reads all picks for each hit."""
 
-_EVIDENCE_WITH = """
-SELECT rowid, rank FROM evidence_words WHERE evidence_words MATCH ? ORDER BY rank, rowid
-"""
-
-_HOLDING = "SELECT rowid FROM words WHERE words MATCH ?"
-
 _CAPTIONS_OF = """
 SELECT id FROM calls JOIN answers ON call = id
 WHERE recording = ?1 AND "start" = ?2 AND "end" = ?3 AND kind = 'caption'
@@ -54,12 +44,8 @@ ORDER BY id = ?4 DESC, at DESC
 """
 
 _EVIDENCE = """
-SELECT r.id, r.path, e."start", e."end", e.kind, e.text, e.confidence, e.origin, f.thumbnail,
-    r.chapters
-FROM evidence e JOIN present r ON r.number = e.recording
-    LEFT JOIN frames f ON f.recording = e.recording
-        AND f."start" = e."start" AND f."end" = e."end"
-WHERE e.id = ?
+SELECT r.id, path, "start", "end", kind, text, confidence, origin, chapters
+FROM evidence e JOIN present r ON r.number = e.recording WHERE e.id = ?
 """
 
 _RECORDINGS = """
@@ -76,14 +62,13 @@ SELECT id FROM present WHERE number IN (
 class SearchHit:
     recording: str
     path: str
-    window: int | None
     span: Span
-    caption: str
-    tags: tuple[str, ...]
     model: str
-    thumbnail: bytes
-    kind: str = "caption"
+    kind: str
     """`caption` or `tags` of a window, by which of the two it was found; else that of evidence."""
+    window: int | None = None
+    caption: str = ""
+    tags: tuple[str, ...] = ()
     text: str = ""
     confidence: float | None = None
     rank: float = 0.0
@@ -103,10 +88,7 @@ class SearchableText:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class TextIndex:
-    run: Run
-
+class RunTexts(RunPicks):
     def search(self, words: str, *, most: int = 50) -> list[SearchHit]:
         """The best match first; a word also finds longer ones. Each window comes once."""
         query = _as_query(words)
@@ -114,25 +96,21 @@ class TextIndex:
             return []
         in_caption = f"({query}) AND caption : ({_as_query(words, ' OR ')})"
         windows = self._windows_with(query, most, in_caption=in_caption)
-        evidence = (
-            self.hit_at(SearchableText(True, number, ""), rank=rank)
-            for number, rank in self.run.stream(_EVIDENCE_WITH, query)
-        )
+        rows = self.stream("SELECT rowid, rank FROM evidence_words(?) ORDER BY rank, rowid", query)
+        evidence = (self._evidence_hit(number, rank) for number, rank in rows)
         hits = [*windows, *islice(filter(None, evidence), most)]
         return sorted(hits, key=lambda hit: hit.rank)[:most]
 
-    def recordings_with(self, words: str) -> set[str]:
-        return self._recordings_with(words, "caption")
-
-    def recordings_with_sound(self, words: str) -> set[str]:
-        return self._recordings_with(words, None)
-
-    def _recordings_with(self, words: str, other: str | None) -> set[str]:
+    def recordings_with(self, words: str, *, is_sound: bool = False) -> set[str]:
+        """Those that contain all of `words`; with `is_sound`, in the name of a sound."""
         query = _as_query(words)
-        return {key for (key,) in self.run.stream(_RECORDINGS, query, other)} if query else set()
+        other_kind = None if is_sound else "caption"
+        rows = self.stream(_RECORDINGS, query, other_kind) if query else ()
+        return {recording for (recording,) in rows}
 
     def named_sounds(self, *, most: int) -> list[tuple[str, int]]:
-        rows = self.run.stream(
+        """The commonest first, each with the number of recordings that have it."""
+        rows = self.stream(
             "SELECT sound, count(DISTINCT recording) FROM ("
             " SELECT text AS sound, recording FROM evidence WHERE kind = 'heard'"
             " UNION ALL SELECT value, recording FROM tags, json_each(words))"
@@ -141,50 +119,68 @@ class TextIndex:
         )
         return [(name, count) for name, count in rows]
 
-    def _windows_with(self, query: str, most: int, *, in_caption: str) -> Iterator[SearchHit]:
-        found: set[tuple[Any, ...]] = set()
-        holding = {place for (place,) in self.run.stream(_HOLDING, in_caption)}
-        places = "SELECT rowid, rank FROM words WHERE words MATCH ? ORDER BY rank, rowid DESC"
-        for place, rank in self.run.stream(places, query):
-            row = self._row(_INDEXED, place)
-            if row is None or row in found:
-                continue  # of a recording that was replaced, or found already
-            found.add(row)
-            own = self.run.stream(_CAPTIONS_OF, *row, place) if holding else ()
-            yield self._hit(row, next((call for (call,) in own if call in holding), -1), rank)
-            if len(found) == most:
-                break
-
     def searchable(self) -> Iterator[SearchableText]:
-        for call, text in self.run.stream("SELECT call, text FROM answers WHERE kind = 'caption'"):
+        for call, text in self.stream("SELECT call, text FROM answers WHERE kind = 'caption'"):
             yield SearchableText(False, call, text)
-        for number, words in self.run.stream("SELECT id, words FROM tags"):
+        for number, words in self.stream("SELECT id, words FROM tags"):
             yield SearchableText(False, -number, ", ".join(json.loads(words)))
-        for number, text in self.run.stream("SELECT id, text FROM evidence"):
+        for number, text in self.stream("SELECT id, text FROM evidence"):
             yield SearchableText(True, number, text)
 
     def hit_at(self, text: SearchableText, *, rank: float = 0.0) -> SearchHit | None:
-        if not text.is_evidence:
-            row = self._row(_INDEXED, text.place)
-            return self._hit(row, text.place, rank) if row else None
-        row = self._row(_EVIDENCE, text.place)
+        """None if its recording was replaced."""
+        if text.is_evidence:
+            return self._evidence_hit(text.place, rank)
+        window = self._row(_INDEXED, text.place)
+        return self._window_hit(window, text.place, rank) if window else None
+
+    def _windows_with(self, query: str, most: int, *, in_caption: str) -> Iterator[SearchHit]:
+        windows: set[tuple[Any, ...]] = set()
+        holding = {place for (place,) in self.stream("SELECT rowid FROM words(?)", in_caption)}
+        ranked = self.stream("SELECT rowid, rank FROM words(?) ORDER BY rank, rowid DESC", query)
+        for place, rank in ranked:
+            window = self._row(_INDEXED, place)
+            if window is None or window in windows:
+                continue  # of a recording that was replaced, or found already
+            windows.add(window)
+            calls = self.stream(_CAPTIONS_OF, *window, place) if holding else ()
+            caption = next((call for (call,) in calls if call in holding), -1)
+            yield self._window_hit(window, caption, rank)
+            if len(windows) == most:
+                break
+
+    def _window_hit(self, window: tuple[Any, ...], place: int, rank: float) -> SearchHit:
+        row = self._row(_HIT, *window, place, self.plan_number)
+        recording, path, number, words, tags, caption, model, chapters = row
+        return SearchHit(
+            recording=recording,
+            path=path,
+            window=number,
+            span=Span(*window[1:]),
+            caption=caption or "",
+            tags=split_tags(words, tags),
+            model=model or "",
+            kind="caption" if place > 0 else "tags",
+            rank=rank,
+            chapters=read_chapters(chapters),
+        )
+
+    def _evidence_hit(self, number: int, rank: float) -> SearchHit | None:
+        row = self._row(_EVIDENCE, number)
         if row is None:
             return None
-        name, path, start, end, kind, words, confidence, origin, picture, chapters = row
-        place = (name, path, None, Span(start, end), "", (), origin, picture or b"")
-        return SearchHit(*place, kind, words, confidence, rank, read_chapters(chapters))
-
-    def _hit(self, found: tuple[Any, ...], place: int, rank: float) -> SearchHit:
-        row = self._row(_HIT, *found, place, self.run.plan_number)
-        assert row is not None
-        name, path, window, words, heard, caption, model, picture, chapters = row
-        said = (caption or "", split_tags(words, heard), model or "", picture or b"")
-        kind, files = "caption" if place > 0 else "tags", read_chapters(chapters)
-        span = Span(*found[1:])
-        return SearchHit(name, path, window, span, *said, kind, rank=rank, chapters=files)
-
-    def _row(self, query: str, *values: object) -> tuple[Any, ...] | None:
-        return next(iter(self.run.rows(query, *values)), None)
+        recording, path, start, end, kind, text, confidence, origin, chapters = row
+        return SearchHit(
+            recording=recording,
+            path=path,
+            span=Span(start, end),
+            model=origin,
+            kind=kind,
+            text=text,
+            confidence=confidence,
+            rank=rank,
+            chapters=read_chapters(chapters),
+        )
 
 
 def _as_query(words: str, between: str = " ") -> str:

@@ -1,23 +1,46 @@
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import hashlib
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
+
+import numpy as np
 
 from earmark.errors import RunError
 from earmark.evidence.evidence_entry import KINDS, SOUND_TRACK
 from earmark.evidence.face_blur import FaceBlur
+from earmark.media.atomic_file import replacing
 from earmark.media.source import name_of, place_of
-from earmark.models.sentence_encoder import SentenceEncoder
+from earmark.models.sentence_encoder import WIDTH, SentenceEncoder
 from earmark.report.editing_formats import Clip, in_chapter
 from earmark.run.run import Run, find_runs
 from earmark.run.schema import FILE, require_run
-from earmark.run.text_index import SearchHit
-from earmark.search.meaning_index import MeaningIndex, Told
+from earmark.run.text_index import SearchableText, SearchHit
 from earmark.text_format import Heading
-from earmark.timeline import Span, format_clock
+from earmark.timeline import FloatArray, Span, format_clock
+
+logger = logging.getLogger(__name__)
+
+VECTORS = "meaning.npy"
+"""Beside the run's database; if it is deleted, the next search encodes all texts again."""
+
+DIGEST = 16
+
+ROW = np.dtype([("text", np.void, DIGEST), ("vector", np.float32, WIDTH)])
+
+LEAST = 0.4
+"""Cosine; two unrelated sentences have about 0.1."""
+
+ENCODED_TOGETHER = 1024
+
+Told = Callable[[int, int], None]
+"""Texts encoded so far, and in all."""
 
 MOST_TEXTS = 4
 """Most texts printed for each kind of evidence of a moment."""
@@ -39,6 +62,8 @@ class FoundMoment:
     run: Path
     hits: tuple[SearchHit, ...]
     """They overlap or follow each other; the best match first, tags last."""
+    thumbnail: bytes = b""
+    """Empty if none is stored."""
 
     @property
     def hit(self) -> SearchHit:
@@ -65,10 +90,6 @@ class FoundMoment:
     @property
     def rank(self) -> float:
         return min(hit.rank for hit in self.hits)
-
-    @property
-    def thumbnail(self) -> bytes:
-        return next((hit.thumbnail for hit in self.hits if hit.thumbnail), b"")
 
     def lines(self) -> Iterator[str]:
         """The recording and time, and the matching texts by kind of evidence."""
@@ -123,8 +144,84 @@ def _text(hit: SearchHit) -> str:
     return f"{hit.text} ({hit.confidence:.2f}, {model})" if hit.text else hit.told
 
 
+@dataclass(slots=True, eq=False)
+class MeaningIndex:
+    """Sentence vectors of all texts of a run, stored beside the run and extended as it grows.
+
+    Each distinct text has one vector. A query is compared with all of them: even for 200,000 texts
+    this is one exact product of a matrix and a vector, so no approximate index is needed.
+    """
+
+    encoder: SentenceEncoder
+    texts: list[str]
+    places: list[list[SearchableText]]
+    vectors: FloatArray = field(repr=False)
+    """One row per text, of length 1."""
+
+    @classmethod
+    def of(cls, run: Run, encoder: SentenceEncoder, *, told: Told | None = None) -> MeaningIndex:
+        places: dict[str, list[SearchableText]] = {}
+        for text in run.searchable():
+            if text.text.strip():
+                places.setdefault(text.text, []).append(text)
+        texts = list(places)
+        vectors = _vectors(texts, run.folder / VECTORS, encoder, told)
+        return cls(encoder, texts, list(places.values()), vectors)
+
+    def search(self, run: Run, words: str, *, most: int = 50) -> list[SearchHit]:
+        if not words.strip() or not self.texts:
+            return []
+        likeness = self.vectors @ self.encoder([words])[0]
+        near = np.flatnonzero(likeness >= LEAST)
+        near = near[np.argsort(-likeness[near], kind="stable")]
+        hits = (
+            run.hit_at(place, rank=-float(likeness[number]))
+            for number in near.tolist()
+            for place in self.places[number]
+        )
+        return list(islice(filter(None, hits), most))
+
+
+def _vectors(
+    texts: Sequence[str], path: Path, encoder: SentenceEncoder, told: Told | None
+) -> FloatArray:
+    stored = _read(path)
+    digests = [hashlib.sha256(text.encode()).digest()[:DIGEST] for text in texts]
+    rows = np.zeros(len(texts), dtype=ROW)
+    rows["text"] = np.frombuffer(b"".join(digests), dtype=(np.void, DIGEST))
+    indices = {bytes(name): index for index, name in enumerate(stored["text"])}
+    sources = np.array([indices.get(digest, -1) for digest in digests], dtype=np.intp)
+    rows["vector"][sources >= 0] = stored["vector"][sources[sources >= 0]]
+    missing = np.flatnonzero(sources < 0)
+    for first in range(0, len(missing), ENCODED_TOGETHER):
+        batch = missing[first : first + ENCODED_TOGETHER]
+        rows["vector"][batch] = encoder([texts[index] for index in batch])
+        if told is not None:
+            told(min(first + ENCODED_TOGETHER, len(missing)), len(missing))
+    if len(missing):
+        _write(path, rows)
+    return np.ascontiguousarray(rows["vector"])
+
+
+def _read(path: Path) -> np.ndarray[tuple[int], np.dtype[np.void]]:
+    try:
+        with path.open("rb") as file:
+            rows = np.lib.format.read_array(file, allow_pickle=False)
+    except (OSError, ValueError, TokenError):  # not there or not readable, or damaged
+        return np.zeros(0, dtype=ROW)
+    return rows if rows.dtype == ROW else np.zeros(0, dtype=ROW)
+
+
+def _write(path: Path, rows: np.ndarray[tuple[int], np.dtype[np.void]]) -> None:
+    try:
+        with replacing(path) as scratch, scratch.open("wb") as file:
+            np.save(file, rows)
+    except OSError as error:  # a run on a read-only medium can still be searched
+        logger.info("text embeddings cannot be cached in %s: %s", path, error)
+
+
 class Archive(AbstractContextManager["Archive"]):
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, blur: FaceBlur | None = None) -> None:
         self._open = ExitStack()
         folders = [folder] if (folder / FILE).is_file() else find_runs(folder)
         if not folders:
@@ -133,7 +230,7 @@ class Archive(AbstractContextManager["Archive"]):
         self.skipped: list[str] = []
         for run_folder in folders:
             try:
-                self.runs.append(self._open.enter_context(Run(run_folder)))
+                self.runs.append(self._open.enter_context(Run(run_folder, blur=blur)))
             except RunError as error:
                 self.skipped.append(str(error))
         if not self.runs:
@@ -152,7 +249,6 @@ class Archive(AbstractContextManager["Archive"]):
         most: int = 50,
         meaning: SentenceEncoder | None = None,
         told: Told | None = None,
-        blur: FaceBlur | None = None,
     ) -> list[FoundMoment]:
         """The first search by meaning encodes every text and stores the vectors beside each run."""
         if meaning is None:
@@ -166,7 +262,12 @@ class Archive(AbstractContextManager["Archive"]):
                 for run in self.runs
             )
             moments = _best_moments(self.runs, similar, most)
-        return moments if blur is None else [_blurred(moment, blur) for moment in moments]
+        return [replace(moment, thumbnail=self._thumbnail(moment)) for moment in moments]
+
+    def _thumbnail(self, moment: FoundMoment) -> bytes:
+        run = next(run for run in self.runs if run.folder == moment.run)
+        pictures = (run.thumbnail(hit.recording, hit.span) for hit in moment.hits)
+        return next(filter(None, pictures), b"")
 
 
 def search(
@@ -183,8 +284,8 @@ def search(
     With the encoder `meaning`, by meaning instead; `told` is called with the texts encoded so far
     and in all. `blur` hides faces in pictures of runs that did not do so.
     """
-    with Archive(Path(folder)) as archive:
-        return archive.search(words, most=most, meaning=meaning, told=told, blur=blur)
+    with Archive(Path(folder), blur=blur) as archive:
+        return archive.search(words, most=most, meaning=meaning, told=told)
 
 
 def search_words(runs: Sequence[Run], words: str, *, most: int) -> list[FoundMoment]:
@@ -223,8 +324,3 @@ def as_moments(run: Path, hits: Iterable[SearchHit]) -> list[FoundMoment]:
         FoundMoment(run, tuple(sorted(group, key=lambda hit: (hit.kind == "tags", hit.rank))))
         for group in groups
     ]
-
-
-def _blurred(moment: FoundMoment, blur: FaceBlur) -> FoundMoment:
-    hits = (replace(hit, thumbnail=blur.jpeg(hit.thumbnail)) for hit in moment.hits)
-    return replace(moment, hits=tuple(hits))

@@ -22,7 +22,7 @@ from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.run.records import title_of
 from earmark.run.run import Run
 from earmark.run.text_index import SearchHit
-from earmark.search.meaning_index import MeaningIndex
+from earmark.search.archive_search import MeaningIndex
 from earmark.timeline import Span, format_clock
 
 MOST_ENTRIES = 40

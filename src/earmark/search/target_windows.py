@@ -7,7 +7,7 @@ answers      yes             no           yes: its moment is found; no: its soun
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -150,9 +150,9 @@ class TargetWindows:
     def rates(self) -> FloatArray:
         """Expected number of moments that begin in each window and are not found yet."""
         chances = self.chances
-        for window, seen in self.asked.items():
+        for window, is_seen in self.asked.items():
             around = self.stretch(window)
-            if seen:
+            if is_seen:
                 chances[around.start : around.stop] = 0.0
                 for near in (around.start - 1, around.stop):
                     if 0 <= near < len(chances) and self.relevance[near] < TELLING:
@@ -166,23 +166,29 @@ class TargetWindows:
 
     def settled(self) -> list[Span]:
         """Windows answered yes, joined with those around them in which the same sound continues."""
-        seen = [window for window, is_seen in self.asked.items() if is_seen]
+        answered_yes = [window for window, is_seen in self.asked.items() if is_seen]
         return merge(
             Span(
                 around.start * self.windows.length,
                 min(self.windows.duration, around.stop * self.windows.length),
             )
-            for around in map(self.stretch, seen)
+            for around in map(self.stretch, answered_yes)
         )
 
     def unsettled(self) -> FloatArray:
         is_open = np.ones(len(self.relevance), dtype=bool)
-        for window, seen in self.asked.items():
+        for window, is_seen in self.asked.items():
             is_open[window] = False
-            if seen:
+            if is_seen:
                 around = self.stretch(window)
                 is_open[around.start : around.stop] = False
         return self.chances[is_open]
+
+    def answers(self) -> FloatArray:
+        """The probability of each window asked about, and 1 for yes or 0 for no: `(asked, 2)`."""
+        chances = self.chances
+        pairs = [(chances[window], is_seen) for window, is_seen in self.asked.items()]
+        return np.array(pairs, dtype=float).reshape(-1, 2)
 
 
 def lifts(hints: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
@@ -216,8 +222,8 @@ def next_windows(targets: Sequence[TargetWindows], calls: int) -> list[list[int]
     batch = next_stop(spent) - spent
     quiet = _quiet_windows(targets, round(EXPLORED * batch))
     rated = [_with_rates(target, also) for target, also in zip(targets, quiet, strict=True)]
-    held = sum(len(windows.owned) for windows in rated)
-    budget = Budget(count=batch - sum(map(len, quiet)) + held)
+    owned = sum(len(windows.owned) for windows in rated)
+    budget = Budget(count=batch - sum(map(len, quiet)) + owned)
     chosen = allocate(Coverage(), rated, budget, across=True)
     picked = [
         (pick.expected, number, window)
@@ -236,10 +242,7 @@ def next_windows(targets: Sequence[TargetWindows], calls: int) -> list[list[int]
     step = round(1 / EXPLORED)
     for index, window_without in enumerate(without_sound):
         ranked.insert(index * step + step // 2, window_without)
-    taken: list[list[int]] = [[] for _ in targets]
-    for number, window in ranked[: max(0, calls)]:
-        taken[number].append(window)
-    return [sorted(windows) for windows in taken]
+    return [sorted(windows) for windows in _by_target(ranked[: max(0, calls)], len(targets))]
 
 
 def next_stop(spent: int) -> int:
@@ -262,11 +265,16 @@ def _quiet_windows(targets: Sequence[TargetWindows], calls: int) -> list[list[in
         for window in np.flatnonzero(target.chances < TELLING).tolist()
         if window not in target.asked and window not in target.lost
     ]
-    taken: list[list[int]] = [[] for _ in targets]
-    for step in range(min(calls, len(quiet))):
-        number, window = quiet[int((step + 0.5) * len(quiet) / min(calls, len(quiet)))]
-        taken[number].append(window)
-    return taken
+    count = min(calls, len(quiet))
+    spread = [quiet[int((step + 0.5) * len(quiet) / count)] for step in range(count)]
+    return _by_target(spread, len(targets))
+
+
+def _by_target(windows: Iterable[tuple[int, int]], targets: int) -> list[list[int]]:
+    grouped: list[list[int]] = [[] for _ in range(targets)]
+    for target, window in windows:
+        grouped[target].append(window)
+    return grouped
 
 
 def estimate_missed(targets: Sequence[TargetWindows]) -> MissedEstimate:
@@ -279,19 +287,20 @@ def estimate_missed(targets: Sequence[TargetWindows]) -> MissedEstimate:
     """
     if not targets:
         return MissedEstimate(0.0, 0.0, 0.0)
-    found = [span for target in targets for span in target.settled()]
+    moments = [span for target in targets for span in target.settled()]
     length = targets[0].windows.length
-    lasting = max(1.0, sum(span.duration for span in found) / length / max(1, len(found)))
+    lasting = max(1.0, sum(span.duration for span in moments) / length / max(1, len(moments)))
+    unsettled = np.concatenate([target.unsettled() for target in targets])
+    answers = np.concatenate([target.answers() for target in targets])
     expected, sums = 0.0, np.ones(1)
-    for prior, is_telling in enumerate((False, True)):
-        left = sum(_sum_of(target.unsettled(), is_telling) for target in targets) / lasting
-        if not left:
+    for is_telling, prior_shape, prior_rate in zip((False, True), SHAPES, RATES, strict=True):
+        missed = float(unsettled[(unsettled >= TELLING) == is_telling].sum()) / lasting
+        if not missed:
             continue
-        answers = [answer for target in targets for answer in _answered(target, is_telling)]
-        shape = SHAPES[prior] + ANSWER * sum(seen for _, seen in answers)
-        rate = RATES[prior] + ANSWER * sum(chance for chance, _ in answers)
-        expected += shape / rate * left
-        sums = np.convolve(sums, _negative_binomial(shape, rate / (rate + left)))
+        chances, yes = answers[(answers[:, 0] >= TELLING) == is_telling].sum(axis=0).tolist()
+        shape, rate = prior_shape + ANSWER * yes, prior_rate + ANSWER * chances
+        expected += shape / rate * missed
+        sums = np.convolve(sums, _negative_binomial(shape, rate / (rate + missed)))
     low, high = np.searchsorted(np.cumsum(sums) / sums.sum(), [0.05, 0.95])
     return MissedEstimate(round(expected, 2), float(low), max(float(high), float(expected > 0)))
 
@@ -313,14 +322,3 @@ def _negative_binomial(shape: float, chance: float) -> FloatArray:
         if within[-1] >= ALL:
             return np.asarray(likely[: int(np.searchsorted(within, ALL)) + 1])
         size *= 2
-
-
-def _sum_of(chances: FloatArray, is_telling: bool) -> float:
-    return float(chances[(chances >= TELLING) == is_telling].sum())
-
-
-def _answered(target: TargetWindows, is_telling: bool) -> Iterator[tuple[float, bool]]:
-    chances = target.chances
-    for window, seen in target.asked.items():
-        if (chances[window] >= TELLING) == is_telling:
-            yield float(chances[window]), seen

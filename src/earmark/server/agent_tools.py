@@ -33,7 +33,7 @@ from earmark.pipeline.find import find as find_moments
 from earmark.pipeline.preview import preview
 from earmark.pipeline.session import Session, open_session
 from earmark.redaction import redact
-from earmark.run.lock import is_at_work
+from earmark.run.database import is_at_work
 from earmark.run.records import RecordingRow, title_of
 from earmark.run.run import Run, blur_of
 from earmark.search.archive_search import FoundMoment
@@ -189,7 +189,7 @@ class AgentTools:
         with self.library[run].open() as opened_run:
             row = find_recording(opened_run, recording)
             heard = opened_run.heard(recording)
-            if heard is None:
+            if not heard:
                 raise ValueError("the run has not listened to this recording yet")
             pick = window_at(heard, time)
             described = _describe_window(opened_run, row, pick.span)

@@ -26,7 +26,7 @@ from earmark.report.export_formats import EXPORTERS
 from earmark.report.export_formats import export as write_export
 from earmark.report.run_overview import summarise_run
 from earmark.run.corrections import Agreement, Correction, correct, read_corrections, withdraw
-from earmark.run.lock import is_at_work
+from earmark.run.database import is_at_work
 from earmark.run.records import FailedRecording, Totals, title_of
 from earmark.run.run import Run
 from earmark.search.archive_search import search_words
@@ -347,7 +347,7 @@ def ask(service: Services, served: Served, recording: str, body: AskedMoment) ->
 @api.get("/runs/{run}/sounds")
 def list_sounds(served: Served) -> list[SoundCount]:
     """The named sounds of a run, those in most recordings first."""
-    counts = served.cached("sounds", lambda run: run.texts.named_sounds(most=MOST_SOUNDS))
+    counts = served.cached("sounds", lambda run: run.named_sounds(most=MOST_SOUNDS))
     return [SoundCount(*each) for each in counts]
 
 

@@ -202,8 +202,8 @@ def _row(summary: RecordingSummary) -> ArchiveRow:
 
 def _filter_and_sort(run: Run, rows: list[ArchiveRow], query: ArchiveQuery) -> list[ArchiveRow]:
     query_words = query.words.casefold().split()
-    with_words = run.texts.recordings_with(query.words) if query_words else set()
-    with_sound = run.texts.recordings_with_sound(query.sound) if query.sound.strip() else None
+    with_words = run.recordings_with(query.words) if query_words else set()
+    with_sound = run.recordings_with(query.sound, is_sound=True) if query.sound.strip() else None
 
     def matches_words(row: ArchiveRow) -> bool:
         name_and_path = f"{row.name} {row.path}".casefold()

@@ -16,7 +16,7 @@ from earmark.redaction import is_redacted
 from earmark.report.report_page import forecast_of, scale_curve
 from earmark.report.run_overview import overview_of
 from earmark.run.corrections import Correction, read_corrections
-from earmark.run.records import ChoiceRow, HeardRow, RecordingRow, RunPick
+from earmark.run.records import ChoiceRow, RecordingRow, RunPick
 from earmark.run.run import Run
 from earmark.server.archive_view import max_pool
 from earmark.timeline import FloatArray, Span
@@ -89,11 +89,11 @@ def find_recording(run: Run, recording: str) -> RecordingRow:
 
 
 def describe(run: Run, row: RecordingRow, *, hidden: str = "") -> RecordingDetail:
-    heard, choice = run.heard(row.id) or HeardRow(row.id), run.choice(row.id)
+    heard, choice = run.heard(row.id), run.choice(row.id)
     return RecordingDetail(
         recording=row,
         name=row.title,
-        window=heard.window,
+        window=heard.length,
         windows=len(heard.scores),
         expected=float(np.sum(heard.rates)),
         coverage=forecast_of(run, row, heard),
@@ -117,7 +117,7 @@ def why_unplayable(path: str) -> str:
 
 
 def read_timeline(run: Run, row: RecordingRow, span: Span, cells: int) -> TimelineView:
-    heard = run.heard(row.id) or HeardRow(row.id)
+    heard = run.heard(row.id)
     lanes: dict[str, list[LaneEntry]] = {"picked": [], "heard": [], "said": []}
     for pick in run.picks(row.id):
         if pick.span.overlaps(span):
@@ -129,7 +129,7 @@ def read_timeline(run: Run, row: RecordingRow, span: Span, cells: int) -> Timeli
         lanes[entry.kind].append(LaneEntry(when.start, when.end, entry.text, entry.kind))
     steps = {name: math.ceil(len(lane) / MOST_ENTRIES) or 1 for name, lane in lanes.items()}
     shown = {name: lane[:: steps[name]] for name, lane in lanes.items()}
-    level, step = heard.level, heard.window
+    level, step = heard.level, heard.length
     return TimelineView(
         start=span.start,
         end=span.end,

@@ -33,7 +33,7 @@ from earmark.media.source import folder_name, name_of
 from earmark.pipeline.session import Session, open_session
 from earmark.redaction import is_redacted, redact
 from earmark.report.progress import Progress
-from earmark.run.lock import is_at_work
+from earmark.run.database import is_at_work
 from earmark.run.schema import FILE
 from earmark.selection import Pick
 from earmark.selection.forecast import CallCost

@@ -103,14 +103,14 @@ def read_answers(runs: Sequence[Path], gate: Gate) -> TeachingMaterial:
             track = int(run.plan().get("audio_track", 0))
             for row in run.recordings():
                 heard = run.heard(row.id)
-                if heard is None:
+                if not heard:
                     continue
-                grid = Grid(heard.window)
+                grid = Grid(heard.length)
                 key = grid.key(gate.frontline(), audio_track=track)
                 if heard.key != key or INSTEAD in heard.warnings:  # or the fallback rated it
                     unlike += 1
                     continue
-                windows = heard.windows(gate.survival)
+                windows = replace(heard, survival=gate.survival)
                 known = _answers(run, row.id, windows)
                 before = found.get(row.id)
                 if before and before.windows.length == windows.length:

@@ -18,7 +18,7 @@ from earmark.gate.listener import INSTEAD
 from earmark.gate.survival import Survival
 from earmark.grid import Grid, Windows
 from earmark.run.corrections import Correction, correct
-from earmark.run.records import CallRow, RecordingRow
+from earmark.run.records import RecordingRow
 from earmark.run.run import Run
 from earmark.selection.audit_sample import chance_of_activity
 from earmark.timeline import FloatArray, Track
@@ -26,7 +26,7 @@ from earmark_lab.training.answer_regression import fit_lengths
 from earmark_lab.training.answered_windows import BY_PEOPLE, TeachingMaterial, read_answers
 from earmark_lab.training.site_adaptation import RateScale, adapt, learn
 from making import make_video
-from small_runs import PLAN, answer
+from small_runs import PLAN, CallRow, answer
 
 Says = Callable[[FloatArray, np.random.Generator], list[str]]
 
