@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - the name everybody knows it by
 
 from earmark.features.spectrum import hertz_bands
-from earmark_lab.encoders.audio_transformers import EmphasisedLogMel
-from earmark_lab.encoders.detector import STEPS, Detector, PowerSpectrum, StrongDetector
+from earmark_lab.encoders.audio_transformers import EmphasisedLogMel, PowerSpectrum
+from earmark_lab.encoders.detector import STEPS, Detector, StrongDetector
 
 PANNS_RATE = 32_000
 BANDS = 64

@@ -18,7 +18,7 @@ from torch.nn import functional
 from earmark.errors import ModelMismatch
 from earmark.media.atomic_file import replacing
 from earmark.timeline import CLOCK_RATE, FloatArray, IndexArray
-from earmark_lab.encoders.checkpoint import torch_reason
+from earmark_lab.encoders.detector import torch_reason
 from earmark_lab.training.dataset import TrainingRecording, fingerprint
 from earmark_lab.training.head import Context, Head, Objective, TalkDetector, Targets
 from earmark_lab.training.settings import Settings

@@ -17,8 +17,8 @@ from earmark.errors import AnnotationError, ModelMismatch
 from earmark.media.atomic_file import replacing, write_whole
 from earmark.timeline import CLOCK_RATE, FloatArray, Track
 from earmark_lab.annotations.actions import Action
-from earmark_lab.encoders.checkpoint import torch_reason
 from earmark_lab.encoders.chunk_encoder import PAPER_THRESHOLD, boundaries, segments
+from earmark_lab.encoders.detector import torch_reason
 from earmark_lab.experiments.report import plain
 from earmark_lab.metrics.counts import (
     ONSET_COLLAR,

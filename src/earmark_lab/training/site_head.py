@@ -17,11 +17,11 @@ from torch.nn import functional
 
 from earmark.gate.gate import Gate
 from earmark.timeline import FloatArray
-from earmark_lab.encoders.checkpoint import torch_threads
-from earmark_lab.training.answer_regression import Reheard
+from earmark_lab.encoders.detector import torch_threads
 from earmark_lab.training.answered_windows import AnsweredRecording
 from earmark_lab.training.head import Context, SpanObjective, Tower, chance_of_work, in_seconds
 from earmark_lab.training.head_export import extend, prove
+from earmark_lab.training.site_adaptation import Reheard
 
 RIDGE = 30.0
 """In answers; inputs are scaled to unit spread."""
