@@ -220,16 +220,19 @@ class Voices:
     def talk(self, count: int, rng: np.random.Generator) -> FloatArray:
         """One to three people who take turns in a room, their voices made deeper or higher."""
         people = [self._person(rng) for _ in range(rng.integers(1, 4))]
-        said, person, calm = np.zeros(count, np.float32), people[0], rng.random()
+        spoken, person, calm = np.zeros(count, np.float32), people[0], rng.random()
         first = round(rng.uniform(0, 2) * SAMPLE_RATE)
         while first < count - SAMPLE_RATE // 2:
             person = people[int(rng.integers(len(people)))] if rng.random() < 0.3 else person
             clips, pitch, gain = person
             clip = resample_poly(clips[int(rng.integers(len(clips)))], 16, pitch)[: count - first]
-            said[first : first + len(clip)] += gain * clip
+            spoken[first : first + len(clip)] += gain * clip
             first += len(clip) + round(_pause(calm, rng) * SAMPLE_RATE)
-        said = reverberate(said, SAMPLE_RATE, rng) if rng.random() < 0.5 else said
-        return filtered(said, SAMPLE_RATE, rng) if rng.random() < 0.4 else said
+        spoken = reverberate(spoken, rng) if rng.random() < 0.5 else spoken
+        if rng.random() >= 0.4:
+            return spoken
+        edges = rng.uniform(20.0, 250.0), rng.uniform(3_000.0, 7_500.0)
+        return pass_band(spoken, edges).astype(np.float32)
 
     def _person(self, rng: np.random.Generator) -> tuple[Sequence[FloatArray], int, float]:
         """Clips, a change of pitch in sixteenths, and a gain."""
@@ -253,7 +256,7 @@ def mix_talk(
     rng: np.random.Generator,
 ) -> TalkMixture:
     quiet = max(10 ** (float(np.quantile(decibels(samples), 0.05)) / 20), 1e-4)
-    said, talked = np.zeros(len(samples)), np.zeros(len(samples) // STEP, dtype=bool)
+    spoken, talked = np.zeros(len(samples)), np.zeros(len(samples) // STEP, dtype=bool)
     throughout = rng.random() < THROUGHOUT
     first = 0 if throughout else round(rng.uniform(0, 30) * CLOCK_RATE)
     while first < len(talked) - 3 * CLOCK_RATE:
@@ -262,11 +265,11 @@ def mix_talk(
         span = slice(place.start * STEP, place.stop * STEP)
         draw = talk if rng.random() < MADE_UP else voices.talk
         gain = min(quiet * 10 ** (rng.uniform(*LOUDER) / 20), LOUDEST)
-        said[span] = gain * level(draw(span.stop - span.start, rng))
+        spoken[span] = gain * level(draw(span.stop - span.start, rng))
         talked[place] = True
         first = place.stop + round(log_uniform(rng, BETWEEN) * CLOCK_RATE)
-    labels = label(decibels(samples), decibels(said), talked, actions)
-    return TalkMixture(encoded(samples + said, encoder)[: len(labels)], labels)
+    labels = label(decibels(samples), decibels(spoken), talked, actions)
+    return TalkMixture(encoded(samples + spoken, encoder)[: len(labels)], labels)
 
 
 def label(
@@ -305,10 +308,10 @@ def as_features(tracks: Iterable[Track]) -> FloatArray:
     return (rows if rows.ndim == 2 else rows[:, None]).astype(np.float16)
 
 
-def reverberate(samples: FloatArray, sample_rate: int, rng: np.random.Generator) -> FloatArray:
+def reverberate(samples: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Direct sound, then noise that decays over 0.1 to 0.6 s."""
     decay = rng.uniform(0.1, 0.6)
-    times = np.arange(round(decay * sample_rate)) / sample_rate
+    times = np.arange(round(decay * SAMPLE_RATE)) / SAMPLE_RATE
     tail = rng.standard_normal(len(times)) * np.exp(-6.9 * times / decay)  # 60 dB down at the end
     tail *= rng.uniform(0.1, 0.5) / np.sqrt((tail**2).sum())
     tail[0] = 1.0
@@ -316,14 +319,9 @@ def reverberate(samples: FloatArray, sample_rate: int, rng: np.random.Generator)
     return echo.astype(np.float32)
 
 
-def filtered(samples: FloatArray, sample_rate: int, rng: np.random.Generator) -> FloatArray:
-    edges = rng.uniform(20.0, 250.0), min(rng.uniform(3_000.0, 7_500.0), 0.47 * sample_rate)
-    return pass_band(samples, edges, sample_rate).astype(np.float32)
-
-
-def pass_band(samples: FloatArray, edges: tuple[float, float], sample_rate: int) -> FloatArray:
+def pass_band(samples: FloatArray, edges: tuple[float, float]) -> FloatArray:
     """`edges` in hertz, of second order."""
-    bands = butter(2, edges, "bandpass", fs=sample_rate, output="sos")
+    bands = butter(2, edges, "bandpass", fs=SAMPLE_RATE, output="sos")
     passed: FloatArray = sosfilt(bands, samples)
     return passed
 
