@@ -137,8 +137,8 @@ class Attention(nn.Module):
         batch, count, width = rows.shape
         parts = self.qkv(rows).reshape(batch, count, 3, self._heads, width // self._heads)
         query, key, value = parts.permute(2, 0, 3, 1, 4)  # each (batch, heads, rows, width / heads)
-        seen = F.scaled_dot_product_attention(query, key, value)
-        return self.proj(seen.transpose(1, 2).reshape(batch, count, width))
+        attended = F.scaled_dot_product_attention(query, key, value)
+        return self.proj(attended.transpose(1, 2).reshape(batch, count, width))
 
 
 BEATS_BANDS = 128
@@ -261,8 +261,8 @@ class _GatedAttention(nn.Module):
         )
         shrunk = query / math.sqrt(query.shape[-1])  # before the product: half precision overflows
         likeness = shrunk @ key.transpose(2, 3)
-        seen = torch.softmax(likeness + self._gate(query) * bias, dim=-1) @ value
-        return self.out_proj(seen.transpose(1, 2).flatten(2))
+        attended = torch.softmax(likeness + self._gate(query) * bias, dim=-1) @ value
+        return self.out_proj(attended.transpose(1, 2).flatten(2))
 
     def _gate(self, query: Tensor) -> Tensor:
         halves = self.grep_linear(query).unflatten(-1, (2, 4)).sum(-1).sigmoid()
@@ -272,8 +272,8 @@ class _GatedAttention(nn.Module):
 
 def _buckets(count: int, device: torch.device) -> Tensor:
     """Of each pair's distance, `(count, count)`: exact if near, logarithmic beyond."""
-    places = torch.arange(count, device=device)
-    ahead = places[None, :] - places[:, None]
+    positions = torch.arange(count, device=device)
+    ahead = positions[None, :] - positions[:, None]
     each_way, exact = BUCKETS // 2, BUCKETS // 4
     distance = ahead.abs()
     beyond = torch.log(distance.clamp(min=1) / exact) / math.log(MAX_DISTANCE / exact)

@@ -132,10 +132,10 @@ class ChunkEncoder(SoundTagger):
         network = self.network()
         if self.expects not in (None, network.source):
             raise ModelMismatch(self._weights_mismatch(network.source))
-        heard = encode_in_chunks(
+        pieces = encode_in_chunks(
             sound, network, layout=self.layout, sample_rate=self.sample_rate, batch=self.batch
         )
-        return (Track(self._features(rows), start=first / CLOCK_RATE) for rows, first in heard)
+        return (Track(self._features(rows), start=first / CLOCK_RATE) for rows, first in pieces)
 
     def fingerprint(self) -> str:
         """SHA-256 of the checkpoint, also of an export."""
@@ -171,11 +171,11 @@ def encode_in_chunks(
     `model` turns `(chunks, samples)` into `(chunks, rows, values)`.
     """
     chunks = _Chunks(sound, layout, step=sample_rate // CLOCK_RATE)
-    taken = iter(chunks)
-    batches = iter(lambda: list(islice(taken, batch)), [])
-    heard = (values for some in batches for values in model(np.stack(some)))
+    remaining = iter(chunks)
+    batches = iter(lambda: list(islice(remaining, batch)), [])
+    outputs = (values for stack in batches for values in model(np.stack(stack)))
     first = 0
-    for averaged in _average(heard, layout):
+    for averaged in _average(outputs, layout):
         rows = averaged[: chunks.steps - first] if chunks.steps else averaged
         if len(rows):
             yield rows, first
@@ -192,7 +192,7 @@ class _Chunks:
     def __iter__(self) -> Iterator[FloatArray]:
         layout, step = self._layout, self._step
         size, hop = layout.chunk * step, layout.hop * step
-        kept = np.zeros(layout.lead * step, dtype=np.float32)
+        buffer = np.zeros(layout.lead * step, dtype=np.float32)
         samples = count = 0
         for block in self._sound:
             if block.sample_rate != step * CLOCK_RATE:
@@ -201,20 +201,20 @@ class _Chunks:
                     f"this model hears {rate} samples a second, not {block.sample_rate}"
                 )
             samples += len(block)
-            kept = np.concatenate([kept, block.values])
-            while len(kept) >= size:
-                yield kept[:size]
-                kept, count = kept[hop:], count + 1
+            buffer = np.concatenate([buffer, block.values])
+            while len(buffer) >= size:
+                yield buffer[:size]
+                buffer, count = buffer[hop:], count + 1
         self.steps = -(-samples // step)
         while self.steps and (count == 0 or (count - 1) * layout.hop + layout.rows < self.steps):
-            yield np.pad(kept[:size], (0, max(0, size - len(kept))))
-            kept, count = kept[hop:], count + 1
+            yield np.pad(buffer[:size], (0, max(0, size - len(buffer))))
+            buffer, count = buffer[hop:], count + 1
 
 
-def _average(heard: Iterable[FloatArray], layout: Layout) -> Iterator[FloatArray]:
+def _average(outputs: Iterable[FloatArray], layout: Layout) -> Iterator[FloatArray]:
     total: FloatArray = np.zeros((layout.rows, 1), dtype=np.float32)  # (rows, values)
     count, ahead = total, ((0, layout.hop), (0, 0))
-    for values in heard:
+    for values in outputs:
         rows = np.repeat(values[: layout.rows], max(1, layout.rows // len(values)), axis=0)
         assert len(rows) == layout.rows
         total, count = total + rows, count + 1

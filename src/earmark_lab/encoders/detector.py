@@ -109,12 +109,10 @@ class StrongDetector(Detector):
         self._name = name
 
     def embed(self, spectrum: Tensor) -> Tensor:
-        rows: Tensor = self.model[self._name](spectrum).transpose(1, 2)  # (batch, width, rows)
-        if rows.shape[-1] > STEPS:
-            rows = F.adaptive_avg_pool1d(rows, STEPS)
-        elif rows.shape[-1] < STEPS:
-            rows = F.interpolate(rows, size=STEPS, mode="linear")
-        return rows.transpose(1, 2)
+        rows: Tensor = self.model[self._name](spectrum)
+        if rows.shape[1] == STEPS:
+            return rows
+        return F.adaptive_avg_pool1d(rows.transpose(1, 2), STEPS).transpose(1, 2)
 
     def classify(self, rows: Tensor) -> Tensor:
         return self.strong_head(rows)
@@ -147,8 +145,8 @@ class TorchNetwork:
                 if has_head:
                     rows = detector.classify(rows).float()
             rows = rows.cpu()  # not every device has the double precision of posteriors
-            heard: FloatArray = (detector.posteriors(rows) if has_head else rows).numpy()
-        return heard
+            values: FloatArray = (detector.posteriors(rows) if has_head else rows).numpy()
+        return values
 
 
 @contextlib.contextmanager
@@ -161,11 +159,11 @@ def torch_threads(count: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def load_detector(known: Model, architecture: Architecture, file: Path) -> Detector:
+def load_detector(model: Model, architecture: Architecture, file: Path) -> Detector:
     detector = build(architecture)
-    weights = _renamed(_read(known, architecture.section, file), architecture)
+    weights = _renamed(_read(model, architecture.section, file), architecture)
     expected = detector.state_dict()
-    _check(weights, expected, known, file)
+    _check(weights, expected, model, file)
     detector.load_state_dict({name: weights[name] for name in expected})
     detector.prepare()
     return detector.eval()
@@ -180,20 +178,20 @@ def build(architecture: Architecture) -> Detector:
     return detector
 
 
-def _read(known: Model, section: str | None, file: Path) -> Mapping[str, Any]:
+def _read(model: Model, section: str | None, file: Path) -> Mapping[str, Any]:
     """Nothing in `file` is executed."""
     try:
         with torch.serialization.safe_globals(_ARRAYS):
-            held = torch.load(file, map_location="cpu", weights_only=True)
+            stored = torch.load(file, map_location="cpu", weights_only=True)
     except (RuntimeError, pickle.UnpicklingError, EOFError, ValueError, KeyError) as error:
         raise ModelMismatch(
             f"{file} is cut off, or no checkpoint of weights alone ({torch_reason(error)}); "
-            f"expected {known.title}, published as {known.file}"
+            f"expected {model.title}, published as {model.file}"
         ) from error
-    weights = held.get(section) if section and isinstance(held, Mapping) else held
+    weights = stored.get(section) if section and isinstance(stored, Mapping) else stored
     if not isinstance(weights, Mapping):
         inside = f" under {section!r}" if section else ""
-        raise ModelMismatch(f"{file.name} holds no weights{inside}; expected {known.file}")
+        raise ModelMismatch(f"{file.name} holds no weights{inside}; expected {model.file}")
     return weights
 
 
@@ -216,26 +214,26 @@ def _renamed(weights: Mapping[str, Any], architecture: Architecture) -> dict[str
 
 
 def _check(
-    weights: Mapping[str, Any], expected: Mapping[str, Tensor], known: Model, file: Path
+    weights: Mapping[str, Any], expected: Mapping[str, Tensor], model: Model, file: Path
 ) -> None:
     missing = [name for name in expected if name not in weights]
     foreign = [name for name in weights if name not in expected]
     shared = [(name, weights[name], tensor) for name, tensor in expected.items() if name in weights]
     odd = [
-        f"{name} is {_shape(held)} instead of {_shape(tensor)}"
-        for name, held, tensor in shared
-        if _shape(held) != _shape(tensor)
+        f"{name} is {_shape(value)} instead of {_shape(tensor)}"
+        for name, value, tensor in shared
+        if _shape(value) != _shape(tensor)
     ]
     broken = [
         f"{name} is not finite"
-        for name, held, tensor in shared
-        if tensor.is_floating_point() and isinstance(held, Tensor) and not held.isfinite().all()
+        for name, value, tensor in shared
+        if tensor.is_floating_point() and isinstance(value, Tensor) and not value.isfinite().all()
     ]
     named = (*_first("is missing", missing), *_first("does not belong there", foreign))
     problems = [*named, *odd[:1], *broken[:1]]
     if problems:
         raise ModelMismatch(
-            f"{file.name} is not {known.title} (expected {known.file}): {'; '.join(problems)}"
+            f"{file.name} is not {model.title} (expected {model.file}): {'; '.join(problems)}"
         )
 
 
@@ -258,15 +256,14 @@ class ExportResult:
     size_bytes: int
 
 
-def export(name: str, checkpoint: Path, target: Path, *, dropped_layers: int = 0) -> ExportResult:
+def export(name: str, checkpoint: Path, target: Path) -> ExportResult:
     """The copy is compared with the original before it is put in place."""
-    (known, network), file = architecture_of(name), find_checkpoint(name, checkpoint)
-    detector = load_detector(known, network, file)
-    detector.drop_layers(dropped_layers)
+    (model, network), file = architecture_of(name), find_checkpoint(name, checkpoint)
+    detector = load_detector(model, network, file)
     card = ExportCard(
         name=name,
         source_sha256=WeightsFile.of(file).digest,
-        drop_layers=dropped_layers,
+        drop_layers=0,
         sample_rate=network.sample_rate,
         samples=network.layout.chunk * network.sample_rate // CLOCK_RATE,
         width=network.width,

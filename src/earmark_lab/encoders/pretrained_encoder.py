@@ -130,10 +130,10 @@ class ExportCard:
     @classmethod
     def from_json(cls, text: str) -> ExportCard:
         """`ValueError` for anything else than `to_json` wrote."""
-        held = json.loads(text)
-        if not isinstance(held, dict) or held.get("version") != VERSION:
+        card = json.loads(text)
+        if not isinstance(card, dict) or card.get("version") != VERSION:
             raise ValueError("the card is of another version")
-        return cls(**{**held, "classes": tuple(held["classes"])})
+        return cls(**{**card, "classes": tuple(card["classes"])})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -220,13 +220,13 @@ class PretrainedEncoder(ChunkEncoder):
             object.__setattr__(self, "excluded", tuple(self.excluded))
 
     def __repr__(self) -> str:
-        named = [each.name for each in fields(self) if each.name not in NOT_IN_REPR]
+        named = [option.name for option in fields(self) if option.name not in NOT_IN_REPR]
         options = ", ".join(f"{name}={getattr(self, name)!r}" for name in named)
         try:
-            held = WeightsFile.of(self._file()).digest
+            digest = WeightsFile.of(self._file()).digest
         except EarmarkError:
-            held = "absent"
-        return f"{type(self).__name__}({options}, layout={self.layout}, weights={held})"
+            digest = "absent"
+        return f"{type(self).__name__}({options}, layout={self.layout}, weights={digest})"
 
     @property
     def architecture(self) -> Architecture:

@@ -118,7 +118,7 @@ class TeachingMaterial:
 
 def read_answers(runs: Sequence[Path], gate: Gate) -> TeachingMaterial:
     """Of two answers about a window the later is used. `RunError` if there are none for `gate`."""
-    found: dict[str, AnsweredRecording] = {}
+    recordings: dict[str, AnsweredRecording] = {}
     unlike = 0
     for folder in runs:
         with Run(folder) as run:
@@ -133,38 +133,38 @@ def read_answers(runs: Sequence[Path], gate: Gate) -> TeachingMaterial:
                     unlike += 1
                     continue
                 windows = heard.windows(gate.survival)
-                known = _answers(run, row.id, windows)
-                before = found.get(row.id)
+                answers = _answers(run, row.id, windows)
+                before = recordings.get(row.id)
                 if before and before.windows.length == windows.length:
-                    known = {one.window: one for one in before.answers} | known
-                answers = tuple(known[place] for place in sorted(known))
-                found[row.id] = AnsweredRecording(row.id, windows, answers, row.source, track)
-    if unlike and not found:
+                    answers = {answer.window: answer for answer in before.answers} | answers
+                ordered = tuple(answers[window] for window in sorted(answers))
+                recordings[row.id] = AnsweredRecording(row.id, windows, ordered, row.source, track)
+    if unlike and not recordings:
         raise RunError(
             f"none of the {unlike} recordings was listened to with this gate: name the one that "
             "was with --gate, or run `earmark caption` with this one first"
         )
     return TeachingMaterial(
-        tuple(found[key] for key in sorted(found) if found[key].answers), unlike
+        tuple(recordings[key] for key in sorted(recordings) if recordings[key].answers), unlike
     )
 
 
 def _answers(run: Run, recording: str, windows: Windows) -> dict[int, AnsweredWindow]:
-    found: dict[int, AnsweredWindow] = {}
+    answers: dict[int, AnsweredWindow] = {}
     for span, answer in run.captions(recording):
-        place = windows.window_at(span.start)
+        window = windows.window_at(span.start)
         activity = _activity(answer)
-        is_window = place < len(windows) and abs(windows.span(place).end - span.end) < 0.1
+        is_window = window < len(windows) and abs(windows.span(window).end - span.end) < 0.1
         if activity is not None and is_window:
-            found[place] = AnsweredWindow(place, bool(activity), activity)
-    for one in settle(read_corrections(run, recording)):
-        middle = (one.span.start + one.span.end - windows.length) / 2
-        place = max(windows.window_at(middle), 0)
-        if one.verdict in ("right", "wrong") and is_yes_or_no(one.caption):
+            answers[window] = AnsweredWindow(window, bool(activity), activity)
+    for correction in settle(read_corrections(run, recording)):
+        middle = (correction.span.start + correction.span.end - windows.length) / 2
+        window = max(windows.window_at(middle), 0)
+        if correction.verdict in ("right", "wrong") and is_yes_or_no(correction.caption):
             continue  # about an answer to `find`, which does not say whether anything is done
-        if place < len(windows):
-            found[place] = _corrected(one, place, found.get(place))
-    return found
+        if window < len(windows):
+            answers[window] = _corrected(correction, window, answers.get(window))
+    return answers
 
 
 def _activity(answer: Answer) -> str | None:
@@ -175,19 +175,21 @@ def _activity(answer: Answer) -> str | None:
     return read
 
 
-def _corrected(one: Correction, place: int, before: AnsweredWindow | None) -> AnsweredWindow:
+def _corrected(
+    correction: Correction, window: int, before: AnsweredWindow | None
+) -> AnsweredWindow:
     answered: str | None = before.activity if before else None
-    if answered is None and one.verdict != "missed":
-        answered = str(read_activity(one.caption)["activity"])
+    if answered is None and correction.verdict != "missed":
+        answered = str(read_activity(correction.caption)["activity"])
     is_active, activity = bool(answered), answered
-    if one.verdict == "wrong":
+    if correction.verdict == "wrong":
         is_active, activity = not answered, None if not answered else ""
-    elif one.verdict == "reworded":
-        activity = str(read_activity(one.text)["activity"])
+    elif correction.verdict == "reworded":
+        activity = str(read_activity(correction.text)["activity"])
         is_active = bool(activity)
-    elif one.verdict == "missed":
-        is_active, activity = True, one.text or None
-    return AnsweredWindow(place, is_active, activity, BY_PEOPLE, is_corrected=True)
+    elif correction.verdict == "missed":
+        is_active, activity = True, correction.text or None
+    return AnsweredWindow(window, is_active, activity, BY_PEOPLE, is_corrected=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +231,7 @@ def folds_of(parts: Part) -> list[Part]:
     """Folds of whole recordings, ordered by hash of their ids; a single one is cut in time."""
     if len(parts) == 1:
         return pieces_of(parts, PARTS)
-    order = sorted(parts, key=lambda one: hashlib.sha256(one.recording.encode()).hexdigest())
+    order = sorted(parts, key=lambda part: hashlib.sha256(part.recording.encode()).hexdigest())
     count = min(MOST_FOLDS, len(order))
     return [order[first::count] for first in range(count)]
 
@@ -239,20 +241,23 @@ def pieces_of(parts: Part, count: int) -> list[Part]:
     if count == 1:
         return [parts]
     return [
-        [replace(one, answers=tuple(one.answers[place] for place in places.tolist()))]
-        for one in parts
-        for places in np.array_split(np.arange(len(one.answers)), count)
-        if len(places)
+        [replace(part, answers=tuple(part.answers[position] for position in positions.tolist()))]
+        for part in parts
+        for positions in np.array_split(np.arange(len(part.answers)), count)
+        if len(positions)
     ]
 
 
 def without(parts: Part, fold: Part) -> Part:
-    held = {(one.recording, answer.window) for one in fold for answer in one.answers}
+    held_out = {(part.recording, answer.window) for part in fold for answer in part.answers}
     rest = (
-        replace(one, answers=tuple(a for a in one.answers if (one.recording, a.window) not in held))
-        for one in parts
+        replace(
+            part,
+            answers=tuple(a for a in part.answers if (part.recording, a.window) not in held_out),
+        )
+        for part in parts
     )
-    return [one for one in rest if one.answers]
+    return [part for part in rest if part.answers]
 
 
 def learn_lengths(parts: Part, survival: Survival) -> Survival:

@@ -58,16 +58,15 @@ class Panel:
     @property
     def context(self) -> int:
         """Steps on each side that a score depends on, in whole seconds."""
-        longest = max(self.heads[0].context + AROUND, *(each.context for each in self.contexts), 0)
-        longest = max(longest, self.detector.context if self.detector else 0)
+        reach = [self.heads[0].context + AROUND, *(context.context for context in self.contexts)]
+        longest = max(*reach, self.detector.context if self.detector else 0)
         return math.ceil(longest / CLOCK_RATE) * CLOCK_RATE
 
     def __call__(self, features: Tensor) -> Tensor:
         """From `(batch, steps, channels)` to `(batch, steps)`."""
         steps = features.shape[1]
         features = in_whole_seconds(features)
-        each = [self.objective.score(head(features)) for head in self.heads]
-        local = torch.stack(each).mean(0)
+        local = torch.stack([self.objective.score(head(features)) for head in self.heads]).mean(0)
         if not self.contexts:
             return local[:, :steps]
         if self.loudness:
@@ -125,7 +124,7 @@ def _checked(model: onnx.ModelProto) -> bytes:
 
 
 def _write_chance(graph: _Graph, contexts: Sequence[Context]) -> str:
-    towers = [each.tower for each in contexts]
+    towers = [context.tower for context in contexts]
     enters = [tower.enter for tower in towers]
     logits = _write_towers(graph, _write_seconds(graph, contexts[0]), towers, enters)
     chance = graph.add("ReduceMean", graph.add("Sigmoid", logits), [1], keepdims=0)
@@ -207,7 +206,7 @@ class _Graph:
         self._prefix = prefix
 
     def add(self, operator: str, *inputs: Any, output: str = "", **options: Any) -> str:
-        names = [each if isinstance(each, str) else self.constant(each) for each in inputs]
+        names = [value if isinstance(value, str) else self.constant(value) for value in inputs]
         name = output or f"{self._prefix}{operator.lower()}{len(self.nodes)}"
         self.nodes.append(onnx.helper.make_node(operator, names, [name], **options))
         return name
@@ -279,12 +278,12 @@ def prove(
     worst = 0.0
     for rows in features:
         with torch.no_grad():
-            wanted = panel(torch.from_numpy(rows)[None])[0].numpy()
+            expected = panel(torch.from_numpy(rows)[None])[0].numpy()
         for piece in (len(rows), 137):
             cuts = range(0, len(rows), piece)
             tracks = scorer(Track(rows[cut : cut + piece], start=cut * HOP) for cut in cuts)
-            got = np.concatenate([track.values for track in tracks])
-            worst = max(worst, float(np.abs(got - wanted).max(initial=0.0)))
+            exported = np.concatenate([track.values for track in tracks])
+            worst = max(worst, float(np.abs(exported - expected).max(initial=0.0)))
     if not worst <= TOLERANCE:
         raise ModelMismatch(
             f"the exported gate differs from the trained one by {worst:.2g}, more than "

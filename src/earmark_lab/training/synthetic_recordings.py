@@ -109,11 +109,11 @@ def make_recording(
         lasts = log_uniform(rng, LASTS) if is_work else rng.uniform(*GOES_ON)
         end = min(time + lasts, LENGTH)
         kinds, louder = (TOOLS, (12, 36)) if is_work else (AMBIENCE, (0, 32))
-        place = slice(round(time * SAMPLE_RATE), round(end * SAMPLE_RATE))
-        sound = kinds[rng.integers(len(kinds))](place.stop - place.start, rng)
+        part = slice(round(time * SAMPLE_RATE), round(end * SAMPLE_RATE))
+        sound = kinds[rng.integers(len(kinds))](part.stop - part.start, rng)
         gain = room * 10 ** (rng.uniform(*louder) / 20)
         ramp = rng.uniform(0.02, 0.3) if is_work else rng.uniform(0.3, 5.0)
-        samples[place] += gain * faded(level(sound), ramp)
+        samples[part] += gain * faded(level(sound), ramp)
         actions += [Action(time, end)] if is_work else []
         time = end + log_uniform(rng, BETWEEN)
     takes = encode_takes(samples, encoder, rng, talks=0 if voices else TALKS)
@@ -227,8 +227,8 @@ AMBIENCE: tuple[Draw, ...] = (*TOOLS, gusts, drops, footsteps)
 def _wandering(count: int, rng: np.random.Generator, *, every: float, by: float) -> FloatArray:
     """Factors around 1; `by` is the spread of their logarithm."""
     knots = np.exp(by * rng.standard_normal(max(4, int(count / SAMPLE_RATE / every) + 4)))
-    places = np.linspace(0, len(knots) - 1, count)
-    return np.interp(places, np.arange(len(knots)), knots)
+    positions = np.linspace(0, len(knots) - 1, count)
+    return np.interp(positions, np.arange(len(knots)), knots)
 
 
 def faded(samples: FloatArray, ramp: float) -> FloatArray:
@@ -302,9 +302,9 @@ def _make_lone(
 def cut_actions(
     marked: Iterable[tuple[Recording, Sequence[Action]]], rng: np.random.Generator
 ) -> Iterator[FloatArray]:
-    left, (shortest, longest) = OF_EACH, LONE_LASTS
+    remaining, (shortest, longest) = OF_EACH, LONE_LASTS
     for recording, actions in marked:
-        if not left:
+        if not remaining:
             return
         blocks = [block.values for block in recording.sound(sample_rate=SAMPLE_RATE)]
         samples = np.concatenate(blocks) if blocks else np.zeros(0, np.float32)
@@ -316,10 +316,10 @@ def cut_actions(
             cells = loud[first : max(first + 1, int(action.end / LEVEL_HOP))]
             if shortest <= action.duration <= longest and cells.max(initial=-np.inf) >= enough:
                 audible.append(action)
-        for place in rng.permutation(len(audible))[: min(FROM_EACH, left)].tolist():
-            span = audible[place]
+        for choice in rng.permutation(len(audible))[: min(FROM_EACH, remaining)].tolist():
+            span = audible[choice]
             yield samples[round(span.start * SAMPLE_RATE) : round(span.end * SAMPLE_RATE)]
-            left -= 1
+            remaining -= 1
 
 
 def lay_apart(
