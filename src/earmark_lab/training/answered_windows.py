@@ -262,12 +262,12 @@ def without(parts: Part, fold: Part) -> Part:
 
 def learn_lengths(parts: Part, survival: Survival) -> Survival:
     """`survival` stretched to the highest likelihood; unchanged if no gain on held-out answers."""
-    pairs = _Pairs.of(parts)
+    pairs = AnswerPairs.of(parts)
     if len(pairs) < FEWEST_PAIRS:
         return survival
     judged = []
     for fold in folds_of(parts):
-        held_out, rest = _Pairs.of(fold), _Pairs.of(without(parts, fold))
+        held_out, rest = AnswerPairs.of(fold), AnswerPairs.of(without(parts, fold))
         if len(held_out) and len(rest):
             old, new = (
                 rest.chances(curve, held_out.apart, rest.agreement(curve))
@@ -278,7 +278,7 @@ def learn_lengths(parts: Part, survival: Survival) -> Survival:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Pairs:
+class AnswerPairs:
     """Neighbouring answers that name an activity."""
 
     apart: FloatArray
@@ -292,7 +292,7 @@ class _Pairs:
         return len(self.apart)
 
     @classmethod
-    def of(cls, parts: Part) -> _Pairs:
+    def of(cls, parts: Part) -> AnswerPairs:
         apart, same = [], []
         for part in parts:
             for first, last in pairwise(part.answers):

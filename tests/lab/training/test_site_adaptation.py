@@ -24,9 +24,9 @@ from earmark.selection.audit_sample import chance_of_activity
 from earmark.timeline import FloatArray, Track
 from earmark_lab.training.answered_windows import (
     BY_PEOPLE,
+    AnswerPairs,
     RateScale,
     TeachingMaterial,
-    learn_lengths,
     read_answers,
 )
 from earmark_lab.training.site_adaptation import adapt, learn
@@ -227,7 +227,7 @@ def test_long_runs_of_agreeing_answers_lengthen_actions(tmp_path):
     run = make_run(tmp_path / "run", steps)
     base = default_gate()
     recordings = list(read_answers([run], base).recordings)
-    assert learn_lengths(recordings, base.survival).median > 4 * base.survival.median
+    assert AnswerPairs.of(recordings).fit(base.survival).median > 4 * base.survival.median
     assert adapt([run]).median > 4 * base.survival.median
 
 
@@ -240,7 +240,7 @@ def test_what_is_done_again_and_again_is_no_long_action(tmp_path):
     run = make_run(tmp_path / "run", turns)
     base = default_gate()
     recordings = list(read_answers([run], base).recordings)
-    assert learn_lengths(recordings, base.survival).median < 1.5 * base.survival.median
+    assert AnswerPairs.of(recordings).fit(base.survival).median < 1.5 * base.survival.median
     assert adapt([run]).median == base.survival.median
 
 
