@@ -29,7 +29,6 @@ from earmark.selection.audit_sample import chance_of_activity, draw_evenly
 from earmark.selection.rules.coverage import Coverage
 from earmark_lab.experiments.benchmark import Case
 from earmark_lab.experiments.simulated_answers import AnswerSimulator
-from earmark_lab.training.answer_regression import Reheard
 from earmark_lab.training.answered_windows import (
     AnsweredRecording,
     AnsweredWindow,
@@ -39,7 +38,7 @@ from earmark_lab.training.calibration import Scores, cases, fit_rates, fit_survi
 from earmark_lab.training.dataset import Material, participant
 from earmark_lab.training.gate_training import Provenance, train_gate
 from earmark_lab.training.settings import Settings
-from earmark_lab.training.site_adaptation import learn
+from earmark_lab.training.site_adaptation import Reheard, learn
 
 BUDGETS = (0.01, 0.02, 0.05, 0.10, 0.25, 0.50)
 

@@ -16,9 +16,9 @@ import pytest
 import torch
 
 from earmark.features.sound_tags import class_names
-from earmark_lab.encoders.architecture import ARCHITECTURES, Architecture
-from earmark_lab.encoders.checkpoint import build
-from earmark_lab.encoders.detector import TransformerSize
+from earmark_lab.encoders.audio_transformers import TransformerSize
+from earmark_lab.encoders.detector import build
+from earmark_lab.encoders.pretrained_encoder import ARCHITECTURES, Architecture
 
 BLOCK = np.random.RandomState(0).standard_normal(1 << 20).astype(np.float32)
 """Drawn once; a weight takes as much as it needs from a place of its own."""

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from earmark.cli.app import app
 from earmark.gate.gate import Gate, default_gate
 from earmark.models import MODELS, PRETRAINED
-from earmark_lab.encoders.architecture import ARCHITECTURES
+from earmark_lab.encoders.pretrained_encoder import ARCHITECTURES
 from published_weights import make_small, saved, seeded_sound
 from tone_model import tones, write_model, write_queries
 

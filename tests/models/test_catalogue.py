@@ -11,7 +11,7 @@ from earmark.features.encoder_spec import encoder_files
 from earmark.features.sound_tags import VOCABULARIES
 from earmark.gate.frontline import FRONTLINES
 from earmark.models import EXTRAS, MODELS, PRETRAINED
-from earmark_lab.encoders.architecture import architecture_of
+from earmark_lab.encoders.pretrained_encoder import architecture_of
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -217,7 +217,7 @@ def export_encoder(
     """
     for library in ("torch", "onnxscript"):
         require(library, what="exporting an encoder")
-    from earmark_lab.encoders.onnx_export import TOLERANCE, export
+    from earmark_lab.encoders.detector import TOLERANCE, export
 
     done = export(name, checkpoint, target)
     if format is Format.json:

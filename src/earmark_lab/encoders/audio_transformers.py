@@ -6,7 +6,9 @@ fPaSST is PaSST (Koutini et al., 2022) with a token every 40 ms. All have AudioS
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - the name everybody knows it by
@@ -14,17 +16,130 @@ from torch.nn.utils import parametrizations
 from torch.nn.utils.parametrize import remove_parametrizations
 
 from earmark.features.spectrum import hertz_bands
-from earmark_lab.encoders.detector import (
-    EPSILON,
-    PUBLISHED,
-    STEPS,
-    Block,
-    KaldiSpectrum,
-    PowerSpectrum,
-    StrongDetector,
-    TransformerSize,
-    kaldi_bands,
-)
+from earmark.timeline import FloatArray
+from earmark_lab.encoders.detector import STEPS, StrongDetector
+
+
+class PowerSpectrum(nn.Module):
+    """Power of short-time spectra in bands, `(batch, bands, rows)`, with `weights` per bin.
+
+    Row `r` is centred on sample `r * hop`, and `taper` is centred in the samples of one transform.
+    With `is_magnitude` the root of the power is summed.
+    """
+
+    taper: Tensor
+    weights: Tensor
+
+    def __init__(
+        self,
+        taper: Tensor,
+        weights: FloatArray,
+        *,
+        hop: int,
+        padding: str = "reflect",
+        is_magnitude: bool = False,
+    ) -> None:
+        super().__init__()
+        self._hop, self._padding, self._is_magnitude = hop, padding, is_magnitude
+        weights = np.ascontiguousarray(weights, dtype=np.float32)  # (bands, size // 2 + 1)
+        self._size = 2 * (weights.shape[1] - 1)
+        self.register_buffer("taper", taper, persistent=False)
+        self.register_buffer("weights", torch.from_numpy(weights), persistent=False)
+
+    def forward(self, sound: Tensor) -> Tensor:
+        side, margin = self._size // 2, (self._size - len(self.taper)) // 2
+        taper = F.pad(self.taper, (margin, self._size - len(self.taper) - margin))
+        sound = F.pad(sound[:, None, :], (side, side), mode=self._padding)[:, 0]
+        return self._in_bands(sound.unfold(1, self._size, self._hop) * taper)
+
+    def _in_bands(self, stretches: Tensor) -> Tensor:
+        """From `(batch, rows, samples)` to `(batch, bands, rows)`."""
+        spectra = torch.view_as_real(torch.fft.rfft(stretches, n=self._size))
+        power = (spectra * spectra).sum(dim=-1).transpose(1, 2)
+        return self.weights @ (power.sqrt() if self._is_magnitude else power)
+
+
+class KaldiSpectrum(PowerSpectrum):
+    """As Kaldi computes it: row `r` begins at sample `r * hop`.
+
+    The mean is subtracted from each row, then `emphasis` times the previous sample from every
+    sample; the first sample is its own predecessor.
+    """
+
+    def __init__(self, length: int, weights: FloatArray, *, hop: int, emphasis: float) -> None:
+        super().__init__(
+            torch.hann_window(length, periodic=False).pow(0.85), weights, hop=hop
+        )  # Povey's
+        self._emphasis = emphasis
+
+    def forward(self, sound: Tensor) -> Tensor:
+        stretches = sound.unfold(1, len(self.taper), self._hop)
+        stretches = stretches - stretches.mean(dim=2, keepdim=True)
+        before = torch.cat([stretches[..., :1], stretches[..., :-1]], dim=2)
+        return self._in_bands((stretches - self._emphasis * before) * self.taper)
+
+
+def kaldi_bands(bands: int, *, size: int, sample_rate: int, low: float, high: float) -> FloatArray:
+    """Triangular, `(bands, size // 2 + 1)`, linear in mel: 1127 ln(1 + f / 700).
+
+    The lowest bands depend on the last digit: computed in single precision and in this order, as
+    the models were trained.
+    """
+    start, end = (1127.0 * math.log(1.0 + frequency / 700.0) for frequency in (low, high))
+    step = (end - start) / (bands + 1)
+    band = torch.arange(bands)[:, None]
+    left, centre, right = (start + (band + side) * step for side in (0.0, 1.0, 2.0))
+    bins = 1127.0 * (1.0 + sample_rate / size * torch.arange(size // 2) / 700.0).log()
+    rising, falling = (bins - left) / (centre - left), (right - bins) / (right - centre)
+    triangles = torch.minimum(rising, falling).clamp(min=0.0)
+    return F.pad(triangles, (0, 1)).numpy()
+
+
+@dataclass(frozen=True, slots=True)
+class TransformerSize:
+    width: int = 768
+    heads: int = 12
+    layers: int = 12
+    widening: int = 4
+    """Relative to `width`."""
+
+
+PUBLISHED = TransformerSize()
+
+EPSILON = 1e-6
+
+
+class Block(nn.Module):
+    """Self-attention and a feed-forward layer, each after a layer norm."""
+
+    def __init__(self, size: TransformerSize, *, qkv_bias: bool) -> None:
+        super().__init__()
+        self.norm1 = nn.LayerNorm(size.width, eps=EPSILON)
+        self.attn = Attention(size, qkv_bias=qkv_bias)
+        self.norm2 = nn.LayerNorm(size.width, eps=EPSILON)
+        wide = size.widening * size.width
+        layers = {"fc1": nn.Linear(size.width, wide), "fc2": nn.Linear(wide, size.width)}
+        self.mlp = nn.ModuleDict(layers)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        rows = rows + self.attn(self.norm1(rows))
+        return rows + self.mlp["fc2"](F.gelu(self.mlp["fc1"](self.norm2(rows))))
+
+
+class Attention(nn.Module):
+    def __init__(self, size: TransformerSize, *, qkv_bias: bool) -> None:
+        super().__init__()
+        self._heads = size.heads
+        self.qkv = nn.Linear(size.width, 3 * size.width, bias=qkv_bias)
+        self.proj = nn.Linear(size.width, size.width)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        batch, count, width = rows.shape
+        parts = self.qkv(rows).reshape(batch, count, 3, self._heads, width // self._heads)
+        query, key, value = parts.permute(2, 0, 3, 1, 4)  # each (batch, heads, rows, width / heads)
+        attended = F.scaled_dot_product_attention(query, key, value)
+        return self.proj(attended.transpose(1, 2).reshape(batch, count, width))
+
 
 BEATS_BANDS = 128
 PATCH = 16
@@ -146,8 +261,8 @@ class _GatedAttention(nn.Module):
         )
         shrunk = query / math.sqrt(query.shape[-1])  # before the product: half precision overflows
         likeness = shrunk @ key.transpose(2, 3)
-        seen = torch.softmax(likeness + self._gate(query) * bias, dim=-1) @ value
-        return self.out_proj(seen.transpose(1, 2).flatten(2))
+        attended = torch.softmax(likeness + self._gate(query) * bias, dim=-1) @ value
+        return self.out_proj(attended.transpose(1, 2).flatten(2))
 
     def _gate(self, query: Tensor) -> Tensor:
         halves = self.grep_linear(query).unflatten(-1, (2, 4)).sum(-1).sigmoid()
@@ -157,8 +272,8 @@ class _GatedAttention(nn.Module):
 
 def _buckets(count: int, device: torch.device) -> Tensor:
     """Of each pair's distance, `(count, count)`: exact if near, logarithmic beyond."""
-    places = torch.arange(count, device=device)
-    ahead = places[None, :] - places[:, None]
+    positions = torch.arange(count, device=device)
+    ahead = positions[None, :] - positions[:, None]
     each_way, exact = BUCKETS // 2, BUCKETS // 4
     distance = ahead.abs()
     beyond = torch.log(distance.clamp(min=1) / exact) / math.log(MAX_DISTANCE / exact)

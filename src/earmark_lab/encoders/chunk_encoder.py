@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -23,14 +23,45 @@ import numpy as np
 from earmark.errors import ModelMismatch
 from earmark.features.sound_tags import SoundTagger
 from earmark.media import Sound
-from earmark.timeline import CLOCK_RATE, FloatArray, Span, Track
-from earmark_lab.encoders.architecture import TEN_SECONDS, Layout
+from earmark.timeline import CLOCK_RATE, HOP, FloatArray, Span, Track
 
 POSTERIOR_MARGIN = 1e-7
 """So that logits are within ±16.2."""
 
-ChunkModel = Callable[[FloatArray], FloatArray]
-"""`(chunks, samples)` to `(chunks, rows, values)`."""
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Chunks on the clock; all values in steps."""
+
+    chunk: int = 250
+    hop: int = 125
+    rows: int = 250
+    """Steps with output; overlapping outputs are averaged."""
+    lead: int = 0
+    """Steps before those with output."""
+    block: int = 1
+    """Steps of one decision; the hop is a multiple of it."""
+
+    def with_hop(self, seconds: float) -> Layout:
+        """`ValueError` unless a multiple of `block` and at most one chunk."""
+        hop = round(seconds * CLOCK_RATE)
+        fits = hop % self.block == 0 and 0 < hop <= self.chunk
+        if not (abs(hop * HOP - seconds) < 1e-6 and fits):
+            raise ValueError(
+                f"chunks of {self.chunk * HOP:g} s cannot lie {seconds} s apart: "
+                f"choose a multiple of {self.block * HOP:g} s up to their length"
+            )
+        if self.lead == 0:
+            return replace(self, hop=hop)
+        return replace(self, hop=hop, rows=hop, lead=(self.chunk - hop) // 2)
+
+
+TEN_SECONDS = Layout()
+
+DECISIONS = Layout(hop=120, rows=248, block=8)
+"""31 decisions of 0.32 s, aligned with those of other chunks."""
+
+CLIPS = Layout(chunk=50, hop=10, rows=10, lead=20)
 
 
 class Network(Protocol):
@@ -101,10 +132,10 @@ class ChunkEncoder(SoundTagger):
         network = self.network()
         if self.expects not in (None, network.source):
             raise ModelMismatch(self._weights_mismatch(network.source))
-        heard = encode_in_chunks(
+        pieces = encode_in_chunks(
             sound, network, layout=self.layout, sample_rate=self.sample_rate, batch=self.batch
         )
-        return (Track(self._features(rows), start=first / CLOCK_RATE) for rows, first in heard)
+        return (Track(self._features(rows), start=first / CLOCK_RATE) for rows, first in pieces)
 
     def fingerprint(self) -> str:
         """SHA-256 of the checkpoint, also of an export."""
@@ -128,15 +159,23 @@ def logit(posteriors: FloatArray) -> FloatArray:
 
 
 def encode_in_chunks(
-    sound: Iterable[Sound], model: ChunkModel, *, layout: Layout, sample_rate: int, batch: int
+    sound: Iterable[Sound],
+    model: Callable[[FloatArray], FloatArray],
+    *,
+    layout: Layout,
+    sample_rate: int,
+    batch: int,
 ) -> Iterator[tuple[FloatArray, int]]:
-    """Rows on the clock and the number of the first, without gaps; memory holds `batch` chunks."""
+    """Rows on the clock and the number of the first, without gaps; memory holds `batch` chunks.
+
+    `model` turns `(chunks, samples)` into `(chunks, rows, values)`.
+    """
     chunks = _Chunks(sound, layout, step=sample_rate // CLOCK_RATE)
-    taken = iter(chunks)
-    batches = iter(lambda: list(islice(taken, batch)), [])
-    heard = (values for some in batches for values in model(np.stack(some)))
+    remaining = iter(chunks)
+    batches = iter(lambda: list(islice(remaining, batch)), [])
+    outputs = (values for stack in batches for values in model(np.stack(stack)))
     first = 0
-    for averaged in _average(heard, layout):
+    for averaged in _average(outputs, layout):
         rows = averaged[: chunks.steps - first] if chunks.steps else averaged
         if len(rows):
             yield rows, first
@@ -153,7 +192,7 @@ class _Chunks:
     def __iter__(self) -> Iterator[FloatArray]:
         layout, step = self._layout, self._step
         size, hop = layout.chunk * step, layout.hop * step
-        kept = np.zeros(layout.lead * step, dtype=np.float32)
+        buffer = np.zeros(layout.lead * step, dtype=np.float32)
         samples = count = 0
         for block in self._sound:
             if block.sample_rate != step * CLOCK_RATE:
@@ -162,20 +201,20 @@ class _Chunks:
                     f"this model hears {rate} samples a second, not {block.sample_rate}"
                 )
             samples += len(block)
-            kept = np.concatenate([kept, block.values])
-            while len(kept) >= size:
-                yield kept[:size]
-                kept, count = kept[hop:], count + 1
+            buffer = np.concatenate([buffer, block.values])
+            while len(buffer) >= size:
+                yield buffer[:size]
+                buffer, count = buffer[hop:], count + 1
         self.steps = -(-samples // step)
         while self.steps and (count == 0 or (count - 1) * layout.hop + layout.rows < self.steps):
-            yield np.pad(kept[:size], (0, max(0, size - len(kept))))
-            kept, count = kept[hop:], count + 1
+            yield np.pad(buffer[:size], (0, max(0, size - len(buffer))))
+            buffer, count = buffer[hop:], count + 1
 
 
-def _average(heard: Iterable[FloatArray], layout: Layout) -> Iterator[FloatArray]:
+def _average(outputs: Iterable[FloatArray], layout: Layout) -> Iterator[FloatArray]:
     total: FloatArray = np.zeros((layout.rows, 1), dtype=np.float32)  # (rows, values)
     count, ahead = total, ((0, layout.hop), (0, 0))
-    for values in heard:
+    for values in outputs:
         rows = np.repeat(values[: layout.rows], max(1, layout.rows // len(values)), axis=0)
         assert len(rows) == layout.rows
         total, count = total + rows, count + 1
@@ -186,11 +225,10 @@ def _average(heard: Iterable[FloatArray], layout: Layout) -> Iterator[FloatArray
         yield total[:rest] / count[:rest]
 
 
-NO_CLASS = -1
-
-
 PAPER_THRESHOLD = 0.95
 """The posterior above which the paper counts boundaries."""
+
+_NO_CLASS = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,26 +247,21 @@ def segments(
     """
     if not 0.0 < threshold < 1.0:
         raise ValueError(f"a threshold on posteriors lies between 0 and 1, not at {threshold}")
-    for first, end, label in _runs(features, float(np.log(threshold / (1.0 - threshold)))):
-        if label != NO_CLASS:
-            yield Segment(Span(first, end), classes[label])
+    least = float(np.log(threshold / (1.0 - threshold)))
+    start, end, label = 0.0, 0.0, _NO_CLASS
+    for track in features:
+        is_sure = track.values.max(axis=1) >= least
+        labels = np.where(is_sure, track.values.argmax(axis=1), _NO_CLASS)
+        before = np.concatenate([[label], labels[:-1]])
+        for step in np.flatnonzero(labels != before):
+            time = track.time_of(int(step))
+            if label != _NO_CLASS:
+                yield Segment(Span(start, time), classes[label])
+            start, label = time, int(labels[step])
+        end = track.span.end
+    if label != _NO_CLASS:
+        yield Segment(Span(start, end), classes[label])
 
 
 def boundaries(found: Iterable[Segment]) -> list[float]:
     return sorted({time for segment in found for time in (segment.span.start, segment.span.end)})
-
-
-def _runs(features: Iterable[Track], least: float) -> Iterator[tuple[float, float, int]]:
-    started, end, label = 0.0, 0.0, NO_CLASS
-    for track in features:
-        best = track.values.argmax(axis=1)
-        sure = track.values.max(axis=1) >= least
-        labels = np.where(sure, best, NO_CLASS)
-        before = np.concatenate([[label], labels[:-1]])
-        for step in np.flatnonzero(labels != before):
-            time = track.time_of(int(step))
-            yield started, time, label
-            started, label = time, int(labels[step])
-        end = track.span.end
-    if end > started:
-        yield started, end, label

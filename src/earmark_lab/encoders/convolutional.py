@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - the name everybody knows it by
 
 from earmark.features.spectrum import hertz_bands
-from earmark_lab.encoders.audio_transformers import EmphasisedLogMel
-from earmark_lab.encoders.detector import STEPS, Detector, PowerSpectrum, StrongDetector
+from earmark_lab.encoders.audio_transformers import EmphasisedLogMel, PowerSpectrum
+from earmark_lab.encoders.detector import STEPS, Detector, StrongDetector
 
 PANNS_RATE = 32_000
 BANDS = 64
@@ -298,19 +298,19 @@ class _Stage(nn.Module):
             [(slow, FUSION_RATIO * fast, 3 if stage >= 4 else 1), (fast, 0, 3)]
         ):
             incoming = entry * (channels + fused)
-            for place in range(depth):
+            for number in range(depth):
                 block = _Bottleneck(
-                    incoming if place == 0 else 4 * inner * channels,
+                    incoming if number == 0 else 4 * inner * channels,
                     inner=inner * channels,
                     reach=reach,
-                    stride=stride if place == 0 else 1,
+                    stride=stride if number == 0 else 1,
                 )
-                self.add_module(f"pathway{path}_res{place}", block)
+                self.add_module(f"pathway{path}_res{number}", block)
 
     def forward(self, slow: Tensor, fast: Tensor) -> tuple[Tensor, Tensor]:
-        for place in range(self._depth):
-            slow = self.get_submodule(f"pathway0_res{place}")(slow)
-            fast = self.get_submodule(f"pathway1_res{place}")(fast)
+        for number in range(self._depth):
+            slow = self.get_submodule(f"pathway0_res{number}")(slow)
+            fast = self.get_submodule(f"pathway1_res{number}")(fast)
         return slow, fast
 
 

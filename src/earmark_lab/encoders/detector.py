@@ -1,16 +1,56 @@
+"""Published models in PyTorch: loaded from a checkpoint, run, and exported to ONNX."""
+
 from __future__ import annotations
 
-import math
+import contextlib
+import io
+import logging
+import pickle
+import warnings
 from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - the name everybody knows it by
 
-from earmark.timeline import FloatArray
+from earmark.errors import ModelMismatch
+from earmark.features.sound_tags import class_names
+from earmark.media.atomic_file import replacing
+from earmark.models import Model, find_checkpoint
+from earmark.models.sessions import open_session
+from earmark.timeline import CLOCK_RATE, FloatArray
+from earmark_lab.encoders.chunk_encoder import WeightsFile
+from earmark_lab.encoders.pretrained_encoder import (
+    CARD,
+    Architecture,
+    ExportCard,
+    NetworkOptions,
+    architecture_of,
+)
+
+TOLERANCE = 1e-4
+"""Of logits, relative to the root mean square of their row if that is above 1."""
+
+OPSET = 18
+OUTPUTS = ("embeddings", "logits", "posteriors")
+
+_ARRAYS: list[Any] = [
+    np.ndarray,
+    np.dtype,
+    *(type(np.dtype(kind)) for kind in (np.float32, np.float64, np.int32, np.int64, np.bool_)),
+    *(
+        (value.__reduce__()[0], f"numpy.{module}.multiarray.{function}")
+        for value, function in ((np.zeros(1), "_reconstruct"), (np.float64(0), "scalar"))
+        for module in ("core", "_core")  # as NumPy 1 and 2 write it
+    ),
+]
+"""PANNs checkpoints hold these besides weights; no other types are unpickled."""
 
 STEPS = 250
 """Ten seconds at 25 Hz."""
@@ -69,133 +109,242 @@ class StrongDetector(Detector):
         self._name = name
 
     def embed(self, spectrum: Tensor) -> Tensor:
-        rows: Tensor = self.model[self._name](spectrum).transpose(1, 2)  # (batch, width, rows)
-        if rows.shape[-1] > STEPS:
-            rows = F.adaptive_avg_pool1d(rows, STEPS)
-        elif rows.shape[-1] < STEPS:
-            rows = F.interpolate(rows, size=STEPS, mode="linear")
-        return rows.transpose(1, 2)
+        rows: Tensor = self.model[self._name](spectrum)
+        if rows.shape[1] == STEPS:
+            return rows
+        return F.adaptive_avg_pool1d(rows.transpose(1, 2), STEPS).transpose(1, 2)
 
     def classify(self, rows: Tensor) -> Tensor:
         return self.strong_head(rows)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class TorchNetwork:
+    detector: Detector
+    options: NetworkOptions
+    source: str
+    """SHA-256 of the checkpoint."""
+
+    @classmethod
+    def open(cls, options: NetworkOptions, weights: WeightsFile) -> TorchNetwork:
+        detector = load_detector(*architecture_of(options.name), weights.file)
+        detector.drop_layers(options.drop_layers)
+        try:
+            return cls(detector.to(options.device), options, weights.digest)
+        except (RuntimeError, AssertionError) as error:  # how PyTorch says that it has none
+            reason = str(error).split("\n", 1)[0]
+            raise ValueError(f"PyTorch has no device {options.device!r} here: {reason}") from error
+
+    def __call__(self, chunks: FloatArray, /) -> FloatArray:
+        detector, device = self.detector, torch.device(self.options.device)
+        has_head = self.options.has_head
+        with torch.inference_mode(), torch_threads(self.options.threads):
+            spectrum = detector.spectrum(torch.from_numpy(chunks).to(device))
+            with torch.autocast(device.type, torch.float16, enabled=self.options.is_half):
+                rows = detector.embed(spectrum).float()
+                if has_head:
+                    rows = detector.classify(rows).float()
+            rows = rows.cpu()  # not every device has the double precision of posteriors
+            values: FloatArray = (detector.posteriors(rows) if has_head else rows).numpy()
+        return values
+
+
+@contextlib.contextmanager
+def torch_threads(count: int | None) -> Iterator[None]:
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(count or before)
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def load_detector(model: Model, architecture: Architecture, file: Path) -> Detector:
+    detector = build(architecture)
+    weights = _renamed(_read(model, architecture.section, file), architecture)
+    expected = detector.state_dict()
+    _check(weights, expected, model, file)
+    detector.load_state_dict({name: weights[name] for name in expected})
+    detector.prepare()
+    return detector.eval()
+
+
+def build(architecture: Architecture) -> Detector:
+    module, name = architecture.network.split(":")
+    network = getattr(import_module(f"earmark_lab.encoders.{module}"), name)
+    classes = len(class_names(architecture.vocabulary))
+    detector = network(classes=classes, **dict(architecture.options))
+    assert isinstance(detector, Detector)
+    return detector
+
+
+def _read(model: Model, section: str | None, file: Path) -> Mapping[str, Any]:
+    """Nothing in `file` is executed."""
+    try:
+        with torch.serialization.safe_globals(_ARRAYS):
+            stored = torch.load(file, map_location="cpu", weights_only=True)
+    except (RuntimeError, pickle.UnpicklingError, EOFError, ValueError, KeyError) as error:
+        raise ModelMismatch(
+            f"{file} is cut off, or no checkpoint of weights alone ({torch_reason(error)}); "
+            f"expected {model.title}, published as {model.file}"
+        ) from error
+    weights = stored.get(section) if section and isinstance(stored, Mapping) else stored
+    if not isinstance(weights, Mapping):
+        inside = f" under {section!r}" if section else ""
+        raise ModelMismatch(f"{file.name} holds no weights{inside}; expected {model.file}")
+    return weights
+
+
+def torch_reason(error: Exception) -> str:
+    """Without PyTorch's advice to trust the file."""
+    _, _, refused = str(error).partition("WeightsUnpickler error: ")
+    words = (refused or str(error)).split("\n", 1)[0].split(". ", 1)[0].strip()
+    return words[:120] or type(error).__name__
+
+
+def _renamed(weights: Mapping[str, Any], architecture: Architecture) -> dict[str, Any]:
+    renamed = {}
+    for name, value in weights.items():
+        for old, new in architecture.renamed:
+            if name.startswith(old) and not name.startswith(new):
+                name = new + name.removeprefix(old)  # noqa: PLW2901 - one rename after another
+        if not name.startswith(architecture.unused):
+            renamed[name] = value
+    return renamed
+
+
+def _check(
+    weights: Mapping[str, Any], expected: Mapping[str, Tensor], model: Model, file: Path
+) -> None:
+    missing = [name for name in expected if name not in weights]
+    foreign = [name for name in weights if name not in expected]
+    shared = [(name, weights[name], tensor) for name, tensor in expected.items() if name in weights]
+    odd = [
+        f"{name} is {_shape(value)} instead of {_shape(tensor)}"
+        for name, value, tensor in shared
+        if _shape(value) != _shape(tensor)
+    ]
+    broken = [
+        f"{name} is not finite"
+        for name, value, tensor in shared
+        if tensor.is_floating_point() and isinstance(value, Tensor) and not value.isfinite().all()
+    ]
+    named = (*_first("is missing", missing), *_first("does not belong there", foreign))
+    problems = [*named, *odd[:1], *broken[:1]]
+    if problems:
+        raise ModelMismatch(
+            f"{file.name} is not {model.title} (expected {model.file}): {'; '.join(problems)}"
+        )
+
+
+def _first(what: str, names: list[str]) -> Iterable[str]:
+    if names:
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        yield f"{names[0]} {what}{more}"
+
+
+def _shape(value: Any) -> tuple[int, ...] | str:
+    return tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
+
+
 @dataclass(frozen=True, slots=True)
-class TransformerSize:
-    width: int = 768
-    heads: int = 12
-    layers: int = 12
-    widening: int = 4
-    """Relative to `width`."""
+class ExportResult:
+    file: Path
+    card: ExportCard
+    difference: float
+    chunks: int
+    size_bytes: int
 
 
-PUBLISHED = TransformerSize()
+def export(name: str, checkpoint: Path, target: Path) -> ExportResult:
+    """The copy is compared with the original before it is put in place."""
+    (model, network), file = architecture_of(name), find_checkpoint(name, checkpoint)
+    detector = load_detector(model, network, file)
+    card = ExportCard(
+        name=name,
+        source_sha256=WeightsFile.of(file).digest,
+        drop_layers=0,
+        sample_rate=network.sample_rate,
+        samples=network.layout.chunk * network.sample_rate // CLOCK_RATE,
+        width=network.width,
+        classes=class_names(network.vocabulary),
+    )
+    with replacing(target) as scratch:
+        write(detector, card, scratch)
+        chunks = sample_chunks(card)
+        difference = verify(detector, scratch, chunks)
+    return ExportResult(target, card, difference, len(chunks), target.stat().st_size)
 
-EPSILON = 1e-6
+
+def write(detector: Detector, card: ExportCard, target: Path) -> None:
+    example = torch.zeros(2, card.samples)
+    with _silence_exporter():
+        program = torch.onnx.export(
+            _AllOutputs(detector).eval(),
+            (example,),
+            dynamo=True,
+            verbose=False,
+            opset_version=OPSET,
+            input_names=["sound"],
+            output_names=list(OUTPUTS),
+            dynamic_shapes=({0: torch.export.Dim("chunks")},),
+        )
+    assert program is not None
+    program.model.metadata_props[CARD] = card.to_json()
+    program.save(str(target), external_data=False)
 
 
-class Block(nn.Module):
-    """Self-attention and a feed-forward layer, each after a layer norm."""
+def verify(detector: Detector, file: Path, chunks: FloatArray) -> float:
+    """The largest difference; `ModelMismatch` above `TOLERANCE`."""
+    session = open_session(file)
+    with torch.inference_mode():
+        original = detector(torch.from_numpy(chunks)).numpy()
+    together = session.run(["logits"], {"sound": chunks})[0]
+    alone = session.run(["logits"], {"sound": chunks[:1]})[0]
+    difference = max(_difference(together, original), _difference(alone, original[:1]))
+    if not difference <= TOLERANCE:
+        raise ModelMismatch(
+            f"the exported model hears something else: logits differ by {difference:.1e}, "
+            f"more than {TOLERANCE:.0e}; nothing was written"
+        )
+    return difference
 
-    def __init__(self, size: TransformerSize, *, qkv_bias: bool) -> None:
+
+def _difference(copy: FloatArray, original: FloatArray) -> float:
+    usual = np.sqrt(np.mean(original**2, axis=-1, keepdims=True))
+    return float((np.abs(copy - original) / np.maximum(1.0, usual)).max())
+
+
+def sample_chunks(card: ExportCard) -> FloatArray:
+    """The tone has noise below it: without it, rounding errors would be compared."""
+    rng = np.random.default_rng(0)
+    count, rate = card.samples, card.sample_rate
+    noise = 0.05 * rng.standard_normal(count)
+    clicks = 0.1 * noise
+    clicks[:: rate // 2] = 0.9
+    tone = 0.2 * np.sin(2 * np.pi * 440 * np.arange(count) / rate) + 0.2 * noise
+    return np.stack([noise, clicks, tone, np.zeros(count)]).astype(np.float32)
+
+
+class _AllOutputs(nn.Module):
+    def __init__(self, detector: Detector) -> None:
         super().__init__()
-        self.norm1 = nn.LayerNorm(size.width, eps=EPSILON)
-        self.attn = Attention(size, qkv_bias=qkv_bias)
-        self.norm2 = nn.LayerNorm(size.width, eps=EPSILON)
-        wide = size.widening * size.width
-        layers = {"fc1": nn.Linear(size.width, wide), "fc2": nn.Linear(wide, size.width)}
-        self.mlp = nn.ModuleDict(layers)
+        self._detector = detector
 
-    def forward(self, rows: Tensor) -> Tensor:
-        rows = rows + self.attn(self.norm1(rows))
-        return rows + self.mlp["fc2"](F.gelu(self.mlp["fc1"](self.norm2(rows))))
+    def forward(self, sound: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        rows = self._detector.embed(self._detector.spectrum(sound))
+        logits = self._detector.classify(rows)
+        return rows, logits, self._detector.posteriors(logits)
 
 
-class Attention(nn.Module):
-    def __init__(self, size: TransformerSize, *, qkv_bias: bool) -> None:
-        super().__init__()
-        self._heads = size.heads
-        self.qkv = nn.Linear(size.width, 3 * size.width, bias=qkv_bias)
-        self.proj = nn.Linear(size.width, size.width)
-
-    def forward(self, rows: Tensor) -> Tensor:
-        batch, count, width = rows.shape
-        parts = self.qkv(rows).reshape(batch, count, 3, self._heads, width // self._heads)
-        query, key, value = parts.permute(2, 0, 3, 1, 4)  # each (batch, heads, rows, width / heads)
-        seen = F.scaled_dot_product_attention(query, key, value)
-        return self.proj(seen.transpose(1, 2).reshape(batch, count, width))
-
-
-class PowerSpectrum(nn.Module):
-    """Power of short-time spectra in bands, `(batch, bands, rows)`, with `weights` per bin.
-
-    Row `r` is centred on sample `r * hop`, and `taper` is centred in the samples of one transform.
-    With `is_magnitude` the root of the power is summed.
-    """
-
-    taper: Tensor
-    weights: Tensor
-
-    def __init__(
-        self,
-        taper: Tensor,
-        weights: FloatArray,
-        *,
-        hop: int,
-        padding: str = "reflect",
-        is_magnitude: bool = False,
-    ) -> None:
-        super().__init__()
-        self._hop, self._padding, self._is_magnitude = hop, padding, is_magnitude
-        weights = np.ascontiguousarray(weights, dtype=np.float32)  # (bands, size // 2 + 1)
-        self._size = 2 * (weights.shape[1] - 1)
-        self.register_buffer("taper", taper, persistent=False)
-        self.register_buffer("weights", torch.from_numpy(weights), persistent=False)
-
-    def forward(self, sound: Tensor) -> Tensor:
-        side, margin = self._size // 2, (self._size - len(self.taper)) // 2
-        taper = F.pad(self.taper, (margin, self._size - len(self.taper) - margin))
-        sound = F.pad(sound[:, None, :], (side, side), mode=self._padding)[:, 0]
-        return self._in_bands(sound.unfold(1, self._size, self._hop) * taper)
-
-    def _in_bands(self, stretches: Tensor) -> Tensor:
-        """From `(batch, rows, samples)` to `(batch, bands, rows)`."""
-        spectra = torch.view_as_real(torch.fft.rfft(stretches, n=self._size))
-        power = (spectra * spectra).sum(dim=-1).transpose(1, 2)
-        return self.weights @ (power.sqrt() if self._is_magnitude else power)
-
-
-class KaldiSpectrum(PowerSpectrum):
-    """As Kaldi computes it: row `r` begins at sample `r * hop`.
-
-    The mean is subtracted from each row, then `emphasis` times the previous sample from every
-    sample; the first sample is its own predecessor.
-    """
-
-    def __init__(self, length: int, weights: FloatArray, *, hop: int, emphasis: float) -> None:
-        super().__init__(
-            torch.hann_window(length, periodic=False).pow(0.85), weights, hop=hop
-        )  # Povey's
-        self._emphasis = emphasis
-
-    def forward(self, sound: Tensor) -> Tensor:
-        stretches = sound.unfold(1, len(self.taper), self._hop)
-        stretches = stretches - stretches.mean(dim=2, keepdim=True)
-        before = torch.cat([stretches[..., :1], stretches[..., :-1]], dim=2)
-        return self._in_bands((stretches - self._emphasis * before) * self.taper)
-
-
-def kaldi_bands(bands: int, *, size: int, sample_rate: int, low: float, high: float) -> FloatArray:
-    """Triangular, `(bands, size // 2 + 1)`, linear in mel: 1127 ln(1 + f / 700).
-
-    The lowest bands depend on the last digit: computed in single precision and in this order, as
-    the models were trained.
-    """
-    start, end = (1127.0 * math.log(1.0 + frequency / 700.0) for frequency in (low, high))
-    step = (end - start) / (bands + 1)
-    band = torch.arange(bands)[:, None]
-    left, centre, right = (start + (band + side) * step for side in (0.0, 1.0, 2.0))
-    bins = 1127.0 * (1.0 + sample_rate / size * torch.arange(size // 2) / 700.0).log()
-    rising, falling = (bins - left) / (centre - left), (right - bins) / (right - centre)
-    triangles = torch.minimum(rising, falling).clamp(min=0.0)
-    return F.pad(triangles, (0, 1)).numpy()
+@contextlib.contextmanager
+def _silence_exporter() -> Iterator[None]:
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)

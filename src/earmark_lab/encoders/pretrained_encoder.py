@@ -6,6 +6,7 @@ A file outside the model store is given by its path: `beats:weights=/data/BEATs_
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache, partial
 from pathlib import Path
@@ -13,15 +14,90 @@ from typing import Any, Literal, get_args
 
 from earmark.errors import EarmarkError, ModelMismatch
 from earmark.features.sound_tags import class_names
-from earmark.models import ModelStore, find_checkpoint, require
+from earmark.models import Model, ModelStore, find_checkpoint, find_model, require
 from earmark.models.sessions import open_session
 from earmark.timeline import FloatArray
-from earmark_lab.encoders.architecture import Architecture, Layout, architecture_of
-from earmark_lab.encoders.chunk_encoder import ChunkEncoder, Network, WeightsFile
+from earmark_lab.encoders.chunk_encoder import (
+    CLIPS,
+    DECISIONS,
+    TEN_SECONDS,
+    ChunkEncoder,
+    Layout,
+    Network,
+    WeightsFile,
+)
 
 CARD = "earmark.encoder"
 
 VERSION = 1
+
+
+_POSITIONS = "model.beats.encoder.pos_conv.0"
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    network: str
+    """`module:class` in `earmark_lab.encoders`."""
+    width: int
+    vocabulary: str = "audioset-strong"
+    sample_rate: int = 16_000
+    layout: Layout = TEN_SECONDS
+    options: tuple[tuple[str, object], ...] = ()
+    section: str | None = None
+    """None if the checkpoint holds only weights."""
+    renamed: tuple[tuple[str, str], ...] = ()
+    """Prefixes in the checkpoint, and their replacements."""
+    unused: tuple[str, ...] = ("weak_head.",)
+
+
+ARCHITECTURES: Mapping[str, Architecture] = {
+    "beats": Architecture(
+        network="audio_transformers:Beats",
+        width=768,
+        renamed=(
+            ("model.model.", "model.beats."),
+            (f"{_POSITIONS}.weight_g", f"{_POSITIONS}.parametrizations.weight.original0"),
+            (f"{_POSITIONS}.weight_v", f"{_POSITIONS}.parametrizations.weight.original1"),
+        ),
+    ),
+    "atst-frame": Architecture(
+        network="audio_transformers:AtstFrame", width=768, unused=("weak_head.", "model.atst_mel.")
+    ),
+    "fpasst": Architecture(
+        network="audio_transformers:FrequencyPasst",
+        width=768,
+        renamed=(("model.", "model.fpasst."),),
+    ),
+    "frame-mn06": Architecture(
+        network="convolutional:FrameMobileNet", width=576, options=(("width", 0.6),)
+    ),
+    "frame-mn10": Architecture(network="convolutional:FrameMobileNet", width=960),
+    "panns": Architecture(
+        network="convolutional:Cnn14",
+        vocabulary="audioset",
+        width=2048,
+        sample_rate=32_000,
+        layout=DECISIONS,
+        section="model",
+        unused=("spectrogram_extractor.", "logmel_extractor."),
+    ),
+    "slowfast": Architecture(
+        network="convolutional:SlowFast",
+        vocabulary="epic-sounds",
+        width=2304,
+        sample_rate=24_000,
+        layout=CLIPS,
+        section="model_state",
+        unused=(),
+    ),
+}
+
+
+def architecture_of(name: str) -> tuple[Model, Architecture]:
+    if name not in ARCHITECTURES:
+        raise ValueError(f"no published model {name!r}; there are {', '.join(ARCHITECTURES)}")
+    return find_model(name), ARCHITECTURES[name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +130,10 @@ class ExportCard:
     @classmethod
     def from_json(cls, text: str) -> ExportCard:
         """`ValueError` for anything else than `to_json` wrote."""
-        held = json.loads(text)
-        if not isinstance(held, dict) or held.get("version") != VERSION:
+        card = json.loads(text)
+        if not isinstance(card, dict) or card.get("version") != VERSION:
             raise ValueError("the card is of another version")
-        return cls(**{**held, "classes": tuple(held["classes"])})
+        return cls(**{**card, "classes": tuple(card["classes"])})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,13 +220,13 @@ class PretrainedEncoder(ChunkEncoder):
             object.__setattr__(self, "excluded", tuple(self.excluded))
 
     def __repr__(self) -> str:
-        named = [each.name for each in fields(self) if each.name not in NOT_IN_REPR]
+        named = [option.name for option in fields(self) if option.name not in NOT_IN_REPR]
         options = ", ".join(f"{name}={getattr(self, name)!r}" for name in named)
         try:
-            held = WeightsFile.of(self._file()).digest
+            digest = WeightsFile.of(self._file()).digest
         except EarmarkError:
-            held = "absent"
-        return f"{type(self).__name__}({options}, layout={self.layout}, weights={held})"
+            digest = "absent"
+        return f"{type(self).__name__}({options}, layout={self.layout}, weights={digest})"
 
     @property
     def architecture(self) -> Architecture:
@@ -204,7 +280,7 @@ def _open(options: NetworkOptions, weights: WeightsFile) -> Network:
     if weights.file.suffix == ".onnx":
         return OnnxNetwork.open(options, weights)
     require("torch", what=f"the {options.name} encoder")
-    from earmark_lab.encoders.checkpoint import TorchNetwork
+    from earmark_lab.encoders.detector import TorchNetwork
 
     return TorchNetwork.open(options, weights)
 

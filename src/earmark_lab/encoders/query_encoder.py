@@ -21,8 +21,7 @@ from earmark.features.sound_tags import read_names
 from earmark.models import ModelStore
 from earmark.models.sessions import open_session
 from earmark.timeline import FloatArray
-from earmark_lab.encoders.architecture import TEN_SECONDS
-from earmark_lab.encoders.chunk_encoder import ChunkEncoder, WeightsFile
+from earmark_lab.encoders.chunk_encoder import TEN_SECONDS, ChunkEncoder, WeightsFile
 
 SAMPLE_RATE = 32_000
 """An ONNX file may set another `sample_rate` in its metadata."""

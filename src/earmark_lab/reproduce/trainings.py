@@ -20,8 +20,7 @@ from earmark.selection.rules.ranking import MinimumSeparation
 from earmark.text_format import counted
 from earmark.timeline import HOP, FloatArray, Track
 from earmark_lab.annotations.actions import Annotations
-from earmark_lab.encoders.architecture import Layout
-from earmark_lab.encoders.chunk_encoder import PAPER_THRESHOLD
+from earmark_lab.encoders.chunk_encoder import PAPER_THRESHOLD, Layout
 from earmark_lab.experiments.benchmark import BUDGETS, Case, run_case
 from earmark_lab.experiments.operating_points import (
     EpisodeShape,

@@ -1,4 +1,7 @@
-"""Answered windows of runs; a moment that people marked as missed is one with activity."""
+"""Answered windows of runs, and what is fitted to them alone: lengths of actions, scale of rates.
+
+A moment that people marked as missed is a window with activity.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,24 @@ import hashlib
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
+from scipy.optimize import minimize
 from scipy.stats import t as student
 
-from earmark.captioning.answer_schema import activity_of, is_yes_or_no, read_activity
+from earmark.captioning.answer_schema import (
+    activity_of,
+    is_yes_or_no,
+    read_activity,
+    same_activity,
+)
 from earmark.captioning.request import Answer
 from earmark.errors import RunError
 from earmark.gate.gate import Gate
 from earmark.gate.listener import INSTEAD
+from earmark.gate.rates import MOST, Fit, FittedRates
 from earmark.gate.survival import Survival
 from earmark.grid import Grid, Windows
 from earmark.media import Source
@@ -35,6 +46,17 @@ CONFIDENCE = 2 / 3
 
 BY_PEOPLE = 4.0
 """Weight of one correction, in answers; chosen, not fitted."""
+
+FEWEST_PAIRS = 30
+
+LONGEST_GAP = 120.0
+"""Seconds between neighbouring answers."""
+
+STRETCHES = np.geomspace(1, 16, 33)
+"""Never shorter: answers that name one action twice look like short actions."""
+
+AGREEMENTS = np.linspace(0.8, 0.98, 10)
+"""Not lower: names that recur now and then would look like one long action, often misnamed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +118,7 @@ class TeachingMaterial:
 
 def read_answers(runs: Sequence[Path], gate: Gate) -> TeachingMaterial:
     """Of two answers about a window the later is used. `RunError` if there are none for `gate`."""
-    found: dict[str, AnsweredRecording] = {}
+    recordings: dict[str, AnsweredRecording] = {}
     unlike = 0
     for folder in runs:
         with Run(folder) as run:
@@ -111,38 +133,38 @@ def read_answers(runs: Sequence[Path], gate: Gate) -> TeachingMaterial:
                     unlike += 1
                     continue
                 windows = replace(heard, survival=gate.survival)
-                known = _answers(run, row.id, windows)
-                before = found.get(row.id)
+                answers = _answers(run, row.id, windows)
+                before = recordings.get(row.id)
                 if before and before.windows.length == windows.length:
-                    known = {one.window: one for one in before.answers} | known
-                answers = tuple(known[place] for place in sorted(known))
-                found[row.id] = AnsweredRecording(row.id, windows, answers, row.source, track)
-    if unlike and not found:
+                    answers = {answer.window: answer for answer in before.answers} | answers
+                ordered = tuple(answers[window] for window in sorted(answers))
+                recordings[row.id] = AnsweredRecording(row.id, windows, ordered, row.source, track)
+    if unlike and not recordings:
         raise RunError(
             f"none of the {unlike} recordings was listened to with this gate: name the one that "
             "was with --gate, or run `earmark caption` with this one first"
         )
     return TeachingMaterial(
-        tuple(found[key] for key in sorted(found) if found[key].answers), unlike
+        tuple(recordings[key] for key in sorted(recordings) if recordings[key].answers), unlike
     )
 
 
 def _answers(run: Run, recording: str, windows: Windows) -> dict[int, AnsweredWindow]:
-    found: dict[int, AnsweredWindow] = {}
+    answers: dict[int, AnsweredWindow] = {}
     for span, answer in run.captions(recording):
-        place = windows.window_at(span.start)
+        window = windows.window_at(span.start)
         activity = _activity(answer)
-        is_window = place < len(windows) and abs(windows.span(place).end - span.end) < 0.1
+        is_window = window < len(windows) and abs(windows.span(window).end - span.end) < 0.1
         if activity is not None and is_window:
-            found[place] = AnsweredWindow(place, bool(activity), activity)
-    for one in settle(read_corrections(run, recording)):
-        middle = (one.span.start + one.span.end - windows.length) / 2
-        place = max(windows.window_at(middle), 0)
-        if one.verdict in ("right", "wrong") and is_yes_or_no(one.caption):
+            answers[window] = AnsweredWindow(window, bool(activity), activity)
+    for correction in settle(read_corrections(run, recording)):
+        middle = (correction.span.start + correction.span.end - windows.length) / 2
+        window = max(windows.window_at(middle), 0)
+        if correction.verdict in ("right", "wrong") and is_yes_or_no(correction.caption):
             continue  # about an answer to `find`, which does not say whether anything is done
-        if place < len(windows):
-            found[place] = _corrected(one, place, found.get(place))
-    return found
+        if window < len(windows):
+            answers[window] = _corrected(correction, window, answers.get(window))
+    return answers
 
 
 def _activity(answer: Answer) -> str | None:
@@ -153,19 +175,21 @@ def _activity(answer: Answer) -> str | None:
     return read
 
 
-def _corrected(one: Correction, place: int, before: AnsweredWindow | None) -> AnsweredWindow:
+def _corrected(
+    correction: Correction, window: int, before: AnsweredWindow | None
+) -> AnsweredWindow:
     answered: str | None = before.activity if before else None
-    if answered is None and one.verdict != "missed":
-        answered = str(read_activity(one.caption)["activity"])
+    if answered is None and correction.verdict != "missed":
+        answered = str(read_activity(correction.caption)["activity"])
     is_active, activity = bool(answered), answered
-    if one.verdict == "wrong":
+    if correction.verdict == "wrong":
         is_active, activity = not answered, None if not answered else ""
-    elif one.verdict == "reworded":
-        activity = str(read_activity(one.text)["activity"])
+    elif correction.verdict == "reworded":
+        activity = str(read_activity(correction.text)["activity"])
         is_active = bool(activity)
-    elif one.verdict == "missed":
-        is_active, activity = True, one.text or None
-    return AnsweredWindow(place, is_active, activity, BY_PEOPLE, is_corrected=True)
+    elif correction.verdict == "missed":
+        is_active, activity = True, correction.text or None
+    return AnsweredWindow(window, is_active, activity, BY_PEOPLE, is_corrected=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +231,7 @@ def folds_of(parts: Part) -> list[Part]:
     """Folds of whole recordings, ordered by hash of their ids; a single one is cut in time."""
     if len(parts) == 1:
         return pieces_of(parts, PARTS)
-    order = sorted(parts, key=lambda one: hashlib.sha256(one.recording.encode()).hexdigest())
+    order = sorted(parts, key=lambda part: hashlib.sha256(part.recording.encode()).hexdigest())
     count = min(MOST_FOLDS, len(order))
     return [order[first::count] for first in range(count)]
 
@@ -217,17 +241,178 @@ def pieces_of(parts: Part, count: int) -> list[Part]:
     if count == 1:
         return [parts]
     return [
-        [replace(one, answers=tuple(one.answers[place] for place in places.tolist()))]
-        for one in parts
-        for places in np.array_split(np.arange(len(one.answers)), count)
-        if len(places)
+        [replace(part, answers=tuple(part.answers[position] for position in positions.tolist()))]
+        for part in parts
+        for positions in np.array_split(np.arange(len(part.answers)), count)
+        if len(positions)
     ]
 
 
 def without(parts: Part, fold: Part) -> Part:
-    held = {(one.recording, answer.window) for one in fold for answer in one.answers}
+    held_out = {(part.recording, answer.window) for part in fold for answer in part.answers}
     rest = (
-        replace(one, answers=tuple(a for a in one.answers if (one.recording, a.window) not in held))
-        for one in parts
+        replace(
+            part,
+            answers=tuple(a for a in part.answers if (part.recording, a.window) not in held_out),
+        )
+        for part in parts
     )
-    return [one for one in rest if one.answers]
+    return [part for part in rest if part.answers]
+
+
+def learn_lengths(parts: Part, survival: Survival) -> Survival:
+    """`survival` stretched to the highest likelihood; unchanged if no gain on held-out answers."""
+    pairs = AnswerPairs.of(parts)
+    if len(pairs) < FEWEST_PAIRS:
+        return survival
+    judged = []
+    for fold in folds_of(parts):
+        held_out, rest = AnswerPairs.of(fold), AnswerPairs.of(without(parts, fold))
+        if len(held_out) and len(rest):
+            old, new = (
+                rest.chances(curve, held_out.apart, rest.agreement(curve))
+                for curve in (survival, rest.fit(survival))
+            )
+            judged.append((old, new, held_out.same, np.ones(len(held_out))))
+    return pairs.fit(survival) if judged and measure_gain(judged).is_one else survival
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AnswerPairs:
+    """Neighbouring answers that name an activity."""
+
+    apart: FloatArray
+    """Seconds."""
+    same: FloatArray
+    """1 if they agree, else 0."""
+    again: float
+    """Probability that two answers agree because the action was taken up again."""
+
+    def __len__(self) -> int:
+        return len(self.apart)
+
+    @classmethod
+    def of(cls, parts: Part) -> AnswerPairs:
+        apart, same = [], []
+        for part in parts:
+            for first, last in pairwise(part.answers):
+                spans = part.windows.span(first.window), part.windows.span(last.window)
+                gap = spans[1].start - (spans[0].start + spans[0].end) / 2
+                if first.activity and last.activity is not None and 0 < gap <= LONGEST_GAP:
+                    is_same = last.activity and same_activity(first.activity, last.activity)
+                    apart.append(gap)
+                    same.append(float(bool(is_same)))
+        return cls(np.array(apart), np.array(same), _recurrence(parts))
+
+    def chances(self, curve: Survival, apart: FloatArray, share: FloatArray | float) -> FloatArray:
+        chance = self.again + (1 - self.again) * share * curve.remaining(apart)
+        return np.clip(chance, 1e-6, 1 - 1e-6)
+
+    def fit(self, survival: Survival) -> Survival:
+        """The base curve enters as `PRIOR` more pairs."""
+        prior, shares = PRIOR / len(self), AGREEMENTS[:, None]
+        base = self.chances(survival, self.apart, shares)  # (agreements, pairs)
+        yes, no = self.same + prior * base, 1 - self.same + prior * (1 - base)
+
+        def likelihood(stretch: float) -> float:
+            chance = self.chances(survival, self.apart / stretch, shares)
+            return float((yes * np.log(chance) + no * np.log1p(-chance)).sum(axis=1).max())
+
+        return survival.stretched(survival.median * max(STRETCHES.tolist(), key=likelihood))
+
+    def agreement(self, curve: Survival) -> float:
+        chances = self.chances(curve, self.apart, AGREEMENTS[:, None])
+        logs = np.log(chances) @ self.same + np.log1p(-chances) @ (1 - self.same)
+        return float(AGREEMENTS[np.argmax(logs)])
+
+
+def _recurrence(parts: Part) -> float:
+    """Share of answers that agree with the last but one when the one between differs."""
+    agreements = [0.0]
+    for part in parts:
+        names = [
+            (answer.activity, part.windows.span(answer.window).start) for answer in part.answers
+        ]
+        triples = zip(names, names[1:], names[2:], strict=False)
+        for (first, begin), (other, _), (last, end) in triples:
+            is_near = end - begin <= LONGEST_GAP
+            if is_near and first and other and last and not same_activity(first, other):
+                agreements.append(float(same_activity(first, last)))
+    return float(np.mean(agreements))
+
+
+@dataclass(frozen=True, slots=True)
+class RateScale:
+    """`log(rate) = intercept + slope * log(base rate)`, in starts a second."""
+
+    intercept: float = 0.0
+    slope: float = 1.0
+
+    def applied(self, rates: FittedRates) -> FittedRates:
+        fits = (
+            Fit(
+                fit.length,
+                self.intercept + self.slope * fit.intercept,
+                tuple(self.slope * weight for weight in fit.weights),
+            )
+            for fit in rates.fits
+        )
+        return FittedRates(tuple(fits), rates.half)
+
+
+def fit_scale(parts: Part, survival: Survival) -> RateScale:
+    """The base gate is a prior of `PRIOR` answers, spread evenly over the answered windows."""
+    rows, reach, steps = lags_of(parts, survival)
+    yes, no = weigh(parts, base_chances(parts, parts[0].windows.survival))
+    centre = float(np.log((rows / steps[:, None])[rows > 0]).mean())
+
+    def scale_of(values: FloatArray) -> RateScale:
+        return RateScale(float(values[0] + (1 - values[1]) * centre), float(values[1]))
+
+    def cost(values: FloatArray) -> float:
+        chance = scaled_chances(scale_of(values), rows, reach, steps)
+        return float(-(yes @ np.log(chance) + no @ np.log1p(-chance)) / (yes + no).sum())
+
+    # The cost is flat where chances are close to 0 or 1, so start at the best point of a grid.
+    starts = [np.array(pair) for pair in product(np.arange(-6.0, 4.0), (0.25, 0.5, 1.0, 2.0))]
+    first = min(starts, key=cost)
+    best = minimize(cost, first, method="L-BFGS-B", bounds=[(-8.0, 4.0), (0.1, 4.0)])
+    return scale_of(best.x)
+
+
+def facts_of(parts: Part) -> tuple[FloatArray, FloatArray]:
+    active = np.concatenate([part.active for part in parts])
+    return active, np.concatenate([part.weight for part in parts])
+
+
+def weigh(parts: Part, predicted: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Weights of active and of idle answers, with the base gate's predictions as `PRIOR` more."""
+    active, weight = facts_of(parts)
+    prior = PRIOR / len(active)
+    yes = weight * active + prior * predicted
+    return yes, weight * (1 - active) + prior * (1 - predicted)
+
+
+def base_chances(parts: Part, survival: Survival) -> FloatArray:
+    return np.concatenate([part.chances(part.windows.rates, survival) for part in parts])
+
+
+def lags_of(parts: Part, survival: Survival) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Base rates and reach, `(answers, lags)`, and seconds of a step."""
+    width = max(part.lags(survival)[0].shape[1] for part in parts)
+    lags = [part.lags(survival, width) for part in parts]
+    pairs = list(zip(parts, lags, strict=True))
+    rows = [np.where(reach > 0, part.windows.rates[at], 0.0) for part, (at, reach) in pairs]
+    steps = [np.full(len(part.answers), part.windows.length) for part in parts]
+    reaches = [reach for _, reach in lags]
+    return np.concatenate(rows), np.concatenate(reaches), np.concatenate(steps)
+
+
+def scaled_chances(
+    scale: RateScale, rows: FloatArray, reach: FloatArray, steps: FloatArray
+) -> FloatArray:
+    logs = np.log(np.maximum(rows / steps[:, None], 1e-12))
+    rates = np.minimum(np.exp(np.clip(scale.intercept + scale.slope * logs, -40, 40)), MOST)
+    expected = np.where(rows > 0, steps[:, None] * rates * reach, 0.0).sum(axis=1)
+    chance: FloatArray = np.clip(1 - np.exp(-expected), 1e-4, 1 - 1e-4)
+    return chance

@@ -71,10 +71,10 @@ def calibrate(
 ) -> tuple[Gate, dict[float, float]]:
     """Also gives mean dev coverage by budget, with rates fitted without the participant."""
     names = sorted(scores)
-    held = {name: material[name] for name in names}
-    rates, survival = fit_rates(scores, held, names), fit_survival(held, names)
-    points, misses = choose_points(scores, held)
-    crossed = crossed_cases(scores, held)
+    dev = {name: material[name] for name in names}
+    rates, survival = fit_rates(scores, dev, names), fit_survival(dev, names)
+    points, misses = choose_points(scores, dev)
+    crossed = crossed_cases(scores, dev)
     gate = Gate(
         card=replace(card, honesty=measure_honesty(crossed)),
         weights=weights,
@@ -82,7 +82,7 @@ def calibrate(
         survival=survival,
         points=points,
         misses=misses,
-        separation=choose_separation(cases(scores, held, names, rates, survival)),
+        separation=choose_separation(cases(scores, dev, names, rates, survival)),
         error=fit_error(forecast_rows(crossed), count_rows(crossed)),
     )
     return gate, mean_coverage(crossed)
@@ -112,12 +112,12 @@ def fit_length(
 ) -> Fit:
     rows, starts, exposure = [], [], []
     for name in names:
-        heard = material[name]
-        pooled, _ = Grid(length).pool(Track(scores[name]), heard.duration)
-        weight = (1 + len(heard.actions)) ** -CROWD
+        recording = material[name]
+        pooled, _ = Grid(length).pool(Track(scores[name]), recording.duration)
+        weight = (1 + len(recording.actions)) ** -CROWD
         rows.append(described(pooled))
-        starts.append(weight * count_starts(heard.actions, len(pooled), window=length))
-        exposure.append(weight * exposures(heard.duration, length))
+        starts.append(weight * count_starts(recording.actions, len(pooled), window=length))
+        exposure.append(weight * exposures(recording.duration, length))
     counts = np.concatenate(starts)
     if not counts.sum() > 0:
         raise AnnotationError("no action starts in the development recordings: nothing to fit")
@@ -132,33 +132,33 @@ def fit_rising(
     rows: FloatArray, counts: FloatArray, exposure: FloatArray
 ) -> tuple[float, FloatArray]:
     """Poisson regression in which no weight of `RISING` is below 0: such columns are left out."""
-    kept = list(range(rows.shape[1]))
+    columns = list(range(rows.shape[1]))
     while True:
-        intercept, found = fit_poisson(
-            rows[:, kept], counts, exposure=exposure, ridge=RIDGE, least_spread=LEAST_SPREAD
+        intercept, fitted = fit_poisson(
+            rows[:, columns], counts, exposure=exposure, ridge=RIDGE, least_spread=LEAST_SPREAD
         )
         falling = [
             (value, column)
-            for value, column in zip(found, kept, strict=True)
+            for value, column in zip(fitted, columns, strict=True)
             if column in RISING and value < 0
         ]
         if not falling:
             break
-        kept.remove(min(falling)[1])
+        columns.remove(min(falling)[1])
     weights = np.zeros(rows.shape[1])
-    weights[kept] = found
+    weights[columns] = fitted
     return intercept, weights
 
 
 def work_score(scores: Scores, material: Material, names: Sequence[str]) -> float:
     """Median of the mean scores of windows in which an action starts; at least 1e-6."""
-    found: list[FloatArray] = [np.zeros(0)]
+    means: list[FloatArray] = [np.zeros(0)]
     for name in names:
         pooled, _ = Grid().pool(Track(scores[name]), material[name].duration)
         starts = count_starts(material[name].actions, len(pooled), window=Grid().length)
-        found.append(pooled.mean[starts > 0])
-    worked = np.concatenate(found)
-    return max(float(np.median(worked)), 1e-6) if len(worked) else 1e-6
+        means.append(pooled.mean[starts > 0])
+    working = np.concatenate(means)
+    return max(float(np.median(working)), 1e-6) if len(working) else 1e-6
 
 
 def exposures(duration: float, length: float) -> FloatArray:
@@ -197,14 +197,14 @@ def crossed_cases(scores: Scores, material: Material) -> list[Case]:
     """Rates and survival are fitted on other participants, or else on other recordings."""
     groups = list(group(material).values())
     groups = groups if len(groups) > 1 else [[name] for name in material]
-    found = []
+    crossed = []
     for names in groups:
         others = [name for name in material if name not in names]
         others = others if any(material[name].actions for name in others) else names
         rates = fit_rates(scores, material, others, lengths=[Grid().length])
         survival = fit_survival(material, others)
-        found += cases(scores, material, names, rates, survival)
-    return found
+        crossed += cases(scores, material, names, rates, survival)
+    return crossed
 
 
 def forecast_rows(judged: Sequence[Case]) -> list[tuple[float, float, float, float]]:
@@ -241,18 +241,19 @@ def fit_error(
         return 1 / (1 + np.exp(-np.clip(columns @ weights, -30, 30)))
 
     plain = np.array([0.0, 1.0, 0.0])
-    alike = np.array([likeness(density, each).sum() for each in density.tolist()])
+    alike = np.array([likeness(density, value).sum() for value in density.tolist()])
     weights = (alike / alike.mean()) ** -RARE
     weights = np.sqrt(weights / weights.mean())
-    found = least_squares(
+    fitted = least_squares(
         lambda x: np.concatenate([weights * (expect(x) - actual), LEANING * (x - plain)]), plain
     ).x
-    units = [spread(*each) for each in zip(expect(found).tolist(), actions.tolist(), strict=True)]
-    off = np.abs(actual - expect(found)) / np.array(units)
+    expected = expect(fitted)
+    units = list(map(spread, expected.tolist(), actions.tolist()))
+    off = np.abs(actual - expected) / np.array(units)
     misses = np.round(np.stack([density, odds, off], axis=1), 4).tolist()
-    intercept, slope, leaning = found.tolist()
-    kept = tuple(Miss(*each) for each in misses)
-    return ForecastError(intercept, slope, leaning, kept, tuple(counts))
+    intercept, slope, leaning = fitted.tolist()
+    rounded = tuple(Miss(*row) for row in misses)
+    return ForecastError(intercept, slope, leaning, rounded, tuple(counts))
 
 
 def measure_honesty(judged: Sequence[Case]) -> tuple[Honesty, ...]:
@@ -269,38 +270,39 @@ def measure_honesty(judged: Sequence[Case]) -> tuple[Honesty, ...]:
 def mean_coverage(
     judged: Sequence[Case], *, rule: str = "coverage", budgets: Sequence[float] = BUDGETS
 ) -> dict[float, float]:
-    found: dict[float, list[float]] = {budget: [] for budget in budgets}
+    coverages: dict[float, list[float]] = {budget: [] for budget in budgets}
     for case in judged:
         for row in run_case(case, [rule], budgets) if case.actions else ():
-            found[row.budget].append(row.counts.coverage)
+            coverages[row.budget].append(row.counts.coverage)
     return {
-        budget: float(np.mean(shares)) if shares else math.nan for budget, shares in found.items()
+        budget: float(np.mean(shares)) if shares else math.nan
+        for budget, shares in coverages.items()
     }
 
 
 def choose_separation(judged: Sequence[Case], *, budget: float = 0.25) -> int:
-    return max(range(1, 5), key=lambda each: separated_coverage(judged, each, budget=budget))
+    return max(range(1, 5), key=lambda steps: separated_coverage(judged, steps, budget=budget))
 
 
 def separated_coverage(judged: Sequence[Case], separation: int, *, budget: float = 0.25) -> float:
     rule = MinimumSeparation(separation)
-    found = [
+    coverages = [
         count_picks(case, rule(case.windows, budget=round(budget * len(case.windows)))).coverage
         for case in judged
         if case.actions
     ]
-    return float(np.mean(found)) if found else 0.0
+    return float(np.mean(coverages)) if coverages else 0.0
 
 
 def choose_points(scores: Scores, material: Material) -> tuple[OperatingPoints, Misses]:
     """Closing threshold and median filter are those that need fewest calls at 93 % recall."""
-    few, found = _candidates(scores, 12), []
+    few, trials = _candidates(scores, 12), []
     for off_share, median in product(OFF_SHARES, MEDIANS):
         points = OperatingPoints((), off_share, median)
         recalls = _recalls(measure_misses(scores, material, points, few), material)
         calls = _calls(scores, material, points.episodes(highest(few, recalls, SHAPE_TARGET)))
-        found.append((calls, -off_share, median, points))
-    points = min(found, key=lambda each: each[:3])[3]
+        trials.append((calls, -off_share, median, points))
+    points = min(trials, key=lambda trial: trial[:3])[3]
     misses = measure_misses(scores, material, points, _candidates(scores, 100))
     recalls = _recalls(misses, material)
     on = tuple((target, highest(misses.thresholds, recalls, target)) for target in TARGETS)
@@ -310,16 +312,16 @@ def choose_points(scores: Scores, material: Material) -> tuple[OperatingPoints, 
 def measure_misses(
     scores: Scores, material: Material, points: OperatingPoints, thresholds: FloatArray
 ) -> Misses:
-    rules = [replace(points.episodes(each), median=1) for each in thresholds.tolist()]
+    rules = [replace(points.episodes(on), median=1) for on in thresholds.tolist()]
     rows = []
-    for heard in _eventful(material):
-        filtered = median_filter(scores[heard.name], size=points.median, mode="nearest")
-        rows.append([1 - _recall(filtered, heard, rule) for rule in rules])
+    for recording in _eventful(material):
+        filtered = median_filter(scores[recording.name], size=points.median, mode="nearest")
+        rows.append([1 - _recall(filtered, recording, rule) for rule in rules])
     return Misses(thresholds, np.round(np.array(rows), 6))
 
 
 def _eventful(material: Material) -> list[TrainingRecording]:
-    return [heard for _, heard in sorted(material.items()) if heard.actions]
+    return [recording for _, recording in sorted(material.items()) if recording.actions]
 
 
 def _candidates(scores: Scores, count: int) -> FloatArray:
@@ -328,10 +330,10 @@ def _candidates(scores: Scores, count: int) -> FloatArray:
     return np.unique(np.concatenate([[0.0], levels]))
 
 
-def _recall(scores: FloatArray, heard: TrainingRecording, rule: Episodes) -> float:
+def _recall(scores: FloatArray, recording: TrainingRecording, rule: Episodes) -> float:
     begins, ends = rule.edges(scores)
-    starts = np.array([action.start for action in heard.actions])
-    stops = np.array([action.end for action in heard.actions])
+    starts = np.array([action.start for action in recording.actions])
+    stops = np.array([action.end for action in recording.actions])
     # Episodes do not overlap, so an action is touched if the first episode that ends after its
     # start begins before its end.
     first = np.searchsorted(ends, starts, side="right")
@@ -340,13 +342,16 @@ def _recall(scores: FloatArray, heard: TrainingRecording, rule: Episodes) -> flo
 
 def _recalls(misses: Misses, material: Material) -> FloatArray:
     weights = recall_weights(_eventful(material))
-    kept: FloatArray = 1 - weights @ misses.shares / weights.sum()
-    return kept
+    recalls: FloatArray = 1 - weights @ misses.shares / weights.sum()
+    return recalls
 
 
 def recall_weights(recordings: Sequence[TrainingRecording]) -> FloatArray:
     weights: FloatArray = np.array(
-        [len(each.actions) ** (1 - CROWD) * each.duration**CROWD for each in recordings]
+        [
+            len(recording.actions) ** (1 - CROWD) * recording.duration**CROWD
+            for recording in recordings
+        ]
     )
     return weights
 
@@ -354,8 +359,8 @@ def recall_weights(recordings: Sequence[TrainingRecording]) -> FloatArray:
 def highest(thresholds: FloatArray, recalls: FloatArray, target: float) -> float:
     """The last of `thresholds` before recall first falls below `target`; at least the first."""
     below = np.flatnonzero(recalls < target)
-    place = int(below[0]) - 1 if len(below) else len(thresholds) - 1
-    return float(thresholds[max(0, place)])
+    last = int(below[0]) - 1 if len(below) else len(thresholds) - 1
+    return float(thresholds[max(0, last)])
 
 
 def _calls(scores: Scores, material: Material, rule: Episodes) -> int:

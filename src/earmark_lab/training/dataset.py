@@ -49,13 +49,13 @@ def gather(
     cache: Path | None = None,
     watch: Watch = lambda *_: None,
 ) -> Material:
-    made = encoder_named(encoder)
+    listener = encoder_named(encoder)
     folders = [media] if isinstance(media, Path) else list(media)
     sources = find_media(folders, wanted=annotations.recordings)
-    unheard = [name for name in annotations.recordings if name not in sources]
-    if unheard:
+    missing = [name for name in annotations.recordings if name not in sources]
+    if missing:
         raise AnnotationError(
-            f"no media in {list_few(map(str, folders))} for {list_few(unheard)}; "
+            f"no media in {list_few(map(str, folders))} for {list_few(missing)}; "
             "the stems must agree"
         )
     material = {}
@@ -63,7 +63,7 @@ def gather(
         watch("listening", done, len(annotations.recordings))
         recording = open_recording(sources[name])
         check_inside(name, actions, recording.duration)
-        features = _cached(recording, made, cache) if cache else _listen(recording, made)
+        features = _cached(recording, listener, cache) if cache else _listen(recording, listener)
         material[name] = TrainingRecording(name, recording.duration, (features,), tuple(actions))
     check_actions(material)
     return material
@@ -80,7 +80,7 @@ def check_inside(name: str, actions: Sequence[Action], duration: float) -> None:
 
 
 def check_actions(material: Mapping[str, TrainingRecording]) -> None:
-    if not any(heard.actions for heard in material.values()):
+    if not any(recording.actions for recording in material.values()):
         raise AnnotationError("no recording has a single span, so there is nothing to learn from")
 
 
@@ -92,24 +92,24 @@ def _listen(recording: Recording, encoder: Encoder) -> FloatArray:
 
 
 def _cached(recording: Recording, encoder: Encoder, folder: Path) -> FloatArray:
-    listener = f"{recording.key} {recording.audio_track} {encoder!r}"
-    path = folder / f"{hashlib.sha256(listener.encode()).hexdigest()[:32]}.npy"
+    source = f"{recording.key} {recording.audio_track} {encoder!r}"
+    path = folder / f"{hashlib.sha256(source.encode()).hexdigest()[:32]}.npy"
     try:
-        kept: FloatArray = np.load(path, allow_pickle=False)
+        features: FloatArray = np.load(path, allow_pickle=False)
     except (FileNotFoundError, ValueError, EOFError):
-        kept = _listen(recording, encoder)
+        features = _listen(recording, encoder)
         with replacing(path) as scratch:
-            np.save(scratch, kept)
-    return kept
+            np.save(scratch, features)
+    return features
 
 
 def fingerprint(material: Mapping[str, TrainingRecording]) -> str:
     digest = hashlib.sha256()
     for name in sorted(material):
-        heard = material[name]
-        digest.update(f"{name} {heard.duration!r} ".encode())
-        digest.update(np.array([(a.start, a.end) for a in heard.actions]).tobytes())
-        for take in heard.takes:
+        recording = material[name]
+        digest.update(f"{name} {recording.duration!r} ".encode())
+        digest.update(np.array([(a.start, a.end) for a in recording.actions]).tobytes())
+        for take in recording.takes:
             digest.update(take.tobytes())
     return digest.hexdigest()
 
@@ -120,8 +120,8 @@ def participant(recording: str) -> str:
     >>> participant("P01_11"), participant("workshop")
     ('P01', 'workshop')
     """
-    found = re.fullmatch(r"([A-Za-z]+\d+)_.+", recording)
-    return found.group(1) if found else recording
+    match = re.fullmatch(r"([A-Za-z]+\d+)_.+", recording)
+    return match.group(1) if match else recording
 
 
 def group(recordings: Iterable[str]) -> dict[str, list[str]]:
@@ -135,11 +135,11 @@ def group(recordings: Iterable[str]) -> dict[str, list[str]]:
 
 def hold_out(recordings: Sequence[str], *, share: float = 0.25) -> tuple[list[str], list[str]]:
     """To train and develop on, and at least `share` to test on; each participant in one only."""
-    kept: list[str] = []
+    training: list[str] = []
     test: list[str] = []
     for names in group(recordings).values():
-        (test if len(test) < share * len(recordings) else kept).extend(names)
-    return sorted(kept), sorted(test)
+        (test if len(test) < share * len(recordings) else training).extend(names)
+    return sorted(training), sorted(test)
 
 
 def fold(recordings: Sequence[str], *, folds: int) -> list[list[str]]:

@@ -56,7 +56,7 @@ from earmark_lab.training.optimisation import (
 from earmark_lab.training.segmentation import Segmenter, SegmentScores, train_segmenter
 from earmark_lab.training.settings import CLASSES, Settings, settings_of
 from earmark_lab.training.synthetic_recordings import ALONE, gather_lone, make_recording, make_room
-from earmark_lab.training.synthetic_sound import TalkMixture, Voices
+from earmark_lab.training.synthetic_sound import Voices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,28 +84,28 @@ class TrainingPlan:
     @classmethod
     def of(cls, spans: str | Path, **choices: Any) -> TrainingPlan:
         """From fields of the plan and of `Settings`, `recipe` and `encoder`; None is ignored."""
-        given = {name: value for name, value in choices.items() if value is not None}
-        own = {each.name for each in fields(cls)} - {"settings"}
-        known = own | {each.name for each in fields(Settings)} | {"recipe", "settings"}
-        if unknown := sorted(given.keys() - known):
-            raise ValueError(f"training has no choice {unknown[0]!r}; there are {sorted(known)}")
-        chosen = {name: given.pop(name) for name in own & given.keys()}
+        choices = {name: value for name, value in choices.items() if value is not None}
+        own = {option.name for option in fields(cls)} - {"settings"}
+        options = own | {option.name for option in fields(Settings)} | {"recipe", "settings"}
+        if unknown := sorted(choices.keys() - options):
+            raise ValueError(f"training has no choice {unknown[0]!r}; there are {sorted(options)}")
+        planned = {name: choices.pop(name) for name in own & choices.keys()}
         for name in ("taus", "recordings", "dev"):
-            several = chosen.get(name, ())
-            chosen[name] = (several,) if isinstance(several, str | int | float) else tuple(several)
+            several = planned.get(name, ())
+            planned[name] = (several,) if isinstance(several, str | int | float) else tuple(several)
         for name in ("media", "out"):
-            chosen |= {name: Path(chosen[name])} if name in chosen else {}
-        if "media" not in chosen:
+            planned |= {name: Path(planned[name])} if name in planned else {}
+        if "media" not in planned:
             raise ValueError("say where the recordings are, with media")
-        settings = given.pop("settings", None)
-        if settings and given:
-            raise ValueError(f"{sorted(given)[0]} is a part of settings, which are given too")
-        if given.get("objective") == CLASSES and "cooling" in given:
+        settings = choices.pop("settings", None)
+        if settings and choices:
+            raise ValueError(f"{sorted(choices)[0]} is a part of settings, which are given too")
+        if choices.get("objective") == CLASSES and "cooling" in choices:
             raise ValueError(f"the objective `{CLASSES}` does not use cooling: leave it out")
         settings = settings or settings_of(
-            given.pop("recipe", "earmark"), given.pop("encoder", None), **given
+            choices.pop("recipe", "earmark"), choices.pop("encoder", None), **choices
         )
-        return cls(spans=Path(spans), settings=settings, **chosen)
+        return cls(spans=Path(spans), settings=settings, **planned)
 
 
 def train(
@@ -169,9 +169,9 @@ def _gather(
     use_threads(plan.threads)
     marked = read_annotations(plan.spans)
     marked = marked.only(plan.recordings) if plan.recordings else marked
-    found: Iterable[str] = find_media([plan.media], wanted=marked.recordings)
-    heard = [name for name in found if not plan.recordings or name in marked.recordings]
-    names = reconcile(list(marked.recordings), heard, allow_missing=plan.allow_missing)
+    media: Iterable[str] = find_media([plan.media], wanted=marked.recordings)
+    media = [name for name in media if not plan.recordings or name in marked.recordings]
+    names = reconcile(list(marked.recordings), media, allow_missing=plan.allow_missing)
     marked = marked.only(names)
     marked.only(plan.dev)
     material = gather(
@@ -210,9 +210,6 @@ class Trained:
     def spread(self, budget: float) -> tuple[float, float]:
         shares = [row[budget] for name, row in self.coverage.items() if name != "all"]
         return float(np.mean(shares)), float(np.std(shares, ddof=1)) if len(shares) > 1 else 0.0
-
-
-RUN_FIELDS = ("data", "data_hash", "licence", "commit", "recordings", "actions", "hours")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -290,9 +287,9 @@ def train_each_tau(
     for path in (folder / f"tau-{best:g}").iterdir():
         if path.is_file():
             write_whole(folder / path.name, path.read_bytes())
-    kept = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    kept["taus"] = {f"{tau:g}": round(share, 5) for tau, share in reached.items()}
-    write_whole(folder / "run.json", json.dumps(kept, indent=1, allow_nan=False))
+    best_run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    best_run["taus"] = {f"{tau:g}": round(share, 5) for tau, share in reached.items()}
+    write_whole(folder / "run.json", json.dumps(best_run, indent=1, allow_nan=False))
     return done[best]
 
 
@@ -306,19 +303,23 @@ def fit_heads(
     voices: Voices | None = None,
     watch: Callable[[Step], None],
 ) -> Ensemble:
-    training = [heard for name, heard in sorted(material.items()) if name not in held_out]
-    check_actions({heard.name: heard for heard in training})
+    training = [recording for name, recording in sorted(material.items()) if name not in held_out]
+    check_actions({recording.name: recording for recording in training})
     excluded = {participant(name) for name in held_out}
-    own = {name.removesuffix(ALONE): heard for name, heard in (lone or {}).items()}
-    alone = [heard for person, heard in own.items() if person not in excluded]
+    own = {name.removesuffix(ALONE): recording for name, recording in (lone or {}).items()}
+    alone = [recording for person, recording in own.items() if person not in excluded]
     synthetic = [*make_recordings(settings, voices), *alone]
-    channels, kept = settings.context_channels, folder / "checkpoints"
-    bouts = [in_bouts(heard, channels) for heard in (*training, *synthetic)] if channels else []
+    channels, checkpoints = settings.context_channels, folder / "checkpoints"
+    bouts = (
+        [in_bouts(recording, channels) for recording in (*training, *synthetic)] if channels else []
+    )
     detector = None
     if voices and synthetic:
-        talked = [heard.with_talk for heard in synthetic if heard.with_talk]
-        mixtures = [*make_rooms(settings, voices), *talked]
-        detector = fit_detector(mixtures, training, settings, checkpoint=kept / "talk.pt")
+        encoder = encoder_named(settings.encoder)
+        assert isinstance(encoder, SoundEncoder), "there are synthetic recordings"
+        mixtures = [make_room(encoder, seed, voices) for seed in range(2 * settings.made)]
+        mixtures += [recording.with_talk for recording in synthetic if recording.with_talk]
+        detector = fit_detector(mixtures, training, settings, checkpoint=checkpoints / "talk.pt")
     ensemble, steps = Ensemble(settings, detector), settings.seeds * settings.steps
     for number, seed in enumerate(settings.all_seeds):
 
@@ -327,7 +328,7 @@ def fit_heads(
 
         if bouts:
             context = ensemble.contexts[seed] = make_context(settings, seed=seed)
-            path = kept / f"seed-{seed}-context.pt"
+            path = checkpoints / f"seed-{seed}-context.pt"
             fit(context, bouts, settings.of_context(), seed=seed, checkpoint=path)
         head = ensemble.heads[seed] = make_head(training[0].takes[0].shape[1], settings, seed=seed)
         ensemble.curves[f"seed {seed}"] = fit(
@@ -336,7 +337,7 @@ def fit_heads(
             settings,
             seed=seed,
             measure=partial(dev_coverage, head, material, settings, held_out),
-            checkpoint=kept / f"seed-{seed}-head.pt",
+            checkpoint=checkpoints / f"seed-{seed}-head.pt",
             progress=report,
         )
     return ensemble
@@ -351,24 +352,18 @@ def make_recordings(
         yield from (make_recording(encoder, seed, voices) for seed in range(settings.made))
 
 
-def make_rooms(settings: Settings, voices: Voices) -> list[TalkMixture]:
-    encoder = encoder_named(settings.encoder)
-    assert isinstance(encoder, SoundEncoder), "there are synthetic recordings"
-    return [make_room(encoder, seed, voices) for seed in range(2 * settings.made)]
-
-
-def in_bouts(heard: TrainingRecording, channels: int) -> TrainingRecording:
+def in_bouts(recording: TrainingRecording, channels: int) -> TrainingRecording:
     """As input of a context: a row a second, actions widened by `NEAR` to bouts."""
     takes = tuple(
         in_seconds(torch.from_numpy(take.astype(np.float32))[None], channels)[0]
         .numpy()
         .astype(np.float16)
-        for take in heard.takes
+        for take in recording.takes
     )
     widened = tuple(
-        Action(max(0.0, action.start - NEAR), action.end + NEAR) for action in heard.actions
+        Action(max(0.0, action.start - NEAR), action.end + NEAR) for action in recording.actions
     )
-    return replace(heard, takes=takes, actions=widened)
+    return replace(recording, takes=takes, actions=widened)
 
 
 def dev_coverage(head: Head, material: Material, settings: Settings, names: Sequence[str]) -> float:
@@ -387,6 +382,7 @@ def finish(
     weights = export(panel)
     digest = hashlib.sha256(weights).hexdigest()
     scorer = OnnxScorer(digest, name, encoder.channels, panel.context, weights)
+    facts = ("data", "data_hash", "licence", "commit", "recordings", "actions", "hours")
     examples = sorted(material, key=lambda name: material[name].duration)[:3]
     prove(panel, scorer, [material[name].features for name in examples])
     scores = {name: scorer.score_whole(material[name].features) for name in run["held_out"]}
@@ -400,7 +396,7 @@ def finish(
         heads=len(seeds),
         seeds=tuple(seeds),
         settings=replace(settings, encoder=name).to_json(),
-        **{key: run[key] for key in RUN_FIELDS},
+        **{fact: run[fact] for fact in facts},
     )
     return calibrate(scores, material, card, weights)
 
@@ -416,14 +412,14 @@ def describe_run(
         "licence": origin.licence,
         "data_hash": fingerprint(material),
         "recordings": len(material),
-        "actions": sum(len(heard.actions) for heard in material.values()),
-        "hours": round(sum(heard.duration for heard in material.values()) / 3600, 4),
+        "actions": sum(len(recording.actions) for recording in material.values()),
+        "hours": round(sum(recording.duration for recording in material.values()) / 3600, 4),
         "held_out": list(held_out),
     }
 
 
 def keep_run(folder: Path, run: Mapping[str, Any], trained: Trained) -> None:
-    kept = {
+    facts = {
         **run,
         "coverage": {
             name: {f"{budget:g}": round(value, 5) for budget, value in row.items()}
@@ -431,7 +427,7 @@ def keep_run(folder: Path, run: Mapping[str, Any], trained: Trained) -> None:
         },
         "curves": {name: [c.to_json() for c in checks] for name, checks in trained.curves.items()},
     }
-    write_whole(folder / "run.json", json.dumps(kept, indent=1, allow_nan=False))
+    write_whole(folder / "run.json", json.dumps(facts, indent=1, allow_nan=False))
     with replacing(folder / "curves.png") as scratch:
         draw_curves(trained.curves, scratch)
 

@@ -27,7 +27,8 @@ SECONDS = (1, 3, 9)
 VARIETY = (5, 15, 45)
 """Seconds on each side over which the context computes standard deviations."""
 
-HELD = 5
+STATISTICS = 5
+"""Of a channel in a second."""
 
 AROUND = 12
 """Steps on each side: a second in all."""
@@ -41,27 +42,15 @@ FARTHEST = 5.0
 
 class Tower(nn.Module):
     def __init__(
-        self,
-        enter: nn.Conv1d,
-        blocks: Iterable[nn.Conv1d],
-        leave: nn.Conv1d,
-        *,
-        dropout: float = 0.0,
+        self, channels: int, *, width: int, dilations: Iterable[int], dropout: float
     ) -> None:
         super().__init__()
-        self.enter, self.blocks, self.leave = enter, nn.ModuleList(blocks), leave
-        self.drop = nn.Dropout1d(dropout)  # drops whole channels: as good here, and twice as fast
-
-    @classmethod
-    def untrained(
-        cls, channels: int, *, width: int, dilations: Iterable[int], dropout: float
-    ) -> Tower:
-        return cls(
-            nn.Conv1d(channels, width, 1),
-            [nn.Conv1d(width, width, 3, dilation=step, padding=step) for step in dilations],
-            nn.Conv1d(width, 1, 1),
-            dropout=dropout,
+        self.enter = nn.Conv1d(channels, width, 1)
+        self.blocks = nn.ModuleList(
+            nn.Conv1d(width, width, 3, dilation=step, padding=step) for step in dilations
         )
+        self.leave = nn.Conv1d(width, 1, 1)
+        self.drop = nn.Dropout1d(dropout)  # drops whole channels: as good here, and twice as fast
 
     def forward(self, read: Tensor) -> Tensor:
         """From `(batch, channels, steps)` to `(batch, logits, steps)`."""
@@ -115,7 +104,7 @@ class Head(nn.Module):
         super().__init__()
         self.front = Front(channels, bands=bands)
         read = self.front.channels
-        self.tower = Tower.untrained(read, width=width, dilations=DILATIONS, dropout=dropout)
+        self.tower = Tower(read, width=width, dilations=DILATIONS, dropout=dropout)
         self.channels = channels
         self.context = self.front.context + sum(DILATIONS)
         """Steps on each side that a logit depends on."""
@@ -126,9 +115,9 @@ class Head(nn.Module):
         """The same for all channels, or the noise of rare classes would be amplified."""
         if self.front.bands:
             return
-        size = sum(each.numel() for each in features)
-        mean = sum(each.double().sum() for each in features) / size
-        square = sum(((each.double() - mean) ** 2).sum() for each in features) / size
+        size = sum(rows.numel() for rows in features)
+        mean = sum(rows.double().sum() for rows in features) / size
+        square = sum(((rows.double() - mean) ** 2).sum() for rows in features) / size
         self.usual.copy_(torch.as_tensor(mean))
         self.spread.copy_(torch.sqrt(torch.as_tensor(square)).clamp(min=LEAST_VARIANCE))
 
@@ -158,8 +147,8 @@ class Normalised(nn.Module):
         self.register_buffer("usual", torch.zeros(channels))
         self.register_buffer("spread", torch.ones(channels))
 
-    def settle(self, rows: Sequence[Tensor]) -> None:
-        joined = torch.cat([each.double() for each in rows])
+    def settle(self, features: Sequence[Tensor]) -> None:
+        joined = torch.cat([rows.double() for rows in features])
         self.usual.copy_(joined.mean(0))
         self.spread.copy_(joined.std(0, correction=0) + 0.05)
 
@@ -178,10 +167,10 @@ class Context(Normalised):
     clock_rate = 1
 
     def __init__(self, channels: int, *, width: int, dropout: float) -> None:
-        super().__init__(HELD * channels)
+        super().__init__(STATISTICS * channels)
         self.channels = channels
-        read = HELD * channels * (1 + len(VARIETY))
-        self.tower = Tower.untrained(read, width=width, dilations=SECONDS, dropout=dropout)
+        read = STATISTICS * channels * (1 + len(VARIETY))
+        self.tower = Tower(read, width=width, dilations=SECONDS, dropout=dropout)
         self.context = (sum(SECONDS) + max(VARIETY)) * CLOCK_RATE
         """Steps of the features on each side."""
 
@@ -200,9 +189,7 @@ class TalkDetector(Normalised):
 
     def __init__(self, channels: int, *, width: int, dropout: float) -> None:
         super().__init__(channels)
-        self.tower = Tower.untrained(
-            channels, width=width, dilations=TALK_DILATIONS, dropout=dropout
-        )
+        self.tower = Tower(channels, width=width, dilations=TALK_DILATIONS, dropout=dropout)
         self.context = sum(TALK_DILATIONS)
 
     def forward(self, features: Tensor) -> Tensor:
@@ -217,21 +204,21 @@ class TalkDetector(Normalised):
 def chance_of_work(contexts: Sequence[Context], features: Tensor) -> Tensor:
     """Mean probability, `(batch, steps)`."""
     seconds = in_seconds(features, contexts[0].channels)
-    each = torch.stack([torch.sigmoid(context(seconds)) for context in contexts])
-    return each.mean(0).repeat_interleave(CLOCK_RATE, 1)[:, : features.shape[1]]
+    chances = torch.stack([torch.sigmoid(context(seconds)) for context in contexts])
+    return chances.mean(0).repeat_interleave(CLOCK_RATE, 1)[:, : features.shape[1]]
 
 
 def deviation(rows: Tensor, side: int, *, padded: bool = False) -> Tensor:
     """Over `side` steps to both sides; those beyond the ends are left out, or 0 if `padded`."""
     mean, square = (
-        functional.avg_pool1d(each, 2 * side + 1, 1, side, count_include_pad=padded)
-        for each in (rows, rows * rows)
+        functional.avg_pool1d(values, 2 * side + 1, 1, side, count_include_pad=padded)
+        for values in (rows, rows * rows)
     )
     return torch.sqrt((square - mean * mean).clamp(min=LEAST_VARIANCE))
 
 
 def in_seconds(features: Tensor, channels: int) -> Tensor:
-    """Statistics of the first `channels` in each second, `(batch, seconds, HELD * channels)`.
+    """Statistics of the first `channels` in each second, `(batch, seconds, STATISTICS * channels)`.
 
     Mean, standard deviation, largest value, largest rise, and mean difference between a channel's
     change and that of all: channels change differently in a voice and together in a blow.
@@ -242,8 +229,8 @@ def in_seconds(features: Tensor, channels: int) -> Tensor:
     variance = ((cells - mean[..., None]) ** 2).mean(3).clamp(min=LEAST_VARIANCE)
     moves = cells[..., 1:] - cells[..., :-1]
     apart = (moves - moves.mean(1, keepdim=True)).abs().mean(3)
-    held = [mean, torch.sqrt(variance), cells.amax(3), torch.relu(moves).amax(3), apart]
-    return torch.cat(held, dim=1).transpose(1, 2)
+    statistics = [mean, torch.sqrt(variance), cells.amax(3), torch.relu(moves).amax(3), apart]
+    return torch.cat(statistics, dim=1).transpose(1, 2)
 
 
 def in_whole_seconds(features: Tensor) -> Tensor:

@@ -58,16 +58,15 @@ class Panel:
     @property
     def context(self) -> int:
         """Steps on each side that a score depends on, in whole seconds."""
-        longest = max(self.heads[0].context + AROUND, *(each.context for each in self.contexts), 0)
-        longest = max(longest, self.detector.context if self.detector else 0)
+        reach = [self.heads[0].context + AROUND, *(context.context for context in self.contexts)]
+        longest = max(*reach, self.detector.context if self.detector else 0)
         return math.ceil(longest / CLOCK_RATE) * CLOCK_RATE
 
     def __call__(self, features: Tensor) -> Tensor:
         """From `(batch, steps, channels)` to `(batch, steps)`."""
         steps = features.shape[1]
         features = in_whole_seconds(features)
-        each = [self.objective.score(head(features)) for head in self.heads]
-        local = torch.stack(each).mean(0)
+        local = torch.stack([self.objective.score(head(features)) for head in self.heads]).mean(0)
         if not self.contexts:
             return local[:, :steps]
         if self.loudness:
@@ -84,46 +83,14 @@ def _mean_around(values: Tensor) -> Tensor:
     return around.squeeze(1)
 
 
-def _side_by_side(towers: Sequence[Tower], enters: Sequence[nn.Conv1d]) -> Tower:
-    blocks = zip(*(tower.blocks for tower in towers), strict=True)
-    return Tower(
-        _beside(enters, shared_input=True),
-        [_beside([_conv(each) for each in layers], shared_input=False) for layers in blocks],
-        _beside([tower.leave for tower in towers], shared_input=False),
-    )
-
-
-def _conv(module: nn.Module) -> nn.Conv1d:
-    assert isinstance(module, nn.Conv1d)
-    return module
-
-
-def _beside(layers: Sequence[nn.Conv1d], *, shared_input: bool) -> nn.Conv1d:
-    one = layers[0]
-    groups = 1 if shared_input else len(layers)
-    joined = nn.Conv1d(
-        one.in_channels * groups,
-        one.out_channels * len(layers),
-        one.kernel_size[0],
-        padding=one.dilation[0] * (one.kernel_size[0] // 2),
-        dilation=one.dilation[0],
-        groups=groups,
-    )
-    with torch.no_grad():
-        joined.weight.copy_(torch.cat([layer.weight for layer in layers]))
-        assert joined.bias is not None
-        joined.bias.copy_(torch.cat([layer.bias for layer in layers if layer.bias is not None]))
-    return joined
-
-
 def export(panel: Panel) -> bytes:
     """An ONNX graph from `features` to `scores`, for whole seconds of steps.
 
     Heads are joined to one grouped convolution a layer: they cost little more than one wide head.
     """
     graph, heads = _Graph(), panel.heads
-    local = _side_by_side([head.tower for head in heads], [head.settled_enter() for head in heads])
-    logits = _write_towers(graph, _write_front(graph, heads[0].front), local)
+    towers, enters = [head.tower for head in heads], [head.settled_enter() for head in heads]
+    logits = _write_towers(graph, _write_front(graph, heads[0].front), towers, enters)
     scores = _write_activation(graph, logits, panel.objective.activation)
     scores = graph.add("ReduceMean", scores, [1], keepdims=1)
     if not panel.contexts:
@@ -157,16 +124,17 @@ def _checked(model: onnx.ModelProto) -> bytes:
 
 
 def _write_chance(graph: _Graph, contexts: Sequence[Context]) -> str:
-    towers = [each.tower for each in contexts]
-    wide = _side_by_side(towers, [tower.enter for tower in towers])
-    logits = _write_towers(graph, _write_seconds(graph, contexts[0]), wide)
+    towers = [context.tower for context in contexts]
+    enters = [tower.enter for tower in towers]
+    logits = _write_towers(graph, _write_seconds(graph, contexts[0]), towers, enters)
     chance = graph.add("ReduceMean", graph.add("Sigmoid", logits), [1], keepdims=0)
     chance = graph.add("Tile", graph.add("Unsqueeze", chance, [2]), [1, 1, CLOCK_RATE])
     return graph.add("Reshape", chance, [0, -1])
 
 
 def _write_detector(graph: _Graph, detector: TalkDetector) -> str:
-    logits = _write_towers(graph, graph.normalise("features", detector), detector.tower)
+    read, tower = graph.normalise("features", detector), detector.tower
+    logits = _write_towers(graph, read, [tower], [tower.enter])
     return _write_activation(graph, graph.add("Mul", logits, -SHARPER), "logistic")
 
 
@@ -178,12 +146,14 @@ def _write_loudness(graph: _Graph, scores: str, loudness: float, channels: int) 
     return graph.add("Mul", graph.average(scores, AROUND, padded=False), weight)
 
 
-def _write_towers(graph: _Graph, read: str, towers: Tower) -> str:
-    hidden = graph.add("Relu", graph.convolve(read, towers.enter))
-    for block in towers.blocks:
-        convolved = graph.convolve(hidden, _conv(block))
+def _write_towers(
+    graph: _Graph, read: str, towers: Sequence[Tower], enters: Sequence[nn.Conv1d]
+) -> str:
+    hidden = graph.add("Relu", graph.convolve(read, enters, groups=1))
+    for blocks in zip(*(tower.blocks for tower in towers), strict=True):
+        convolved = graph.convolve(hidden, blocks, groups=len(towers))
         hidden = graph.add("Add", hidden, graph.add("Relu", convolved))
-    return graph.convolve(hidden, towers.leave)
+    return graph.convolve(hidden, [tower.leave for tower in towers], groups=len(towers))
 
 
 def _write_seconds(graph: _Graph, context: Context) -> str:
@@ -236,7 +206,7 @@ class _Graph:
         self._prefix = prefix
 
     def add(self, operator: str, *inputs: Any, output: str = "", **options: Any) -> str:
-        names = [each if isinstance(each, str) else self.constant(each) for each in inputs]
+        names = [value if isinstance(value, str) else self.constant(value) for value in inputs]
         name = output or f"{self._prefix}{operator.lower()}{len(self.nodes)}"
         self.nodes.append(onnx.helper.make_node(operator, names, [name], **options))
         return name
@@ -248,17 +218,18 @@ class _Graph:
         self.values.append(onnx.numpy_helper.from_array(array.astype(kind), name))
         return name
 
-    def convolve(self, value: str, layer: nn.Conv1d) -> str:
-        assert layer.bias is not None
-        side = layer.dilation[0] * (layer.kernel_size[0] // 2)
+    def convolve(self, value: str, layers: Sequence[Any], *, groups: int) -> str:
+        """One convolution for `layers` side by side, which differ only in their weights."""
+        (size,), (dilation,) = layers[0].kernel_size, layers[0].dilation
+        side = dilation * (size // 2)
         return self.add(
             "Conv",
             value,
-            layer.weight.detach(),
-            layer.bias.detach(),
-            dilations=list(layer.dilation),
-            group=layer.groups,
-            kernel_shape=list(layer.kernel_size),
+            torch.cat([layer.weight.detach() for layer in layers]),
+            torch.cat([layer.bias.detach() for layer in layers]),
+            dilations=[dilation],
+            group=groups,
+            kernel_shape=[size],
             pads=[side, side],
         )
 
@@ -307,12 +278,12 @@ def prove(
     worst = 0.0
     for rows in features:
         with torch.no_grad():
-            wanted = panel(torch.from_numpy(rows)[None])[0].numpy()
+            expected = panel(torch.from_numpy(rows)[None])[0].numpy()
         for piece in (len(rows), 137):
             cuts = range(0, len(rows), piece)
             tracks = scorer(Track(rows[cut : cut + piece], start=cut * HOP) for cut in cuts)
-            got = np.concatenate([track.values for track in tracks])
-            worst = max(worst, float(np.abs(got - wanted).max(initial=0.0)))
+            exported = np.concatenate([track.values for track in tracks])
+            worst = max(worst, float(np.abs(exported - expected).max(initial=0.0)))
     if not worst <= TOLERANCE:
         raise ModelMismatch(
             f"the exported gate differs from the trained one by {worst:.2g}, more than "

@@ -18,7 +18,7 @@ from torch.nn import functional
 from earmark.errors import ModelMismatch
 from earmark.media.atomic_file import replacing
 from earmark.timeline import CLOCK_RATE, FloatArray, IndexArray
-from earmark_lab.encoders.checkpoint import torch_reason
+from earmark_lab.encoders.detector import torch_reason
 from earmark_lab.training.dataset import TrainingRecording, fingerprint
 from earmark_lab.training.head import Context, Head, Objective, TalkDetector, Targets
 from earmark_lab.training.settings import Settings
@@ -69,19 +69,19 @@ def fit(
 ) -> list[Check]:
     """The same arguments give the same head; `measure` is for the dev recordings."""
     torch.manual_seed(seed)
-    head.settle([torch.from_numpy(heard.takes[0]) for heard in recordings])
+    head.settle([torch.from_numpy(recording.takes[0]) for recording in recordings])
     objective = settings.loss
     steps = round(settings.crop * head.clock_rate)
     crops = Crops(recordings, steps, settings.batch, seed=seed, clock_rate=head.clock_rate)
     descent = Descent(head, recordings, settings, crops.rng, checkpoint)
 
     def loss() -> Tensor:
-        batch = crops.draw()
-        return objective.loss(head(batch.features), batch.targets)
+        features, targets = crops.draw()
+        return objective.loss(head(features), targets)
 
     losses = []
-    for step, found in descent.steps(loss):
-        losses.append(found)
+    for step, value in descent.steps(loss):
+        losses.append(value)
         if settings.is_check(step):
             head.eval()
             descent.checks.append(Check(step, float(np.mean(losses)), measure()))
@@ -104,12 +104,14 @@ def fit_detector(
         recordings[0].takes[0].shape[1], width=settings.width, dropout=settings.dropout
     )
     plain = [
-        TalkMixture(each, np.zeros(len(each), np.int8)) for one in recordings for each in one.takes
+        TalkMixture(take, np.zeros(len(take), np.int8))
+        for recording in recordings
+        for take in recording.takes
     ]
-    detector.settle([torch.from_numpy(each.features) for each in (*mixtures, *plain)])
-    known = hashlib.sha256()
-    for each in mixtures:
-        known.update(each.features.tobytes() + each.labels.tobytes())
+    detector.settle([torch.from_numpy(mixture.features) for mixture in (*mixtures, *plain)])
+    digest = hashlib.sha256()
+    for mixture in mixtures:
+        digest.update(mixture.features.tobytes() + mixture.labels.tobytes())
 
     def loss() -> Tensor:
         features, labels = draw_talk(mixtures, plain, settings, rng)
@@ -119,7 +121,7 @@ def fit_detector(
         )
         return total / weights.sum().clamp(min=1.0)
 
-    descent = Descent(detector, recordings, settings, rng, checkpoint, talk=known.hexdigest())
+    descent = Descent(detector, recordings, settings, rng, checkpoint, talk=digest.hexdigest())
     for _ in descent.steps(loss):
         pass
     return detector.eval()
@@ -136,9 +138,9 @@ def draw_talk(
     features = np.zeros((settings.batch, steps, channels), np.float32)
     labels = np.full((settings.batch, steps), UNKNOWN)
     for row in range(settings.batch):
-        some = mixtures if row % 2 else plain
-        lengths = np.array([len(each.labels) for each in some], dtype=float)
-        chosen = some[int(rng.choice(len(some), p=lengths / lengths.sum()))]
+        sources = mixtures if row % 2 else plain
+        lengths = np.array([len(source.labels) for source in sources], dtype=float)
+        chosen = sources[int(rng.choice(len(sources), p=lengths / lengths.sum()))]
         first = int(rng.integers(0, max(1, len(chosen.labels) - steps + 1)))
         crop = chosen.labels[first : first + steps]
         features[row, : len(crop)] = chosen.features[first : first + steps]
@@ -180,8 +182,8 @@ class Descent:
             # Neutral is what a single network does not depend on: seeds, loudness, and the number
             # of synthetic recordings, which are among `recordings`.
             own = replace(settings, seeds=1, first_seed=0, loudness=0.0, made=0)
-            known = fingerprint({heard.name: heard for heard in recordings})
-            self._origin = {"settings": own.to_json(), "recordings": known, **data}
+            digest = fingerprint({recording.name: recording for recording in recordings})
+            self._origin = {"settings": own.to_json(), "recordings": digest, **data}
         self._optimizer = torch.optim.AdamW(
             network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
         )
@@ -192,17 +194,17 @@ class Descent:
             for group in self._optimizer.param_groups:
                 group["lr"] = rate
             self._network.train()
-            found = loss()
-            if not torch.isfinite(found):
+            value = loss()
+            if not torch.isfinite(value):
                 raise ModelMismatch(
                     "the training loss is no longer a number; lower the learning rate"
                 )
             self._optimizer.zero_grad()
-            found.backward()  # type: ignore[no-untyped-call]
+            value.backward()  # type: ignore[no-untyped-call]
             if not self._is_plain:
                 nn.utils.clip_grad_norm_(self._network.parameters(), STEEPEST)
             self._optimizer.step()
-            yield step, float(found.detach())
+            yield step, float(value.detach())
             if self._path is not None and self._settings.is_check(step):
                 self._keep(self._path, step)
         self._network.eval()
@@ -230,33 +232,25 @@ class Descent:
                 f"{self._path} cannot be read ({torch_reason(error)}); "
                 "give another folder, or remove it"
             ) from error
-        self.checks = [Check(*check) for check in state.get("checks", ())]
-        taken: int = state["step"] if "step" in state else self.checks[-1].step
-        self._check_origin(state, taken)
+        self._check_origin(state)
+        self.checks = [Check(*check) for check in state["checks"]]
         self._network.load_state_dict(state["head"])
         self._optimizer.load_state_dict(state["optimizer"])
         self._rng.bit_generator.state = state["crops"]
         torch.set_rng_state(state["torch"])
-        return taken
+        return int(state["step"])
 
-    def _check_origin(self, state: Mapping[str, Any], taken: int) -> None:
+    def _check_origin(self, state: Mapping[str, Any]) -> None:
         """With a learning rate that does not fall, the number of steps may differ."""
-        wanted, kept = self._origin["settings"], dict(state.get("settings", {}))
-        if not wanted["cooling"] and taken <= wanted["steps"]:
-            kept["steps"] = wanted["steps"]
-        for what, known in self._origin.items():
-            if (kept if what == "settings" else state.get(what)) != known:
+        expected, settings = self._origin["settings"], dict(state.get("settings", {}))
+        if not expected["cooling"] and state.get("step", 0) <= expected["steps"]:
+            settings["steps"] = expected["steps"]
+        for what, value in self._origin.items():
+            if (settings if what == "settings" else state.get(what)) != value:
                 raise ModelMismatch(
                     f"{self._path} is from a training with other {what}; "
                     "give another folder, or remove it"
                 )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Batch:
-    features: Tensor
-    """`(batch, steps, channels)`; zeros where a recording is shorter than the crop."""
-    targets: Targets
 
 
 class Crops:
@@ -273,11 +267,11 @@ class Crops:
     ) -> None:
         self._recordings, self._steps, self._batch = recordings, steps, batch
         self.rng = np.random.default_rng(seed)
-        lengths = np.array([len(heard.takes[0]) for heard in recordings], dtype=float)
+        lengths = np.array([len(recording.takes[0]) for recording in recordings], dtype=float)
         self._chances = lengths / lengths.sum()
-        self._bounds = [_bounds(heard, clock_rate) for heard in recordings]
+        self._bounds = [_bounds(recording, clock_rate) for recording in recordings]
 
-    def draw(self) -> Batch:
+    def draw(self) -> tuple[Tensor, Targets]:
         places = self.draw_places()
         features = [
             self._recordings[which].takes[take][begin : begin + self._steps]
@@ -296,46 +290,46 @@ class Crops:
         return places
 
 
-def _bounds(heard: TrainingRecording, clock_rate: int) -> IndexArray:
+def _bounds(recording: TrainingRecording, clock_rate: int) -> IndexArray:
     """First step and step after the last, `(actions, 2)`; at least one step each."""
-    times = np.array([(action.start, action.end) for action in heard.actions]).reshape(-1, 2)
+    times = np.array([(action.start, action.end) for action in recording.actions]).reshape(-1, 2)
     bounds: IndexArray = np.rint(times * clock_rate).astype(np.intp)
     bounds[:, 1] = np.maximum(bounds[:, 1], bounds[:, 0] + 1)
     return bounds
 
 
-def lay_out(features: Sequence[FloatArray], bounds: Sequence[IndexArray], *, steps: int) -> Batch:
-    """Crops of at most `steps` rows; `bounds` are actions in steps of each crop.
+def lay_out(
+    crops: Sequence[FloatArray], bounds: Sequence[IndexArray], *, steps: int
+) -> tuple[Tensor, Targets]:
+    """Crops padded with zeros, `(batch, steps, channels)`; `bounds` are actions in steps of each.
 
     An action cut off by the edge of a crop is to be detected only if at least half of it (or half a
     crop of it) is inside. Otherwise the part inside is not idle, and its start still counts.
     """
-    batch, channels = len(features), features[0].shape[1]
+    batch, channels = len(crops), crops[0].shape[1]
     rows = np.zeros((batch, steps, channels), dtype=np.float32)
     heard = np.zeros((batch, steps), dtype=bool)
-    for place, crop in enumerate(features):
-        rows[place, : len(crop)] = crop
-        heard[place, : len(crop)] = True
-    which = np.repeat(np.arange(batch), [len(each) for each in bounds])
+    for number, crop in enumerate(crops):
+        rows[number, : len(crop)] = crop
+        heard[number, : len(crop)] = True
+    which = np.repeat(np.arange(batch), list(map(len, bounds)))
     ends = np.concatenate([*bounds, np.zeros((0, 2), dtype=np.intp)])
     limit = heard.sum(axis=1)[which]
     low, high = ends[:, 0].clip(0), np.minimum(ends[:, 1], limit)
-    seen = high - low
-    counts = seen >= 0.5 * np.minimum(ends[:, 1] - ends[:, 0], steps)
+    visible = high - low
+    counts = visible >= 0.5 * np.minimum(ends[:, 1] - ends[:, 0], steps)
     starts = (ends[:, 0] >= 0) & (ends[:, 0] < limit)
-    inside, _ = _ranges(which * steps + low, np.maximum(seen, 0))
+    inside, _ = _ranges(which * steps + low, np.maximum(visible, 0))
     active = np.zeros(batch * steps, dtype=bool)
     active[inside] = True
-    inside, owner = _ranges((which * steps + low)[counts & (seen > 0)], seen[counts & (seen > 0)])
-    return Batch(
-        torch.from_numpy(rows),
-        Targets(
-            heard=torch.from_numpy(heard),
-            active=torch.from_numpy(active.reshape(batch, steps)),
-            inside=torch.from_numpy(inside),
-            owner=torch.from_numpy(owner),
-            starts=torch.from_numpy((which * steps + ends[:, 0])[starts]),
-        ),
+    counts &= visible > 0
+    inside, owner = _ranges((which * steps + low)[counts], visible[counts])
+    return torch.from_numpy(rows), Targets(
+        heard=torch.from_numpy(heard),
+        active=torch.from_numpy(active.reshape(batch, steps)),
+        inside=torch.from_numpy(inside),
+        owner=torch.from_numpy(owner),
+        starts=torch.from_numpy((which * steps + ends[:, 0])[starts]),
     )
 
 

@@ -17,8 +17,8 @@ from earmark.errors import AnnotationError, ModelMismatch
 from earmark.media.atomic_file import replacing, write_whole
 from earmark.timeline import CLOCK_RATE, FloatArray, Track
 from earmark_lab.annotations.actions import Action
-from earmark_lab.encoders.checkpoint import torch_reason
 from earmark_lab.encoders.chunk_encoder import PAPER_THRESHOLD, boundaries, segments
+from earmark_lab.encoders.detector import torch_reason
 from earmark_lab.experiments.report import plain
 from earmark_lab.metrics.counts import (
     ONSET_COLLAR,
@@ -73,20 +73,22 @@ class Segmenter:
 
 
 def list_classes(recordings: Sequence[TrainingRecording]) -> tuple[str, ...]:
-    found = sorted({event.label for heard in recordings for event in heard.actions if event.label})
-    if not found:
+    labels = sorted(
+        {event.label for recording in recordings for event in recording.actions if event.label}
+    )
+    if not labels:
         raise AnnotationError("no event has a label, so there is no class of sound to learn")
-    return tuple(found)
+    return tuple(labels)
 
 
-def mark_classes(heard: TrainingRecording, classes: Sequence[str]) -> FloatArray:
+def mark_classes(recording: TrainingRecording, classes: Sequence[str]) -> FloatArray:
     """0 or 1, `(steps, classes)`."""
-    marked = np.zeros((len(heard.takes[0]), len(classes)), dtype=np.float32)
-    places = {name: place for place, name in enumerate(classes)}
-    for event in heard.actions:
-        if event.label in places:
+    marked = np.zeros((len(recording.takes[0]), len(classes)), dtype=np.float32)
+    columns = {name: column for column, name in enumerate(classes)}
+    for event in recording.actions:
+        if event.label in columns:
             first, last = (round(time * CLOCK_RATE) for time in (event.start, event.end))
-            marked[first : max(last, first + 1), places[event.label]] = 1.0
+            marked[first : max(last, first + 1), columns[event.label]] = 1.0
     return marked
 
 
@@ -104,20 +106,20 @@ def fit_segmenter(
         recordings[0].takes[0].shape[1], len(classes), width=settings.width,
         dropout=settings.dropout,
     )  # fmt: skip
-    features = [heard.takes[0] for heard in recordings]
+    features = [recording.takes[0] for recording in recordings]
     head.settle([torch.from_numpy(rows) for rows in features])
-    targets = [mark_classes(heard, classes) for heard in recordings]
+    targets = [mark_classes(recording, classes) for recording in recordings]
     size = min(round(settings.crop * CLOCK_RATE), *map(len, features))
-    first = [replace(heard, takes=heard.takes[:1]) for heard in recordings]
+    first = [replace(recording, takes=recording.takes[:1]) for recording in recordings]
     crops = Crops(first, size, settings.batch, seed=seed)
 
     def loss() -> Tensor:
         places = [(which, slice(begin, begin + size)) for which, _, begin in crops.draw_places()]
-        read, wanted = (
+        read, expected = (
             torch.from_numpy(np.stack([rows[which][crop] for which, crop in places])).float()
             for rows in (features, targets)
         )
-        return functional.binary_cross_entropy_with_logits(head(read), wanted)
+        return functional.binary_cross_entropy_with_logits(head(read), expected)
 
     descent = Descent(
         head, recordings, settings, crops.rng, checkpoint, is_plain=True, classes=classes
@@ -143,17 +145,17 @@ def judge_segmenter(
 ) -> SegmentScores:
     total: dict[tuple[str, float], MatchCounts] = {}
     events, sure = MatchCounts(), 0
-    for heard in recordings:
-        track = segmenter(heard.features)
-        found = list(segments([track], segmenter.classes))
-        spans = {"segments": [each.span for each in found]}
-        spans["even segments"] = even_segments(len(found), heard.duration)
-        marks = actions[heard.name] if actions else heard.actions
+    for recording in recordings:
+        track = segmenter(recording.features)
+        detected = list(segments([track], segmenter.classes))
+        spans = {"segments": [segment.span for segment in detected]}
+        spans["even segments"] = even_segments(len(detected), recording.duration)
+        marks = actions[recording.name] if actions else recording.actions
         for name, by in compare_boundaries(marks, spans).items():
             for tolerance, counts in by.items():
                 total[name, tolerance] = total.get((name, tolerance), MatchCounts()) + counts
-        named = [Action(each.span.start, each.span.end, each.name) for each in found]
-        events += match_events(heard.actions, named, collar=ONSET_COLLAR)
+        named = [Action(segment.span.start, segment.span.end, segment.name) for segment in detected]
+        events += match_events(recording.actions, named, collar=ONSET_COLLAR)
         sure += len(boundaries(segments([track], segmenter.classes, threshold=PAPER_THRESHOLD)))
     return SegmentScores(events, total, sure)
 
@@ -168,7 +170,7 @@ def train_segmenter(
 ) -> tuple[Segmenter, SegmentScores]:
     """Fit without `held_out`, by default the first fold; continues from a checkpoint."""
     held_out = held_out or fold(sorted(material), folds=settings.folds)[0]
-    training = [heard for name, heard in sorted(material.items()) if name not in held_out]
+    training = [recording for name, recording in sorted(material.items()) if name not in held_out]
     seed = settings.first_seed
     segmenter = fit_segmenter(
         training, settings, seed=seed, progress=progress,
@@ -176,7 +178,7 @@ def train_segmenter(
     )  # fmt: skip
     segmenter.save(folder / "segments.pt")
     scores = judge_segmenter(segmenter, [material[name] for name in held_out])
-    kept = {
+    run = {
         "settings": settings.to_json(),
         "classes": list(segmenter.classes),
         "data_hash": fingerprint(material),
@@ -184,5 +186,5 @@ def train_segmenter(
         "event_f1": plain(scores.events.f1),
         "boundary_f1": {f"{w} {t:g}": plain(c.f1) for (w, t), c in scores.boundaries.items()},
     }
-    write_whole(folder / "run.json", json.dumps(kept, indent=1, allow_nan=False))
+    write_whole(folder / "run.json", json.dumps(run, indent=1, allow_nan=False))
     return segmenter, scores

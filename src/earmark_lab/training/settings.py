@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 from earmark.features.encoder_spec import split_name
@@ -69,16 +67,18 @@ class Settings:
             raise ValueError(f"dropout lies in [0, 1), not {self.dropout}")
 
     def rate_at(self, step: int) -> float:
-        left = (self.steps - step + 1) / self.steps
-        return self.learning_rate * min(1.0, left / self.cooling if self.cooling else 1.0)
+        remaining = (self.steps - step + 1) / self.steps
+        return self.learning_rate * min(1.0, remaining / self.cooling if self.cooling else 1.0)
 
     def is_check(self, step: int) -> bool:
         return step % self.check_every == 0 or step == self.steps
 
     @property
     def loss(self) -> Objective:
-        found = OBJECTIVES[self.objective]
-        return replace(found, tau=self.tau) if isinstance(found, SpanObjective) else found
+        objective = OBJECTIVES[self.objective]
+        return (
+            replace(objective, tau=self.tau) if isinstance(objective, SpanObjective) else objective
+        )
 
     def of_context(self) -> Settings:
         return replace(
@@ -122,16 +122,14 @@ PAPER = Settings(
 Width 192 gives the 0.41 M parameters of the paper's text; 128 gives the 0.2 M of its table."""
 
 
-RECIPES: Mapping[str, str] = MappingProxyType(
-    {
-        "earmark": "what was found best for the encoder's features: a head and a context",
-        "paper": "the paper's head, loss and settings: one span-level head and no context",
-    }
-)
+RECIPES = ("earmark", "paper")
 
 
 def settings_of(recipe: str, encoder: str | None = None, **chosen: Any) -> Settings:
-    """Spectra and single channels are read in bands, classes of a pretrained network unchanged."""
+    """Of `earmark`, what was found best for the encoder: a head and a context.
+
+    Spectra and single channels are read in bands, classes of a pretrained network unchanged.
+    """
     if recipe not in RECIPES:
         raise ValueError(f"there is no recipe {recipe!r}; there are {', '.join(RECIPES)}")
     given = {name: value for name, value in chosen.items() if value is not None}

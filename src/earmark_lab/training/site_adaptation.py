@@ -15,44 +15,47 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from importlib.util import find_spec
-from itertools import product
 from pathlib import Path
 
 import numpy as np
 from scipy.optimize import minimize
 
-from earmark.errors import RunError
+from earmark.errors import MediaError, RunError
+from earmark.gate.episodes import Misses, OperatingPoints
 from earmark.gate.forecast_error import ForecastError
 from earmark.gate.gate import Gate, default_gate
-from earmark.gate.rates import MOST, Fit, FittedRates
+from earmark.gate.rates import MOST, RISING, Fit, FittedRates, WindowScores, describe, nearest
 from earmark.gate.survival import Survival
+from earmark.grid import Grid
+from earmark.media import Meter, open_recording
 from earmark.text_format import counted
-from earmark.timeline import FloatArray
-from earmark_lab.training.answer_regression import (
-    Fitting,
-    Reheard,
-    Taught,
-    as_before,
-    cross_fit,
-    hear_again,
-    learn_lengths,
-    operating_points,
-)
+from earmark.timeline import FloatArray, Track
+from earmark_lab.experiments.operating_points import TARGETS
+from earmark_lab.metrics.statistics import LEAST_SPREAD
 from earmark_lab.training.answered_windows import (
     PARTS,
-    PRIOR,
+    AnsweredRecording,
     Gain,
     Part,
     TeachingMaterial,
+    base_chances,
+    facts_of,
+    fit_scale,
     folds_of,
+    lags_of,
+    learn_lengths,
     measure_gain,
     pieces_of,
     read_answers,
+    scaled_chances,
+    weigh,
     without,
 )
+from earmark_lab.training.dataset import Watch
 
 FEWEST = 20
 
@@ -69,26 +72,14 @@ HEAD_FOLDS = 5
 MOST_CAPPED = 0.2
 """Share of the answered windows with rates cut to `MOST`: these cannot be scaled."""
 
-Watch = Callable[[str, int, int], None]
+RIDGE = 20.0
+"""In answers; columns are scaled to unit spread."""
 
+NEUTRAL = np.array([1 / 3, 1.0, 1.0, 1.0, 0.0, 0.0])
+"""The penalty draws the weights of `describe` towards rates in proportion to the score."""
 
-@dataclass(frozen=True, slots=True)
-class RateScale:
-    """`log(rate) = intercept + slope * log(base rate)`, in starts a second."""
-
-    intercept: float = 0.0
-    slope: float = 1.0
-
-    def applied(self, rates: FittedRates) -> FittedRates:
-        fits = (
-            Fit(
-                fit.length,
-                self.intercept + self.slope * fit.intercept,
-                tuple(self.slope * weight for weight in fit.weights),
-            )
-            for fit in rates.fits
-        )
-        return FittedRates(tuple(fits), rates.half)
+LEAST, FURTHEST = 1e-4, 12.0
+"""Bounds of expected actions in a window."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,10 +123,10 @@ def adapt(
     The new one is written to `out` only if it is better on held-out answers.
     """
     base = gate or default_gate()
-    made = learn(read_answers(runs, base), base, watch=watch)
-    if out is not None and made.gate is not None:
-        made.gate.save(out)
-    return made
+    adaptation = learn(read_answers(runs, base), base, watch=watch)
+    if out is not None and adaptation.gate is not None:
+        adaptation.gate.save(out)
+    return adaptation
 
 
 def learn(
@@ -145,208 +136,308 @@ def learn(
     heard: Sequence[Reheard] | None = None,
     watch: Watch = lambda *_: None,
 ) -> Adaptation:
-    everything = list(material.recordings)
-    if (count := sum(len(one.answers) for one in everything)) < FEWEST:
+    """`heard` are the recordings of `material` with their sound; None listens to them again."""
+    parts = list(material.recordings)
+    active = [answer.is_active for part in parts for answer in part.answers]
+    if len(active) < FEWEST:
         raise RunError(
-            f"{count} windows have an answer that says whether anything is done, and adapting "
-            f"takes {FEWEST}: ask more with `earmark caption`, or give more runs"
+            f"{len(active)} windows have an answer that says whether anything is done, and "
+            f"adapting takes {FEWEST}: ask more with `earmark caption`, or give more runs"
         )
-    reheard = _reheard(everything, base, heard, watch)
+    fewer = min(sum(active), len(active) - sum(active))
+    if len(parts) < FEWEST_RECORDINGS or fewer < FEWEST_BAGS:
+        heard = ()
+    elif heard is None:
+        heard = hear_again(parts, base, watch)
     is_cut = [
-        one.windows.rates[one.places] >= MOST * one.windows.length * (1 - 1e-9)
-        for one in everything
+        part.windows.rates[part.places] >= MOST * part.windows.length * (1 - 1e-9) for part in parts
     ]
     capped = float(np.mean(np.concatenate(is_cut)))
-    found = [_scaled(everything, base)] if capped <= MOST_CAPPED else []
-    headless = (
-        ENOUGH if not reheard else "" if has_torch() else "`pip install 'earmark-lab[torch]'`"
-    )
-    if reheard:
-        found.append(_refitted(reheard, base, watch))
+    candidates = [_scale(parts, base)] if capped <= MOST_CAPPED else []
+    headless = ENOUGH
+    if len(heard) >= FEWEST_RECORDINGS:
+        has_torch = find_spec("torch") is not None and find_spec("onnx") is not None
+        headless = "" if has_torch else "`pip install 'earmark-lab[torch]'`"
+        watch("fitting rates", 0, 1)
+        taught = cross_fit(heard, base, as_before)
+        candidates.append(Candidate("rates fitted anew", taught.gain, taught.refitted(base)))
     if not headless:
-        found += _with_new_heads(reheard, base, watch)
-    if not found:
+        candidates += _fit_heads(heard, base, watch)
+    if not candidates:
         raise RunError(
             f"the gate expects the most it can ({MOST:g} starts a second) of {capped:.0%} of these "
             f"windows, so its rates cannot be scaled, and fitting them anew takes {ENOUGH}: start "
             "from another gate"
         )
-    better = [each for each in found if each.gain.is_one]
-    best = max(better or found, key=lambda each: each.gain.mean)
-    return _summarised(material, base, best, headless)
-
-
-def has_torch() -> bool:
-    return find_spec("torch") is not None and find_spec("onnx") is not None
+    better = [candidate for candidate in candidates if candidate.gain.is_one]
+    best = max(better or candidates, key=lambda candidate: candidate.gain.mean)
+    return _summarise(material, base, best, headless)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
     learnt: str
     gain: Gain
-    survival: Survival
-    make: Callable[[], Gate]
+    gate: Gate
 
 
-def _scaled(parts: Part, base: Gate) -> Candidate:
+def _scale(parts: Part, base: Gate) -> Candidate:
     survival = learn_lengths(parts, base.survival)
     rates = fit_scale(parts, survival).applied(base.rates)
-    gain = _judge(parts, base.survival)
-    return Candidate("rates scaled", gain, survival, lambda: replace(base, rates=rates))
+    judged, folds = [], folds_of(parts)
+    for fold in folds:
+        rest = without(parts, fold)
+        lasting = learn_lengths(rest, base.survival)
+        scale = fit_scale(rest, lasting)
+        for piece in pieces_of(fold, math.ceil(PARTS / len(folds))):
+            new = scaled_chances(scale, *lags_of(piece, lasting))
+            judged.append((base_chances(piece, base.survival), new, *facts_of(piece)))
+    gate = replace(base, rates=rates, survival=survival)
+    return Candidate("rates scaled", measure_gain(judged), gate)
 
 
-def _reheard(
-    parts: Part, base: Gate, heard: Sequence[Reheard] | None, watch: Watch
-) -> Sequence[Reheard]:
-    active = [answer.is_active for one in parts for answer in one.answers]
-    few = min(sum(active), len(active) - sum(active))
-    if len(parts) < FEWEST_RECORDINGS or few < FEWEST_BAGS:
-        return ()
-    if heard is None:
-        heard = hear_again(parts, base, watch)
-    return heard if len(heard) >= FEWEST_RECORDINGS else ()
-
-
-def _refitted(heard: Sequence[Reheard], base: Gate, watch: Watch) -> Candidate:
-    watch("fitting rates", 0, 1)
-    taught, gain = _cross_fit(heard, base, as_before)
-    return Candidate(
-        "rates fitted anew", gain, taught.survival, lambda: replace(base, rates=taught.rates)
-    )
-
-
-def _with_new_heads(heard: Sequence[Reheard], base: Gate, watch: Watch) -> Iterator[Candidate]:
+def _fit_heads(heard: Sequence[Reheard], base: Gate, watch: Watch) -> Iterator[Candidate]:
     from earmark_lab.training.site_head import POOLINGS, SiteHead, fit_context, with_head  # PyTorch
 
     channels = int(base.card.settings.get("context_channels") or base.card.channels)
     folds = min(HEAD_FOLDS, len(heard))
     done, total = 0, len(POOLINGS) * (folds * (folds + 1) // 2 + 1)
 
-    def fitting(training: Sequence[Reheard], pooling: str) -> SiteHead:
+    def fit_head(training: Sequence[Reheard], pooling: str) -> SiteHead:
         nonlocal done
         watch("fitting a head", done, total)
         done += 1
         return fit_context(training, channels, POOLINGS[pooling])
 
-    def make(taught: Taught) -> Gate:
+    for pooling in POOLINGS:
+        taught = cross_fit(heard, base, partial(fit_head, pooling=pooling))
         assert isinstance(taught.scoring, SiteHead)
         points, misses = operating_points(taught.crossed, base.points)
-        made = with_head(base, taught.scoring)
-        made = replace(made, points=points, misses=misses)
-        return replace(made, rates=taught.rates)
-
-    for pooling in POOLINGS:
-        taught, gain = _cross_fit(heard, base, partial(fitting, pooling=pooling))
+        gate = replace(with_head(base, taught.scoring), points=points, misses=misses)
         learnt = f"head (windows pooled by {pooling}) and rates fitted anew"
-        yield Candidate(learnt, gain, taught.survival, partial(make, taught))
+        yield Candidate(learnt, taught.gain, taught.refitted(gate))
 
 
-def _cross_fit(heard: Sequence[Reheard], base: Gate, fitting: Fitting) -> tuple[Taught, Gain]:
-    taught = cross_fit(heard, base, fitting, folds=min(HEAD_FOLDS, len(heard)))
-    judged = []
-    for part in (one.part for one in heard):
-        old, new = part.chances(part.windows.rates, base.survival), taught.held[part.recording]
-        judged.append((old, new, part.active, part.weight))
-    return taught, measure_gain(judged)
-
-
-def fit_scale(parts: Part, survival: Survival) -> RateScale:
-    """The base gate is a prior of `PRIOR` answers, spread evenly over the answered windows."""
-    active, weight = _facts(parts)
-    rows, reach, steps = _lags(parts, survival)
-    prior = PRIOR / len(active)
-    base = _base_chances(parts, parts[0].windows.survival)
-    yes, no = weight * active + prior * base, weight * (1 - active) + prior * (1 - base)
-    seen = rows > 0
-    centre = float(np.log((rows / steps[:, None])[seen]).mean())
-
-    def scale_of(values: FloatArray) -> RateScale:
-        return RateScale(float(values[0] + (1 - values[1]) * centre), float(values[1]))
-
-    def cost(values: FloatArray) -> float:
-        chance = _chance(scale_of(values), rows, reach, steps)
-        return float(-(yes @ np.log(chance) + no @ np.log1p(-chance)) / (yes + no).sum())
-
-    # The cost is flat where chances are close to 0 or 1, so start at the best point of a grid.
-    starts = [np.array(pair) for pair in product(np.arange(-6.0, 4.0), (0.25, 0.5, 1.0, 2.0))]
-    first = min(starts, key=cost)
-    found = minimize(cost, first, method="L-BFGS-B", bounds=[(-8.0, 4.0), (0.1, 4.0)])
-    return scale_of(found.x)
-
-
-def _judge(parts: Part, survival: Survival) -> Gain:
-    judged, folds = [], folds_of(parts)
-    for fold in folds:
-        rest = without(parts, fold)
-        lasting = learn_lengths(rest, survival)
-        scale = fit_scale(rest, lasting)
-        for piece in pieces_of(fold, math.ceil(PARTS / len(folds))):
-            new = _chance(scale, *_lags(piece, lasting))
-            judged.append((_base_chances(piece, survival), new, *_facts(piece)))
-    return measure_gain(judged)
-
-
-def _facts(parts: Part) -> tuple[FloatArray, FloatArray]:
-    active = np.concatenate([one.active for one in parts])
-    return active, np.concatenate([one.weight for one in parts])
-
-
-def _base_chances(parts: Part, survival: Survival) -> FloatArray:
-    return np.concatenate([one.chances(one.windows.rates, survival) for one in parts])
-
-
-def _lags(parts: Part, survival: Survival) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Base rates and reach, `(answers, lags)`, and seconds of a step."""
-    width = max(one.lags(survival)[0].shape[1] for one in parts)
-    lags = [one.lags(survival, width) for one in parts]
-    pairs = list(zip(parts, lags, strict=True))
-    rows = [np.where(reach > 0, one.windows.rates[at], 0.0) for one, (at, reach) in pairs]
-    steps = [np.full(len(one.answers), one.windows.length) for one in parts]
-    reaches = [reach for _, reach in lags]
-    return np.concatenate(rows), np.concatenate(reaches), np.concatenate(steps)
-
-
-def _chance(scale: RateScale, rows: FloatArray, reach: FloatArray, steps: FloatArray) -> FloatArray:
-    logs = np.log(np.maximum(rows / steps[:, None], 1e-12))
-    rates = np.minimum(np.exp(np.clip(scale.intercept + scale.slope * logs, -40, 40)), MOST)
-    expected = np.where(rows > 0, steps[:, None] * rates * reach, 0.0).sum(axis=1)
-    chance: FloatArray = np.clip(1 - np.exp(-expected), 1e-4, 1 - 1e-4)
-    return chance
-
-
-def _summarised(
+def _summarise(
     material: TeachingMaterial, base: Gate, best: Candidate, headless: str
 ) -> Adaptation:
+    """The gate has no forecast errors: those of the new rates were not measured."""
     parts = list(material.recordings)
-    active, weight = _facts(parts)
-    corrected = sum(answer.is_corrected for one in parts for answer in one.answers)
-    before = _base_chances(parts, base.survival)
-    made = Adaptation(
+    active, weight = facts_of(parts)
+    corrected = sum(answer.is_corrected for part in parts for answer in part.answers)
+    adaptation = Adaptation(
         answers=len(active) - corrected,
         corrections=corrected,
         recordings=len(parts),
         unlike=material.unlike,
         active=float(active @ weight / weight.sum()),
-        expected=float(before @ weight / weight.sum()),
+        expected=float(base_chances(parts, base.survival) @ weight / weight.sum()),
         gain=best.gain,
         learnt=best.learnt,
         headless=headless,
         median_before=base.survival.median,
-        median=best.survival.median,
+        median=best.gate.survival.median,
         gate=None,
     )
-    return replace(made, gate=_gate(base, made, best)) if best.gain.is_one else made
-
-
-def _gate(base: Gate, made: Adaptation, best: Candidate) -> Gate:
-    """Without forecast errors: those of the new rates were not measured."""
+    if not best.gain.is_one:
+        return adaptation
     names = ("learnt", "answers", "corrections", "recordings", "median")
-    facts = {name: getattr(made, name) for name in names} | {"gain": made.gain.mean}
-    gate, before = best.make(), base.card.settings
+    facts = {name: getattr(adaptation, name) for name in names} | {"gain": best.gain.mean}
+    before = base.card.settings
     card = replace(
-        gate.card,
-        data=f"{base.card.data}; {made.learnt} by {made.teachers}",
+        best.gate.card,
+        data=f"{base.card.data}; {best.learnt} by {adaptation.teachers}",
         settings={**before, "adapted": [*before.get("adapted", ()), facts]},
         honesty=(),
     )
-    return replace(gate, card=card, survival=best.survival, error=ForecastError())
+    return replace(adaptation, gate=replace(best.gate, card=card, error=ForecastError()))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reheard:
+    part: AnsweredRecording
+    features: FloatArray
+    """`(steps, channels)`, float16."""
+    scores: FloatArray
+    """Of the base gate, at 25 Hz."""
+
+    def pool(self, scores: FloatArray) -> WindowScores:
+        windows = self.part.windows
+        return Grid(windows.length).pool(Track(scores), windows.duration)[0]
+
+
+def hear_again(
+    parts: Sequence[AnsweredRecording], gate: Gate, watch: Watch = lambda *_: None
+) -> list[Reheard]:
+    """Recordings that moved, changed or cannot be read are left out."""
+    recordings = []
+    for done, part in enumerate(parts):
+        watch("listening again", done, len(parts))
+        if part.source is None:
+            continue
+        with suppress(MediaError, OSError):
+            recording = open_recording(part.source, audio_track=part.audio_track)
+            if recording.key == part.recording:  # else it has changed since
+                tracks = gate.encoder()(recording, meter=Meter())
+                rows = np.concatenate([track.values for track in tracks]).astype(np.float32)
+                rows = rows if rows.ndim == 2 else rows[:, None]
+                scores = gate.scorer.score_whole(rows)
+                recordings.append(Reheard(part, rows.astype(np.float16), scores))
+    return recordings
+
+
+Scoring = Callable[[Reheard], FloatArray]
+
+Fitting = Callable[[Sequence[Reheard]], Scoring]
+
+
+def as_before(_training: Sequence[Reheard]) -> Scoring:
+    return lambda recording: recording.scores
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scored:
+    recording: Reheard
+    scores: FloatArray
+
+    @property
+    def pooled(self) -> WindowScores:
+        return self.recording.pool(self.scores)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Taught:
+    scoring: Scoring
+    rates: FittedRates
+    survival: Survival
+    crossed: list[Scored]
+    """By a scorer fitted without the recording."""
+    gain: Gain
+    """Of scorer and rates fitted without the recording."""
+
+    def refitted(self, gate: Gate) -> Gate:
+        return replace(gate, rates=self.rates, survival=self.survival)
+
+
+def cross_fit(heard: Sequence[Reheard], gate: Gate, fitting: Fitting) -> Taught:
+    """Judged on recordings that neither scorer nor rates were fitted on.
+
+    recordings of all but one fold ──▶ scores ──▶ rates ──▶ likelihood of that fold's answers
+                                         └── by a scorer fitted without the window's own fold
+    """
+    count = min(HEAD_FOLDS, len(heard))
+    folds = [list(heard[first::count]) for first in range(count)]
+
+    @cache
+    def fit_without(left_out: frozenset[int]) -> Scoring:
+        rest = [fold for number, fold in enumerate(folds) if number not in left_out]
+        return fitting([recording for fold in rest for recording in fold])
+
+    def crossed(held_out: frozenset[int]) -> list[Scored]:
+        return [
+            Scored(recording, fit_without(held_out | {number})(recording))
+            for number, fold in enumerate(folds)
+            for recording in fold
+            if number not in held_out
+        ]
+
+    def fit_rows(rows: Sequence[Scored]) -> tuple[FittedRates, Survival]:
+        survival = learn_lengths([row.recording.part for row in rows], gate.survival)
+        return fit_weights(rows, gate.rates, survival), survival
+
+    chances = {}
+    for number, fold in enumerate(folds):
+        rates, survival = fit_rows(crossed(frozenset({number})))
+        for recording in fold:
+            scored = Scored(recording, fit_without(frozenset({number}))(recording))
+            part = recording.part
+            chances[part.recording] = part.chances(rates(scored.pooled), survival)
+    judged = []
+    for part in (recording.part for recording in heard):
+        old = part.chances(part.windows.rates, gate.survival)
+        judged.append((old, chances[part.recording], part.active, part.weight))
+    rows = crossed(frozenset())
+    return Taught(fit_without(frozenset()), *fit_rows(rows), rows, measure_gain(judged))
+
+
+def fit_weights(rows: Sequence[Scored], base: FittedRates, survival: Survival) -> FittedRates:
+    """The rates of highest likelihood, with a penalty towards `NEUTRAL`.
+
+    Expected actions of an answer are `sum over lags of span * exp(log(base rate) + x @ added)`.
+    Weights of `RISING` columns stay above 0.
+    """
+    parts = [row.recording.part for row in rows]
+    lags = max(part.lags(survival)[0].shape[1] for part in parts)
+    equations = [_equations(row, base, survival, lags) for row in rows]
+    x, base_logs, span, before = (
+        np.concatenate(columns) for columns in zip(*equations, strict=True)
+    )
+    yes, no = weigh(parts, before)
+    count, is_lag = float((yes + no).sum()), span > 0
+    centre, spread = x[is_lag].mean(axis=0), np.maximum(x[is_lag].std(axis=0), LEAST_SPREAD)
+    z = (x - centre) / spread
+    weights = np.array(nearest(base.fits, parts[0].windows.length).weights)
+
+    def cost(added: FloatArray) -> tuple[float, FloatArray]:
+        logs = base_logs + added[0] + z @ added[1:]
+        is_cut = logs > math.log(MOST)
+        starts = span * np.exp(np.minimum(logs, math.log(MOST)))
+        expected = np.clip(starts.sum(axis=1), LEAST, FURTHEST)
+        chance = -np.expm1(-expected)
+        off = (weights - NEUTRAL) * spread + added[1:]
+        value = no @ expected - yes @ np.log(chance) + RIDGE * off @ off / 2
+        slope = no - yes * np.exp(-expected) / chance
+        moved = np.where(is_cut, 0.0, starts) * slope[:, None]
+        slopes = np.concatenate([[moved.sum()], np.einsum("al,alc->c", moved, z) + RIDGE * off])
+        return float(value) / count, slopes / count
+
+    share = float(np.clip(yes.sum() / (yes + no).sum(), 0.01, 0.99))
+    seconds, usual = float(span.sum(axis=1).mean()), float(base_logs[is_lag].mean())
+    level = math.log(-math.log1p(-share) / seconds) - usual
+    neutral = np.concatenate([[level], (NEUTRAL - weights) * spread])
+    lowest = -weights * spread
+    least = [low if column in RISING else -np.inf for column, low in enumerate(lowest)]
+    bounds = [(low, np.inf) for low in (-np.inf, *least)]
+    solutions = [
+        minimize(cost, start, jac=True, method="L-BFGS-B", bounds=bounds)
+        for start in (np.zeros(len(weights) + 1), neutral)
+    ]
+    best = min(solutions, key=lambda solution: float(solution.fun)).x
+    added = best[1:] / spread
+    intercept = float(best[0] - added @ centre)
+    fits = (
+        Fit(
+            fit.length,
+            fit.intercept + intercept,
+            tuple((np.array(fit.weights) + added).tolist()),
+        )
+        for fit in base.fits
+    )
+    return FittedRates(tuple(fits), base.half)
+
+
+def _equations(
+    row: Scored, rates: FittedRates, survival: Survival, lags: int
+) -> tuple[FloatArray, ...]:
+    """Columns, `(answers, lags, columns)`, log base rates, seconds with reach, base chances."""
+    part = row.recording.part
+    steps, reach = part.lags(survival, lags)
+    fit = nearest(rates.fits, part.windows.length)
+    x = describe(row.pooled, half=rates.half)[steps]
+    logs = fit.intercept + x @ np.array(fit.weights)
+    pooled = row.recording.pool(row.recording.scores)
+    return x, logs, part.windows.length * reach, part.chances(rates(pooled), survival, least=1e-3)
+
+
+def operating_points(
+    rows: Sequence[Scored], base: OperatingPoints
+) -> tuple[OperatingPoints, Misses]:
+    parts = ((row.pooled.peak, row.recording.part) for row in rows)
+    peaks = [peak[part.places[part.active > 0]] for peak, part in parts if part.active.any()]
+    every = np.concatenate(peaks)
+    on = tuple(
+        (target, float(np.quantile(every, 1 - target, method="lower"))) for target in TARGETS
+    )
+    thresholds = np.unique(np.append(0.0, np.quantile(every, np.linspace(0, 0.999, 99))))
+    shares = np.array([(values[:, None] < thresholds).mean(axis=0) for values in peaks])
+    return replace(base, on=on), Misses(thresholds, np.round(shares, 6))

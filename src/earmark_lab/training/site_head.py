@@ -12,16 +12,16 @@ from types import MappingProxyType
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from earmark.gate.gate import Gate
 from earmark.timeline import FloatArray
-from earmark_lab.encoders.checkpoint import torch_threads
-from earmark_lab.training.answer_regression import Reheard
-from earmark_lab.training.answered_windows import AnsweredRecording
+from earmark_lab.encoders.detector import torch_threads
+from earmark_lab.training.answered_windows import AnsweredRecording, facts_of
 from earmark_lab.training.head import Context, SpanObjective, Tower, chance_of_work, in_seconds
 from earmark_lab.training.head_export import extend, prove
+from earmark_lab.training.site_adaptation import Reheard
 
 RIDGE = 30.0
 """In answers; inputs are scaled to unit spread."""
@@ -52,42 +52,39 @@ POOLINGS: Mapping[str, Pooling] = MappingProxyType(
 class SiteHead:
     context: Context
 
-    def __call__(self, one: Reheard) -> FloatArray:
+    def __call__(self, recording: Reheard) -> FloatArray:
         with torch.no_grad():
-            features = torch.from_numpy(one.features.astype(np.float32))[None]
+            features = torch.from_numpy(recording.features.astype(np.float32))[None]
             chance = chance_of_work([self.context], features)[0]
-        scores: FloatArray = one.scores * chance.numpy()
+        scores: FloatArray = recording.scores * chance.numpy()
         return scores
 
 
 def fit_context(heard: Sequence[Reheard], channels: int, pooling: Pooling) -> SiteHead:
     seconds = [
-        in_seconds(torch.from_numpy(one.features.astype(np.float32))[None], channels)
-        for one in heard
+        in_seconds(torch.from_numpy(recording.features.astype(np.float32))[None], channels)
+        for recording in heard
     ]
     context = Context(channels, width=2, dropout=0.0)
-    context.settle([each[0] for each in seconds])
+    context.settle([rows[0] for rows in seconds])
     with torch_threads(1):  # sums are the same everywhere, and small ones do not wait
-        weights = _fit_weights(heard, [context.read(each)[0] for each in seconds], pooling)
+        weights = _fit_weights(heard, [context.read(rows)[0] for rows in seconds], pooling)
     context.tower = _linear(weights)
     return SiteHead(context.eval())
 
 
 def _fit_weights(heard: Sequence[Reheard], read: Sequence[Tensor], pooling: Pooling) -> Tensor:
-    pairs = list(zip(heard, read, strict=True))
-    rows = torch.cat([bags(each, one.part) for one, each in pairs])  # (answers, seconds, rows)
-    active, weight = (
-        torch.from_numpy(np.concatenate(each)).float()
-        for each in zip(*((one.part.active, one.part.weight) for one in heard), strict=True)
-    )
+    parts = [recording.part for recording in heard]
+    rows = torch.cat(list(map(bags, read, parts)))  # (answers, seconds, rows)
+    active, weight = (torch.from_numpy(values).float() for values in facts_of(parts))
     weights = torch.zeros(rows.shape[2] + 1, requires_grad=True)
     optimizer = torch.optim.LBFGS([weights], max_iter=STEPS, line_search_fn="strong_wolfe")
 
     def cost() -> Tensor:
         optimizer.zero_grad()
         logits = pooling(weights[0] + rows @ weights[1:])
-        each = functional.binary_cross_entropy_with_logits(logits, active, weight, reduction="sum")
-        loss = each + RIDGE * weights[1:] @ weights[1:] / 2
+        total = functional.binary_cross_entropy_with_logits(logits, active, weight, reduction="sum")
+        loss = total + RIDGE * weights[1:] @ weights[1:] / 2
         loss.backward()  # type: ignore[no-untyped-call]
         return loss
 
@@ -105,29 +102,29 @@ def bags(read: Tensor, part: AnsweredRecording) -> Tensor:
 
 def _linear(weights: Tensor) -> Tower:
     """`weights[0] + weights[1:] @ rows`, as positive minus negative part."""
-    enter, leave = nn.Conv1d(len(weights) - 1, 2, 1), nn.Conv1d(2, 1, 1)
-    assert enter.bias is not None and leave.bias is not None
+    tower = Tower(len(weights) - 1, width=2, dilations=(), dropout=0.0)
+    assert tower.enter.bias is not None and tower.leave.bias is not None
     with torch.no_grad():
-        enter.weight[:, :, 0] = torch.stack([weights[1:], -weights[1:]])
-        enter.bias[:] = torch.stack([weights[0], -weights[0]])
-        leave.weight[0, :, 0] = torch.tensor([1.0, -1.0])
-        leave.bias.zero_()
-    return Tower(enter, [], leave)
+        tower.enter.weight[:, :, 0] = torch.stack([weights[1:], -weights[1:]])
+        tower.enter.bias[:] = torch.stack([weights[0], -weights[0]])
+        tower.leave.weight[0, :, 0] = torch.tensor([1.0, -1.0])
+        tower.leave.bias.zero_()
+    return tower
 
 
 def with_head(gate: Gate, head: SiteHead) -> Gate:
     """The calibration is unchanged."""
     context = max(gate.card.context, head.context.context)
-    made = replace(
+    extended = replace(
         gate,
         card=replace(gate.card, context=context),
         weights=extend(gate.weights, [head.context]),
     )
-    rows = np.random.default_rng(0).normal(size=(2510, made.scorer.channels)).astype(np.float32)
+    rows = np.random.default_rng(0).normal(size=(2510, extended.scorer.channels)).astype(np.float32)
 
-    def wanted(features: Tensor) -> Tensor:
+    def score(features: Tensor) -> Tensor:
         scores = torch.from_numpy(gate.scorer.score_whole(features[0].numpy()))
         return scores[None] * chance_of_work([head.context], features)
 
-    prove(wanted, made.scorer, [rows])
-    return made
+    prove(score, extended.scorer, [rows])
+    return extended

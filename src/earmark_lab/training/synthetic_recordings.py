@@ -15,8 +15,8 @@ In a quiet shift an action is a single sound:
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -94,8 +94,6 @@ APART = 8.0
 
 Draw = Callable[[int, np.random.Generator], FloatArray]
 
-Arrays = dict[str, NDArray[Any]]
-
 
 @cache
 def make_recording(
@@ -111,33 +109,23 @@ def make_recording(
         lasts = log_uniform(rng, LASTS) if is_work else rng.uniform(*GOES_ON)
         end = min(time + lasts, LENGTH)
         kinds, louder = (TOOLS, (12, 36)) if is_work else (AMBIENCE, (0, 32))
-        place = slice(round(time * SAMPLE_RATE), round(end * SAMPLE_RATE))
-        sound = kinds[rng.integers(len(kinds))](place.stop - place.start, rng)
+        part = slice(round(time * SAMPLE_RATE), round(end * SAMPLE_RATE))
+        sound = kinds[rng.integers(len(kinds))](part.stop - part.start, rng)
         gain = room * 10 ** (rng.uniform(*louder) / 20)
         ramp = rng.uniform(0.02, 0.3) if is_work else rng.uniform(0.3, 5.0)
-        samples[place] += gain * faded(level(sound), ramp)
+        samples[part] += gain * faded(level(sound), ramp)
         actions += [Action(time, end)] if is_work else []
         time = end + log_uniform(rng, BETWEEN)
-    made = as_recording(
-        f"made-{seed}", samples, actions, encoder, rng, talks=0 if voices else TALKS
-    )
-    if voices:
-        made = replace(made, with_talk=mix_talk(samples, actions, encoder, voices, rng))
-    return made
+    takes = encode_takes(samples, encoder, rng, talks=0 if voices else TALKS)
+    talk = mix_talk(samples, actions, encoder, voices, rng) if voices else None
+    return TrainingRecording(f"made-{seed}", float(LENGTH), takes, tuple(actions), talk)
 
 
-def as_recording(
-    name: str,
-    samples: FloatArray,
-    actions: Sequence[Action],
-    encoder: SoundEncoder,
-    rng: np.random.Generator,
-    *,
-    talks: int = TALKS,
-) -> TrainingRecording:
+def encode_takes(
+    samples: FloatArray, encoder: SoundEncoder, rng: np.random.Generator, *, talks: int
+) -> tuple[FloatArray, ...]:
     with_talk = [talk_over(samples, rng) for _ in range(talks)]
-    takes = tuple(encoded(each, encoder) for each in (samples, *with_talk))
-    return TrainingRecording(name, len(samples) / SAMPLE_RATE, takes, tuple(actions))
+    return tuple(encoded(take, encoder) for take in (samples, *with_talk))
 
 
 @cache
@@ -180,7 +168,7 @@ def coloured(
 def banded(count: int, rng: np.random.Generator) -> FloatArray:
     """Steady noise of a random frequency band: saws, vacuum cleaners, water."""
     edges = rng.uniform(50, 1500), rng.uniform(2500, 7700)
-    return pass_band(rng.standard_normal(count), edges, SAMPLE_RATE)
+    return pass_band(rng.standard_normal(count), edges)
 
 
 def motor(count: int, rng: np.random.Generator) -> FloatArray:
@@ -214,7 +202,7 @@ def drops(count: int, rng: np.random.Generator) -> FloatArray:
     clicks = np.zeros(count)
     clicks[rng.integers(0, count, falls)] = rng.exponential(1.0, falls)
     edges = rng.uniform(300, 2000), rng.uniform(3000, 7500)
-    wet = pass_band(clicks, edges, SAMPLE_RATE)
+    wet = pass_band(clicks, edges)
     return rng.uniform(0.1, 1.5) * level(wet) + level(banded(count, rng))
 
 
@@ -239,8 +227,8 @@ AMBIENCE: tuple[Draw, ...] = (*TOOLS, gusts, drops, footsteps)
 def _wandering(count: int, rng: np.random.Generator, *, every: float, by: float) -> FloatArray:
     """Factors around 1; `by` is the spread of their logarithm."""
     knots = np.exp(by * rng.standard_normal(max(4, int(count / SAMPLE_RATE / every) + 4)))
-    places = np.linspace(0, len(knots) - 1, count)
-    return np.interp(places, np.arange(len(knots)), knots)
+    positions = np.linspace(0, len(knots) - 1, count)
+    return np.interp(positions, np.arange(len(knots)), knots)
 
 
 def faded(samples: FloatArray, ramp: float) -> FloatArray:
@@ -265,73 +253,58 @@ def gather_lone(
         return {}
     folders = [media] if isinstance(media, Path) else list(media)
     sources = find_media(folders, wanted=annotations.recordings)
+    talks, digest = (0, voices.digest) if voices else (talks, "")
     material = {}
     for person, names in list(group(annotations.recordings).items())[:PEOPLE]:
-        heard = [(open_recording(sources[name]), annotations.recordings[name]) for name in names]
-        source = _Source(person, heard, encoder, cache)
-        made = source.make_alone(length, talks=0 if voices else talks)
-        if made.actions and voices:
-            made = replace(made, with_talk=source.make_talk(voices))
-        if made.actions:
-            material[made.name] = made
+        marked = [(open_recording(sources[name]), annotations.recordings[name]) for name in names]
+        parts = [(each.key, [(a.start, a.end) for a in actions]) for each, actions in marked]
+        choices = repr((person, parts, encoder, length, ACTIONS, talks, IN_TALK, digest))
+        path = cache / f"alone-{hashlib.sha256(choices.encode()).hexdigest()[:32]}.npz"
+        try:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+                arrays = dict(stored)
+        except (FileNotFoundError, ValueError, EOFError, BadZipFile):
+            arrays = _make_lone(person, marked, encoder, length=length, talks=talks, voices=voices)
+            with replacing(path) as scratch:
+                np.savez(scratch, **arrays)  # type: ignore[arg-type]  # arrays, no options
+        if len(arrays["actions"]):
+            actions = tuple(Action(*row) for row in arrays["actions"].tolist())
+            talk = TalkMixture(arrays["features"], arrays["labels"]) if voices else None
+            material[f"{person}{ALONE}"] = TrainingRecording(
+                f"{person}{ALONE}", float(length), tuple(arrays["takes"]), actions, talk
+            )
     return material
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Source:
-    person: str
-    heard: Sequence[tuple[Recording, Sequence[Action]]]
-    encoder: SoundEncoder
-    cache: Path
-
-    def make_alone(self, length: int, *, talks: int) -> TrainingRecording:
-        name = f"{self.person}{ALONE}"
-
-        def make(clips: Sequence[FloatArray], rng: np.random.Generator) -> Arrays:
-            samples, actions = lay_apart(clips, ACTIONS, rng=rng, length=length)
-            made = as_recording(name, samples, actions, self.encoder, rng, talks=talks)
-            spans = np.array([(each.start, each.end) for each in actions]).reshape(-1, 2)
-            return {"takes": np.stack(made.takes), "actions": spans}
-
-        kept = self._kept("alone", make, length, ACTIONS, talks)
-        actions = tuple(Action(*row) for row in kept["actions"].tolist())
-        return TrainingRecording(name, float(length), tuple(kept["takes"]), actions)
-
-    def make_talk(self, voices: Voices) -> TalkMixture:
-        def make(clips: Sequence[FloatArray], rng: np.random.Generator) -> Arrays:
-            samples, actions = lay_apart(clips, IN_TALK, rng=rng)
-            made = mix_talk(samples, actions, self.encoder, voices, rng)
-            return {"features": made.features, "labels": made.labels}
-
-        return TalkMixture(**self._kept("talk", make, IN_TALK, voices.digest))
-
-    def _kept(
-        self,
-        kind: str,
-        make: Callable[[Sequence[FloatArray], np.random.Generator], Arrays],
-        *choices: object,
-    ) -> Arrays:
-        parts = [(one.key, [(each.start, each.end) for each in some]) for one, some in self.heard]
-        digest = hashlib.sha256(repr((parts, self.encoder, *choices)).encode()).hexdigest()
-        path = self.cache / f"{kind}-{digest[:32]}.npz"
-        try:
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
-                return dict(kept)
-        except (FileNotFoundError, ValueError, EOFError, BadZipFile):
-            seed = int(hashlib.sha256(self.person.encode()).hexdigest()[:8], 16)
-            rng = np.random.default_rng(seed)
-            made = make(list(cut_actions(self.heard, rng)), rng)
-            with replacing(path) as scratch:
-                np.savez(scratch, **made)  # type: ignore[arg-type]  # arrays, no options
-            return made
+def _make_lone(
+    person: str,
+    marked: Sequence[tuple[Recording, Sequence[Action]]],
+    encoder: SoundEncoder,
+    *,
+    length: int,
+    talks: int,
+    voices: Voices | None,
+) -> dict[str, NDArray[Any]]:
+    rng = np.random.default_rng(int(hashlib.sha256(person.encode()).hexdigest()[:8], 16))
+    clips = list(cut_actions(marked, rng))
+    talk_rng = deepcopy(rng)
+    samples, actions = lay_apart(clips, ACTIONS, rng=rng, length=length)
+    takes = encode_takes(samples, encoder, rng, talks=talks)
+    spans = np.array([(action.start, action.end) for action in actions]).reshape(-1, 2)
+    arrays: dict[str, NDArray[Any]] = {"takes": np.stack(takes), "actions": spans}
+    if voices and actions:
+        samples, actions = lay_apart(clips, IN_TALK, rng=talk_rng)
+        mixture = mix_talk(samples, actions, encoder, voices, talk_rng)
+        arrays |= {"features": mixture.features, "labels": mixture.labels}
+    return arrays
 
 
 def cut_actions(
-    heard: Iterable[tuple[Recording, Sequence[Action]]], rng: np.random.Generator
-) -> Iterable[FloatArray]:
-    left, (shortest, longest) = OF_EACH, LONE_LASTS
-    for recording, actions in heard:
-        if not left:
+    marked: Iterable[tuple[Recording, Sequence[Action]]], rng: np.random.Generator
+) -> Iterator[FloatArray]:
+    remaining, (shortest, longest) = OF_EACH, LONE_LASTS
+    for recording, actions in marked:
+        if not remaining:
             return
         blocks = [block.values for block in recording.sound(sample_rate=SAMPLE_RATE)]
         samples = np.concatenate(blocks) if blocks else np.zeros(0, np.float32)
@@ -343,10 +316,10 @@ def cut_actions(
             cells = loud[first : max(first + 1, int(action.end / LEVEL_HOP))]
             if shortest <= action.duration <= longest and cells.max(initial=-np.inf) >= enough:
                 audible.append(action)
-        for place in rng.permutation(len(audible))[: min(FROM_EACH, left)].tolist():
-            span = audible[place]
+        for choice in rng.permutation(len(audible))[: min(FROM_EACH, remaining)].tolist():
+            span = audible[choice]
             yield samples[round(span.start * SAMPLE_RATE) : round(span.end * SAMPLE_RATE)]
-            left -= 1
+            remaining -= 1
 
 
 def lay_apart(

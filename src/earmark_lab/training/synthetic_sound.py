@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,10 +83,10 @@ def talk_over(samples: FloatArray, rng: np.random.Generator) -> FloatArray:
     quiet = float(np.sqrt(np.quantile((cells**2).mean(axis=1), 0.05)))
     mixed, time = samples.copy(), rng.uniform(0, 30)
     while (first := round(time * SAMPLE_RATE)) < len(samples) - 5 * SAMPLE_RATE:
-        place = slice(first, first + round(log_uniform(rng, TALK) * SAMPLE_RATE))
-        voices = talk(len(mixed[place]), rng)
-        mixed[place] += quiet * 10 ** (rng.uniform(*LOUDER) / 20) * level(voices)
-        time = place.stop / SAMPLE_RATE + log_uniform(rng, SILENCE)
+        part = slice(first, first + round(log_uniform(rng, TALK) * SAMPLE_RATE))
+        voices = talk(len(mixed[part]), rng)
+        mixed[part] += quiet * 10 ** (rng.uniform(*LOUDER) / 20) * level(voices)
+        time = part.stop / SAMPLE_RATE + log_uniform(rng, SILENCE)
     return mixed
 
 
@@ -127,38 +128,38 @@ def _speak(
     """2 to 25 syllables from `time` on; returns their end. The pitch falls."""
     syllables = int(rng.integers(2, 26))
     loud, pitch = np.exp(rng.normal(0, 0.25)), pitch * np.exp(rng.normal(0, 0.08))
-    for place in range(syllables):
+    for syllable in range(syllables):
         begin, time = time, time + rng.lognormal(-np.log(pace), 0.25)
         opens = begin + (rng.uniform(0.03, 0.12) if rng.random() < 0.75 else 0.0)
         _consonant(mouth, _steps(begin, opens), loud, rng)
-        _vowel(mouth, _steps(opens, time), loud, pitch * (1.12 - 0.25 * place / syllables), rng)
+        _vowel(mouth, _steps(opens, time), loud, pitch * (1.12 - 0.25 * syllable / syllables), rng)
         mouth.formants[:, _steps(begin, time)] *= size
     return time
 
 
-def _consonant(mouth: _Mouth, place: slice, loud: float, rng: np.random.Generator) -> None:
-    kind, count = rng.random(), len(mouth.breath[place])
+def _consonant(mouth: _Mouth, steps: slice, loud: float, rng: np.random.Generator) -> None:
+    kind, count = rng.random(), len(mouth.breath[steps])
     if kind < 0.45:
-        mouth.breath[place] += loud * rng.uniform(0.05, 0.5) * _swell(count)
+        mouth.breath[steps] += loud * rng.uniform(0.05, 0.5) * _swell(count)
     elif kind < 0.65:
-        burst = slice(place.stop - max(1, count // 4), place.stop)
+        burst = slice(steps.stop - max(1, count // 4), steps.stop)
         mouth.breath[burst] += loud * rng.uniform(0.3, 0.9)
     else:
-        mouth.voice[place] += 0.25 * loud
-    mouth.sharpness[place] = rng.uniform(0, 1)
+        mouth.voice[steps] += 0.25 * loud
+    mouth.sharpness[steps] = rng.uniform(0, 1)
 
 
 def _vowel(
-    mouth: _Mouth, place: slice, loud: float, pitch: float, rng: np.random.Generator
+    mouth: _Mouth, steps: slice, loud: float, pitch: float, rng: np.random.Generator
 ) -> None:
-    count = len(mouth.voice[place])
+    count = len(mouth.voice[steps])
     course = np.linspace(0, 1, count)
-    mouth.voice[place] += loud * rng.uniform(0.4, 1) * _swell(count)
+    mouth.voice[steps] += loud * rng.uniform(0.4, 1) * _swell(count)
     first, glide = rng.uniform(280, 850), 0.12 * rng.standard_normal() * course
     second = max(rng.uniform(800, 2400), first + 250)
     third = np.full(count, rng.uniform(2300, 3200))
-    mouth.formants[:, place] = first * (1 + glide), second * (1 - glide), third
-    mouth.pitch[place] = pitch * np.exp(rng.normal(0, 0.06) + rng.normal(0, 0.08) * course)
+    mouth.formants[:, steps] = first * (1 + glide), second * (1 - glide), third
+    mouth.pitch[steps] = pitch * np.exp(rng.normal(0, 0.06) + rng.normal(0, 0.08) * course)
 
 
 def _voice(mouth: _Mouth, count: int, *, falls: float) -> FloatArray:
@@ -212,24 +213,27 @@ class Voices:
 
     @property
     def digest(self) -> str:
-        found = hashlib.sha256()
-        for clip in (each for person in self.clips for each in person):
-            found.update(clip.tobytes())
-        return found.hexdigest()
+        digest = hashlib.sha256()
+        for clip in chain.from_iterable(self.clips):
+            digest.update(clip.tobytes())
+        return digest.hexdigest()
 
     def talk(self, count: int, rng: np.random.Generator) -> FloatArray:
         """One to three people who take turns in a room, their voices made deeper or higher."""
         people = [self._person(rng) for _ in range(rng.integers(1, 4))]
-        said, person, calm = np.zeros(count, np.float32), people[0], rng.random()
+        spoken, person, calm = np.zeros(count, np.float32), people[0], rng.random()
         first = round(rng.uniform(0, 2) * SAMPLE_RATE)
         while first < count - SAMPLE_RATE // 2:
             person = people[int(rng.integers(len(people)))] if rng.random() < 0.3 else person
             clips, pitch, gain = person
             clip = resample_poly(clips[int(rng.integers(len(clips)))], 16, pitch)[: count - first]
-            said[first : first + len(clip)] += gain * clip
+            spoken[first : first + len(clip)] += gain * clip
             first += len(clip) + round(_pause(calm, rng) * SAMPLE_RATE)
-        said = reverberate(said, SAMPLE_RATE, rng) if rng.random() < 0.5 else said
-        return filtered(said, SAMPLE_RATE, rng) if rng.random() < 0.4 else said
+        spoken = reverberate(spoken, rng) if rng.random() < 0.5 else spoken
+        if rng.random() >= 0.4:
+            return spoken
+        edges = rng.uniform(20.0, 250.0), rng.uniform(3_000.0, 7_500.0)
+        return pass_band(spoken, edges).astype(np.float32)
 
     def _person(self, rng: np.random.Generator) -> tuple[Sequence[FloatArray], int, float]:
         """Clips, a change of pitch in sixteenths, and a gain."""
@@ -253,20 +257,20 @@ def mix_talk(
     rng: np.random.Generator,
 ) -> TalkMixture:
     quiet = max(10 ** (float(np.quantile(decibels(samples), 0.05)) / 20), 1e-4)
-    said, talked = np.zeros(len(samples)), np.zeros(len(samples) // STEP, dtype=bool)
+    spoken, talked = np.zeros(len(samples)), np.zeros(len(samples) // STEP, dtype=bool)
     throughout = rng.random() < THROUGHOUT
     first = 0 if throughout else round(rng.uniform(0, 30) * CLOCK_RATE)
     while first < len(talked) - 3 * CLOCK_RATE:
         lasts = len(talked) if throughout else round(log_uniform(rng, STRETCH) * CLOCK_RATE)
-        place = slice(first, min(first + lasts, len(talked)))
-        span = slice(place.start * STEP, place.stop * STEP)
+        steps = slice(first, min(first + lasts, len(talked)))
+        span = slice(steps.start * STEP, steps.stop * STEP)
         draw = talk if rng.random() < MADE_UP else voices.talk
         gain = min(quiet * 10 ** (rng.uniform(*LOUDER) / 20), LOUDEST)
-        said[span] = gain * level(draw(span.stop - span.start, rng))
-        talked[place] = True
-        first = place.stop + round(log_uniform(rng, BETWEEN) * CLOCK_RATE)
-    labels = label(decibels(samples), decibels(said), talked, actions)
-    return TalkMixture(encoded(samples + said, encoder)[: len(labels)], labels)
+        spoken[span] = gain * level(draw(span.stop - span.start, rng))
+        talked[steps] = True
+        first = steps.stop + round(log_uniform(rng, BETWEEN) * CLOCK_RATE)
+    labels = label(decibels(samples), decibels(spoken), talked, actions)
+    return TalkMixture(encoded(samples + spoken, encoder)[: len(labels)], labels)
 
 
 def label(
@@ -276,10 +280,10 @@ def label(
     quiet = percentile_filter(seconds.min(axis=1), 10, size=30, mode="nearest")
     floor = np.interp(np.arange(len(sounds)) / CLOCK_RATE, np.arange(len(quiet)) + 0.5, quiet)
     busy = np.zeros(len(sounds), dtype=bool)
-    for each in actions:
-        busy[int(each.start * CLOCK_RATE) : int(each.end * CLOCK_RATE) + 1] = True
+    for action in actions:
+        busy[int(action.start * CLOCK_RATE) : int(action.end * CLOCK_RATE) + 1] = True
     above = np.where(sounds > floor + STANDS_OUT, sounds - maximum_filter1d(voices, 3), -np.inf)
-    work, sound = (maximum_filter1d(each, AROUND) for each in (busy & (above > HEARD), above))
+    work, sound = (maximum_filter1d(steps, AROUND) for steps in (busy & (above > HEARD), above))
     faint = maximum_filter1d(voices, 2 * AROUND + 1) < floor + 3
     labels = np.where(talked, ALONE, OTHER).astype(np.int8)
     labels[talked & ((sound > DROWNED) | busy | faint)] = UNKNOWN
@@ -305,10 +309,10 @@ def as_features(tracks: Iterable[Track]) -> FloatArray:
     return (rows if rows.ndim == 2 else rows[:, None]).astype(np.float16)
 
 
-def reverberate(samples: FloatArray, sample_rate: int, rng: np.random.Generator) -> FloatArray:
+def reverberate(samples: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Direct sound, then noise that decays over 0.1 to 0.6 s."""
     decay = rng.uniform(0.1, 0.6)
-    times = np.arange(round(decay * sample_rate)) / sample_rate
+    times = np.arange(round(decay * SAMPLE_RATE)) / SAMPLE_RATE
     tail = rng.standard_normal(len(times)) * np.exp(-6.9 * times / decay)  # 60 dB down at the end
     tail *= rng.uniform(0.1, 0.5) / np.sqrt((tail**2).sum())
     tail[0] = 1.0
@@ -316,14 +320,9 @@ def reverberate(samples: FloatArray, sample_rate: int, rng: np.random.Generator)
     return echo.astype(np.float32)
 
 
-def filtered(samples: FloatArray, sample_rate: int, rng: np.random.Generator) -> FloatArray:
-    edges = rng.uniform(20.0, 250.0), min(rng.uniform(3_000.0, 7_500.0), 0.47 * sample_rate)
-    return pass_band(samples, edges, sample_rate).astype(np.float32)
-
-
-def pass_band(samples: FloatArray, edges: tuple[float, float], sample_rate: int) -> FloatArray:
+def pass_band(samples: FloatArray, edges: tuple[float, float]) -> FloatArray:
     """`edges` in hertz, of second order."""
-    bands = butter(2, edges, "bandpass", fs=sample_rate, output="sos")
+    bands = butter(2, edges, "bandpass", fs=SAMPLE_RATE, output="sos")
     passed: FloatArray = sosfilt(bands, samples)
     return passed
 

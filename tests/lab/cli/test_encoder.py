@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from earmark.errors import ModelMismatch
 from earmark.models import MODELS
 from earmark_lab.cli.reproduce import export_encoder as export
-from earmark_lab.encoders.architecture import ARCHITECTURES
+from earmark_lab.encoders.pretrained_encoder import ARCHITECTURES
 from published_weights import saved
 
 app = typer.Typer()

@@ -22,7 +22,7 @@ def one_thread() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def light_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """frame_mn06 at its full size, with weights that mean nothing, laid out as published."""
-    from earmark_lab.encoders.architecture import ARCHITECTURES
+    from earmark_lab.encoders.pretrained_encoder import ARCHITECTURES
     from published_weights import saved
 
     path = tmp_path_factory.mktemp("checkpoints") / MODELS["frame-mn06"].file

@@ -18,9 +18,8 @@ from earmark.gate.frontline import Frontline
 from earmark.gate.listener import listen
 from earmark.media import Sound, open_recording
 from earmark.models import MODELS, PRETRAINED
-from earmark_lab.encoders.architecture import ARCHITECTURES
 from earmark_lab.encoders.chunk_encoder import ChunkEncoder, logit
-from earmark_lab.encoders.pretrained_encoder import PretrainedEncoder
+from earmark_lab.encoders.pretrained_encoder import ARCHITECTURES, PretrainedEncoder
 from earmark_lab.encoders.query_encoder import max_pooled
 from making import make_audio
 from published_weights import make_small, saved, seeded_sound

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from earmark.media import Sound
-from earmark_lab.encoders.architecture import ARCHITECTURES, CLIPS, TEN_SECONDS, Layout
-from earmark_lab.encoders.checkpoint import build
-from earmark_lab.encoders.chunk_encoder import encode_in_chunks
+from earmark_lab.encoders.chunk_encoder import CLIPS, TEN_SECONDS, Layout, encode_in_chunks
 from earmark_lab.encoders.convolutional import repeat_decisions
+from earmark_lab.encoders.detector import build
+from earmark_lab.encoders.pretrained_encoder import ARCHITECTURES
 from published_weights import seeded_sound, seeded_weights, small
 
 RATE = 250

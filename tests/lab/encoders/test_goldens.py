@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from earmark.features.sound_tags import class_names
-from earmark_lab.encoders.architecture import ARCHITECTURES
-from earmark_lab.encoders.checkpoint import build
+from earmark_lab.encoders.detector import build
+from earmark_lab.encoders.pretrained_encoder import ARCHITECTURES
 from published_weights import seeded_sound, seeded_weights
 
 # fmt: off

@@ -20,11 +20,14 @@ from earmark.features.sound_tags import class_names
 from earmark.media import Sound
 from earmark.models.sessions import open_session
 from earmark_lab.cli.reproduce import export_encoder
-from earmark_lab.encoders.architecture import ARCHITECTURES
-from earmark_lab.encoders.checkpoint import build
-from earmark_lab.encoders.detector import TransformerSize
-from earmark_lab.encoders.onnx_export import TOLERANCE, export, sample_chunks, verify, write
-from earmark_lab.encoders.pretrained_encoder import ExportCard, PretrainedEncoder, read_card
+from earmark_lab.encoders.audio_transformers import TransformerSize
+from earmark_lab.encoders.detector import TOLERANCE, build, export, sample_chunks, verify, write
+from earmark_lab.encoders.pretrained_encoder import (
+    ARCHITECTURES,
+    ExportCard,
+    PretrainedEncoder,
+    read_card,
+)
 from published_weights import seeded_sound, seeded_weights
 
 SMALL = TransformerSize(width=32, heads=2, layers=2)

@@ -15,8 +15,7 @@ from earmark.features.sound_tags import class_names
 from earmark.gate.frontline import FRONTLINES
 from earmark.media import Sound
 from earmark.models import PRETRAINED, find_checkpoint, model_store
-from earmark_lab.encoders.architecture import ARCHITECTURES
-from earmark_lab.encoders.pretrained_encoder import PretrainedEncoder
+from earmark_lab.encoders.pretrained_encoder import ARCHITECTURES, PretrainedEncoder
 from published_weights import seeded_sound
 
 

@@ -12,8 +12,7 @@ from onnx import TensorProto, helper, save
 from earmark.errors import ModelMismatch
 from earmark.features.sound_tags import read_names
 from earmark.media import Sound
-from earmark_lab.encoders.architecture import TEN_SECONDS
-from earmark_lab.encoders.chunk_encoder import encode_in_chunks
+from earmark_lab.encoders.chunk_encoder import TEN_SECONDS, encode_in_chunks
 from earmark_lab.encoders.query_encoder import QueryEncoder, QueryNetwork
 from query_model import answer_model
 

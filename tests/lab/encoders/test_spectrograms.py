@@ -9,9 +9,14 @@ import pytest
 import torch
 
 from earmark.features.spectrum import hertz_bands
-from earmark_lab.encoders.audio_transformers import AtstFrame, Beats, EmphasisedLogMel
+from earmark_lab.encoders.audio_transformers import (
+    AtstFrame,
+    Beats,
+    EmphasisedLogMel,
+    TransformerSize,
+    kaldi_bands,
+)
 from earmark_lab.encoders.convolutional import Cnn14, SlowFast
-from earmark_lab.encoders.detector import TransformerSize, kaldi_bands
 from published_weights import seeded_sound
 
 SMALL = TransformerSize(width=16, heads=2, layers=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from earmark_lab.training.head import HELD, Context, Head, in_seconds
+from earmark_lab.training.head import STATISTICS, Context, Head, in_seconds
 
 
 def size(head: Head) -> int:
@@ -75,7 +75,7 @@ def test_a_context_depends_on_58_seconds_to_each_side_and_nothing_else() -> None
     torch.manual_seed(0)
     context = Context(4, width=32, dropout=0.0).eval()
     assert context.context == 58 * 25
-    seconds = torch.randn(1, 180, 4 * HELD)
+    seconds = torch.randn(1, 180, 4 * STATISTICS)
     for distance, reaches in ((58, True), (59, False)):
         for side in (-1, 1):
             other = seconds.clone()
@@ -87,16 +87,18 @@ def test_a_context_depends_on_58_seconds_to_each_side_and_nothing_else() -> None
 
 def test_a_context_reads_how_much_a_channel_varies_around_a_second() -> None:
     context = Context(1, width=8, dropout=0.0)
-    seconds = torch.ones(1, 100, HELD)
+    seconds = torch.ones(1, 100, STATISTICS)
     seconds[0, :50, 0] = torch.tensor([0.0, 2.0]).repeat(25)
     read = context.read(seconds)[0]  # rows, then their deviation over 11, 31 and 91 s
-    assert read.shape == (4 * HELD, 100)
-    assert read[HELD, [0, 25, 80]].tolist() == pytest.approx([1.0, 0.996, 0.01], abs=1e-3)
-    assert read[2 * HELD, 50].tolist() == pytest.approx(
+    assert read.shape == (4 * STATISTICS, 100)
+    assert read[STATISTICS, [0, 25, 80]].tolist() == pytest.approx([1.0, 0.996, 0.01], abs=1e-3)
+    assert read[2 * STATISTICS, 50].tolist() == pytest.approx(
         float(seconds[0, 35:66, 0].std(correction=0))
     )
-    assert read[3 * HELD, 0].tolist() == pytest.approx(float(seconds[0, :46, 0].std(correction=0)))
-    assert read[HELD + 1].max() == pytest.approx(0.01)
+    assert read[3 * STATISTICS, 0].tolist() == pytest.approx(
+        float(seconds[0, :46, 0].std(correction=0))
+    )
+    assert read[STATISTICS + 1].max() == pytest.approx(0.01)
 
 
 def test_a_second_is_its_mean_spread_largest_value_largest_rise_and_what_moves_apart() -> None:
@@ -105,7 +107,7 @@ def test_a_second_is_its_mean_spread_largest_value_largest_rise_and_what_moves_a
     rows[0, :25, 1] = torch.arange(25) * -0.5
     rows[0, 25:, :2] = 3.0
     seconds = in_seconds(rows, 2)
-    assert seconds.shape == (1, 2, 2 * HELD)
+    assert seconds.shape == (1, 2, 2 * STATISTICS)
     assert seconds[0, 0, ::2].tolist() == pytest.approx([6.0, 3.606, 12.0, 0.5, 0.5], abs=1e-3)
     assert seconds[0, 1, ::2].tolist() == pytest.approx([3.0, 0.01, 3.0, 0.0, 0.0], abs=1e-3)
 

@@ -13,9 +13,9 @@ from earmark.errors import ModelMismatch
 from earmark.gate.gate import OnnxScorer
 from earmark.timeline import Track
 from earmark_lab.training.head import (
-    HELD,
     OBJECTIVES,
     SHARPER,
+    STATISTICS,
     Context,
     Head,
     TalkDetector,
@@ -34,7 +34,7 @@ def contexts(count: int) -> list[Context]:
     torch.manual_seed(6)
     made = [Context(8, width=8, dropout=0.5).eval() for _ in range(count)]
     for context in made:
-        context.settle([torch.linspace(-1, 3, 20 * HELD * 8).reshape(20, -1)])
+        context.settle([torch.linspace(-1, 3, 20 * STATISTICS * 8).reshape(20, -1)])
     return made
 
 

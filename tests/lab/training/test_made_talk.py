@@ -11,7 +11,7 @@ from earmark.features.log_mel import FloorMel
 from earmark.media import Sound
 from earmark_lab.training.head import in_seconds
 from earmark_lab.training.synthetic_recordings import TALKS, make_recording
-from earmark_lab.training.synthetic_sound import SAMPLE_RATE, level, talk, talk_over
+from earmark_lab.training.synthetic_sound import SAMPLE_RATE, level, reverberate, talk, talk_over
 from made_speech import blocks, needs_models
 
 BANDS = FloorMel().bands
@@ -63,3 +63,14 @@ def test_a_recording_is_heard_with_and_without_talk() -> None:
     for take in talked:
         assert take.shape == plain.shape
         assert take.mean() > plain.mean()
+
+
+def test_an_echo_follows_its_sound_and_dies_away() -> None:
+    click = np.zeros(2 * SAMPLE_RATE, dtype=np.float32)
+    click[8_000] = 1.0
+    echo = np.abs(reverberate(click, np.random.default_rng(3)))
+    decay = np.random.default_rng(3).uniform(0.1, 0.6)
+    assert echo[:7_990].max() < 1e-4
+    assert echo[7_990:8_400].max() > 0.05
+    last = np.flatnonzero(echo > 1e-5)[-1] - 8_000
+    assert last / SAMPLE_RATE == pytest.approx(decay, rel=0.05)

@@ -13,20 +13,22 @@ from earmark_lab.training.head import (
     FrameObjective,
     RateObjective,
     SpanObjective,
+    Targets,
     pool_spans,
 )
-from earmark_lab.training.optimisation import Batch, lay_out
+from earmark_lab.training.optimisation import lay_out
 
 HOP = 0.04
 
 
-def batch(*bounds: list[tuple[int, int]], steps: int = 40, lengths: tuple[int, ...] = ()) -> Batch:
-    """Crops with the given actions, in steps."""
+def marked(
+    *bounds: list[tuple[int, int]], steps: int = 40, lengths: tuple[int, ...] = ()
+) -> Targets:
+    """Targets of crops with the given actions, in steps."""
     sizes = lengths or (steps,) * len(bounds)
     features = [np.zeros((size, 4), dtype=np.float32) for size in sizes]
-    return lay_out(
-        features, [np.array(each, dtype=np.intp).reshape(-1, 2) for each in bounds], steps=steps
-    )
+    actions = [np.array(each, dtype=np.intp).reshape(-1, 2) for each in bounds]
+    return lay_out(features, actions, steps=steps)[1]
 
 
 def logits(rows: int, steps: int = 40, seed: int = 0) -> torch.Tensor:
@@ -38,7 +40,7 @@ TWO = ([(3, 9), (5, 20), (30, 31)], [(0, 40)])
 
 
 def test_pooling_is_an_unnormalised_log_sum_exp_of_each_action() -> None:
-    z, targets = logits(2), batch(*TWO).targets
+    z, targets = logits(2), marked(*TWO)
     got = pool_spans(z, targets, 4.0).tolist()
     wanted = [
         math.log(sum(math.exp(4 * float(z[row, t])) for t in range(a, b))) / 4
@@ -49,7 +51,7 @@ def test_pooling_is_an_unnormalised_log_sum_exp_of_each_action() -> None:
 
 
 def test_the_span_loss_fires_once_an_action_and_nowhere_else() -> None:
-    z, targets = logits(2), batch(*TWO).targets
+    z, targets = logits(2), marked(*TWO)
     pooled = pool_spans(z, targets, 4.0).tolist()
     silent = [float(z[0, t]) for t in range(40) if not any(a <= t < b for a, b in TWO[0])]
     wanted = np.mean([math.log1p(math.exp(-g)) for g in pooled]) + np.mean(
@@ -59,7 +61,7 @@ def test_the_span_loss_fires_once_an_action_and_nowhere_else() -> None:
 
 
 def test_widening_a_detection_gains_nothing() -> None:
-    targets = batch([(10, 30)]).targets
+    targets = marked([(10, 30)])
     narrow, wide = (torch.full((1, 40), -6.0, dtype=torch.float64) for _ in range(2))
     narrow[0, 15] = 8.0
     wide[0, 10:30] = 8.0
@@ -72,7 +74,7 @@ def test_widening_a_detection_gains_nothing() -> None:
 
 
 def test_the_frame_loss_is_the_cross_entropy_of_every_step() -> None:
-    z, targets = logits(2), batch(*TWO).targets
+    z, targets = logits(2), marked(*TWO)
     losses = []
     for row, actions in enumerate(TWO):
         for t in range(40):
@@ -82,7 +84,7 @@ def test_the_frame_loss_is_the_cross_entropy_of_every_step() -> None:
 
 
 def test_the_rate_loss_is_the_likelihood_of_a_poisson_process() -> None:
-    z, targets = logits(2), batch(*TWO).targets
+    z, targets = logits(2), marked(*TWO)
     rate = torch.nn.functional.softplus(z).numpy()
     starts = [(row, a) for row, actions in enumerate(TWO) for a, _ in actions]
     wanted = (rate.sum() * HOP - sum(math.log(rate[s]) for s in starts)) / (80 * HOP)
@@ -90,7 +92,7 @@ def test_the_rate_loss_is_the_likelihood_of_a_poisson_process() -> None:
 
 
 def test_without_counts_the_level_of_a_crop_is_free() -> None:
-    targets = batch(*TWO).targets
+    targets = marked(*TWO)
     where = RateObjective(counts=0.0, jitter=0.4)
     rates = torch.nn.functional.softplus(logits(2))
     levels = torch.tensor([[3.0], [0.2]], dtype=torch.float64)
@@ -100,7 +102,7 @@ def test_without_counts_the_level_of_a_crop_is_free() -> None:
 
 
 def test_jitter_forgives_a_mark_that_comes_late() -> None:
-    early, late = batch([(15, 30)]).targets, batch([(20, 30)]).targets
+    early, late = marked([(15, 30)]), marked([(20, 30)])
     z = torch.full((1, 40), -3.0, dtype=torch.float64)
     z[0, 15] = 4.0
     strict, lenient = RateObjective(), RateObjective(jitter=0.4)
@@ -111,7 +113,7 @@ def test_jitter_forgives_a_mark_that_comes_late() -> None:
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_padding_has_no_part_in_the_loss(name: str) -> None:
     objective = OBJECTIVES[name]
-    targets = batch([(2, 6)], [(3, 8)], lengths=(40, 25)).targets
+    targets = marked([(2, 6)], [(3, 8)], lengths=(40, 25))
     z = logits(2)
     other = z.clone()
     other[1, 25:] = 9.0
@@ -125,7 +127,7 @@ def test_losses_and_gradients_are_finite(
     name: str, bounds: tuple[list[tuple[int, int]]], level: float
 ) -> None:
     z = torch.full((1, 40), level, requires_grad=True)
-    loss = OBJECTIVES[name].loss(z, batch(*bounds).targets)
+    loss = OBJECTIVES[name].loss(z, marked(*bounds))
     loss.backward()
     assert math.isfinite(float(loss.detach()))
     assert z.grad is not None and bool(torch.isfinite(z.grad).all())

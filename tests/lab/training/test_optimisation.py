@@ -106,17 +106,6 @@ def test_without_cooling_a_training_goes_on_to_more_steps(tmp_path: Path) -> Non
         fit_head(recordings, flat, checkpoint=kept)
 
 
-def test_a_checkpoint_of_an_earlier_version_is_taken_up(tmp_path: Path) -> None:
-    """It held the checks, but not the number of steps."""
-    recordings, kept = list(kitchen(2).values()), tmp_path / "state.pt"
-    whole = fit_head(recordings, SMALL, checkpoint=kept)
-    state = torch.load(kept, weights_only=True)
-    del state["step"]
-    torch.save(state, kept)
-    again = fit_head(recordings, SMALL, checkpoint=kept)
-    assert torch.equal(weights(again[0]), weights(whole[0])) and again[1] == whole[1]
-
-
 def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
     recordings, kept = list(kitchen(2).values()), tmp_path / "kept.pt"
     fit_head(recordings, SMALL, checkpoint=kept)
@@ -173,7 +162,7 @@ def half_idle(heard: TrainingRecording) -> TrainingRecording:
 def drawn(actions: list[tuple[int, int]], *, steps: int = 20, length: int = 20) -> list[str]:
     """What is active, what counts as an action to be heard, and where one starts."""
     bounds = np.array(actions, dtype=np.intp).reshape(-1, 2)
-    targets = lay_out([np.ones((length, 2))], [bounds], steps=steps).targets
+    _, targets = lay_out([np.ones((length, 2))], [bounds], steps=steps)
     active = ["#" if on else "." for on in targets.active[0].tolist()]
     counted, starts = ["."] * steps, ["."] * steps
     for place, owner in zip(targets.inside.tolist(), targets.owner.tolist(), strict=True):
@@ -218,9 +207,9 @@ def test_a_short_recording_is_padded_and_the_padding_is_not_heard() -> None:
         "....................",
         "....^...............",
     ]
-    batch = lay_out([np.ones((8, 2))], [np.zeros((0, 2), dtype=np.intp)], steps=20)
-    assert batch.targets.heard.sum() == 8
-    assert batch.features[0, 8:].abs().sum() == 0
+    features, targets = lay_out([np.ones((8, 2))], [np.zeros((0, 2), dtype=np.intp)], steps=20)
+    assert targets.heard.sum() == 8
+    assert features[0, 8:].abs().sum() == 0
 
 
 def test_draws_are_the_same_for_the_same_seed_and_others_for_another() -> None:
@@ -228,7 +217,7 @@ def test_draws_are_the_same_for_the_same_seed_and_others_for_another() -> None:
 
     def draws(seed: int) -> list[torch.Tensor]:
         crops = Crops(recordings, 200, 3, seed=seed)
-        return [crops.draw().features for _ in range(3)]
+        return [crops.draw()[0] for _ in range(3)]
 
     assert all(map(torch.equal, draws(1), draws(1)))
     assert not all(map(torch.equal, draws(1), draws(2)))
@@ -241,5 +230,5 @@ def test_long_recordings_are_drawn_more_often() -> None:
     marked[:] = 7
     heard = [next(iter(short.values())), replace(long_one, takes=(marked,))]
     crops = Crops(heard, 100, 50, seed=0)
-    share = np.mean([float((crops.draw().features[:, 0, 0] == 7).float().mean()) for _ in range(8)])
+    share = np.mean([float((crops.draw()[0][:, 0, 0] == 7).float().mean()) for _ in range(8)])
     assert 0.8 < share < 0.98  # 0.9 of the sound

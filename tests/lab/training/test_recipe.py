@@ -25,7 +25,7 @@ from earmark_lab.training.gate_training import (
     train_gate,
 )
 from earmark_lab.training.optimisation import make_head
-from earmark_lab.training.settings import PAPER, Settings, settings_of
+from earmark_lab.training.settings import PAPER, settings_of
 from earmark_lab.training.synthetic_sound import SAMPLE_RATE, Voices, talk
 from gate_making import SMALL, kitchen
 
@@ -142,26 +142,6 @@ def test_nobody_to_learn_from_is_said(tmp_path: Path) -> None:
 def test_too_few_people_cannot_be_split(tmp_path: Path) -> None:
     with pytest.raises(AnnotationError, match="3 participants cannot be split into 4 folds"):
         train_gate(kitchen(), replace(SMALL, folds=4), folder=tmp_path, origin=Provenance("x", "y"))
-
-
-def test_settings_are_checked() -> None:
-    for wrong, message in (
-        ({"objective": "vibes"}, "no objective 'vibes'; there are span, frame, rate"),
-        ({"steps": 0}, "steps is more than 0"),
-        ({"folds": 1}, "at least 2 folds"),
-        ({"dropout": 1.0}, r"dropout lies in \[0, 1\)"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            Settings(**wrong)  # type: ignore[arg-type]
-    for wrong, message in (
-        ({"tau": 0.0}, "tau is more than 0"),
-        ({"learning_rate": 0.0}, "learning_rate is more than 0"),
-        ({"weight_decay": -1.0}, "weight_decay is 0 or more"),
-        ({"context_channels": 0}, "loudness is read from the channels of the context"),
-        ({"cooling": 2.0}, "cooling is a share"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            Settings(**wrong)  # type: ignore[arg-type]
 
 
 def test_the_paper_s_recipe_is_one_head_and_nothing_beside_it(tmp_path: Path) -> None:

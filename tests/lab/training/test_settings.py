@@ -42,6 +42,11 @@ def test_the_learning_rate_comes_down_in_the_last_two_fifths() -> None:
         ({"steps": 0}, "steps is more than 0, not 0"),
         ({"folds": 1}, "at least 2 folds, not 1"),
         ({"dropout": 1.0}, r"dropout lies in \[0, 1\), not 1.0"),
+        ({"tau": 0.0}, "tau is more than 0"),
+        ({"learning_rate": 0.0}, "learning_rate is more than 0"),
+        ({"weight_decay": -1.0}, "weight_decay is 0 or more"),
+        ({"context_channels": 0}, "loudness is read from the channels of the context"),
+        ({"cooling": 2.0}, "cooling is a share"),
     ],
 )
 def test_impossible_settings_are_named(wrong: dict[str, object], said: str) -> None:

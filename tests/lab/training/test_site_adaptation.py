@@ -22,9 +22,14 @@ from earmark.run.records import RecordingRow
 from earmark.run.run import Run
 from earmark.selection.audit_sample import chance_of_activity
 from earmark.timeline import FloatArray, Track
-from earmark_lab.training.answer_regression import fit_lengths
-from earmark_lab.training.answered_windows import BY_PEOPLE, TeachingMaterial, read_answers
-from earmark_lab.training.site_adaptation import RateScale, adapt, learn
+from earmark_lab.training.answered_windows import (
+    BY_PEOPLE,
+    AnswerPairs,
+    RateScale,
+    TeachingMaterial,
+    read_answers,
+)
+from earmark_lab.training.site_adaptation import adapt, learn
 from making import make_video
 from small_runs import PLAN, CallRow, answer
 
@@ -222,7 +227,7 @@ def test_long_runs_of_agreeing_answers_lengthen_actions(tmp_path):
     run = make_run(tmp_path / "run", steps)
     base = default_gate()
     recordings = list(read_answers([run], base).recordings)
-    assert fit_lengths(recordings, base.survival).median > 4 * base.survival.median
+    assert AnswerPairs.of(recordings).fit(base.survival).median > 4 * base.survival.median
     assert adapt([run]).median > 4 * base.survival.median
 
 
@@ -235,7 +240,7 @@ def test_what_is_done_again_and_again_is_no_long_action(tmp_path):
     run = make_run(tmp_path / "run", turns)
     base = default_gate()
     recordings = list(read_answers([run], base).recordings)
-    assert fit_lengths(recordings, base.survival).median < 1.5 * base.survival.median
+    assert AnswerPairs.of(recordings).fit(base.survival).median < 1.5 * base.survival.median
     assert adapt([run]).median == base.survival.median
 
 

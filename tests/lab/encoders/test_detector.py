@@ -13,10 +13,9 @@ import torch
 from earmark.errors import ModelMismatch
 from earmark.features.sound_tags import class_names
 from earmark.models import MODELS, PRETRAINED, find_checkpoint
-from earmark_lab.encoders.architecture import ARCHITECTURES, Architecture
-from earmark_lab.encoders.checkpoint import build
-from earmark_lab.encoders.checkpoint import load_detector as load
-from earmark_lab.encoders.detector import Detector
+from earmark_lab.encoders.detector import Detector, build
+from earmark_lab.encoders.detector import load_detector as load
+from earmark_lab.encoders.pretrained_encoder import ARCHITECTURES, Architecture
 from published_weights import SMALL, as_published, saved, seeded_sound, seeded_weights, small
 
 
