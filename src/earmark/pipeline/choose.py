@@ -124,7 +124,7 @@ def _paid_windows(
     for pick, request in zip(picks, requests, strict=True):
         if request.identity in answered or pick.span in unanswered:
             activity = activities.get(request.identity)
-            paid.append(ObservedActivity(grid.window_at(pick.start), activity, pick.start))
+            paid.append(ObservedActivity(grid.window_at(pick.start), activity))
     return paid
 
 
