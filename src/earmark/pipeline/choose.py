@@ -19,8 +19,8 @@ from earmark.pipeline.session import Session
 from earmark.run.run import Run
 from earmark.run.tasks import CallRecorder, StoredWindows, Tasks
 from earmark.selection import Choice, allocate
-from earmark.selection.forecast import forecast_coverage, recording_notes
 from earmark.selection.pick import explain
+from earmark.selection.result import forecast_coverage, recording_notes
 from earmark.timeline import Span
 
 if TYPE_CHECKING:

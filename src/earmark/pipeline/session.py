@@ -16,7 +16,7 @@ from earmark.captioning.question import DEFAULT_TEMPLATE, Prompt, Question
 from earmark.errors import EarmarkError
 from earmark.gate.forecast_error import ForecastError
 from earmark.gate.frontline import AUTO, Frontline, frontline_named, unheard
-from earmark.gate.score_cache import ScoreCache
+from earmark.gate.listener import ScoreCache
 from earmark.gate.survival import Survival
 from earmark.grid import Grid
 from earmark.media import Source, find
