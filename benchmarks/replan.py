@@ -19,7 +19,7 @@ from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.selection import Budget, Coverage, allocate
 from earmark.selection.answer_evidence import ObservedActivity
-from earmark.selection.rounds import RoundOptions, Rounds, Turn, revise_by_answers
+from earmark.selection.rounds import Turn, revise_by_answers
 
 SAID = ("chop onion", "wash pan", "", "stir soup", "", "cut bread")
 
@@ -46,8 +46,7 @@ def main() -> None:
         for windows, some in zip(many, seen, strict=True)
     ]
     began = time.process_time()
-    round_options = RoundOptions(Rounds(3), Turn(2, 0.75))
-    rated, _ = revise_by_answers(known, seen, agree=same_activity, options=round_options)
+    rated, _ = revise_by_answers(known, seen, Turn(2, 0.75), agree=same_activity)
     read = time.process_time()
     list(allocate(Coverage(), rated, budget, across=True))
     done = time.process_time()

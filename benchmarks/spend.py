@@ -19,7 +19,7 @@ import numpy as np
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.selection import Budget, Coverage, allocate, rule_named
-from earmark.selection.forecast import calls_for, coverage_of_budgets
+from earmark.selection.price_search import calls_for, coverage_of_budgets
 
 T = TypeVar("T")
 

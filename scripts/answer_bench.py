@@ -24,7 +24,7 @@ from earmark.selection.audit_sample import (
 )
 from earmark.selection.budget import Budget
 from earmark.selection.pick import Pick
-from earmark.selection.rounds import FIRST_SHARE, Rounds, calls_now, spread_evenly
+from earmark.selection.rounds import FIRST_SHARE, calls_now, spread_evenly
 from earmark.selection.rules.coverage import Coverage
 from earmark_lab.experiments.benchmark import Case, average_phases, choose, count_picks
 from earmark_lab.experiments.report import Cells, Table
@@ -97,7 +97,7 @@ def rounds_table(materials: Sequence[BenchMaterial]) -> Table:
             calls = [budget.calls(len(windows)) for windows in many]
             once = coverages(cases, _plan_once(cases, calls))
             plays = (
-                partial(simulate_rounds, many, budget=budget, rounds=Rounds(None)),
+                partial(simulate_rounds, many, budget=budget, rounds="auto"),
                 partial(simulate_runs, many, calls=calls),
             )
             cells = [
@@ -225,14 +225,14 @@ def enough_table(materials: Sequence[BenchMaterial], *, price: str = "auto") -> 
         many = [case.windows for case in cases]
         best = _best(cases, budget.price)
         shares = []
-        for rounds, words in ((Rounds(1), "perfect"), *((Rounds(None), each) for each in ANSWERS)):
+        for rounds, words in ((1, "perfect"), *(("auto", each) for each in ANSWERS)):
             plans = (
                 simulate_rounds(many, _said(cases, player), budget, rounds)
                 for player in _players(words)
             )
             shares.append(_mean([_total(cases, each, budget.price) for each in plans]))
         numbers = [_with_number(case) for case in cases]
-        told = simulate_rounds(numbers, _said(cases, "perfect"), budget, Rounds(1))
+        told = simulate_rounds(numbers, _said(cases, "perfect"), budget, 1)
         shares += [_total(cases, told, budget.price), _unlucky(cases, budget.price)]
         cells = (
             f"{100 * x / best:.0f} %" if best > 0 and math.isfinite(x) else "-" for x in shares

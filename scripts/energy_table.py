@@ -5,7 +5,7 @@
 DATA holds `resound/`, `shift/` and `epic/`; in RUNS the levels are kept. Participants are divided
 into three parts as for the gate (`make_default_gate.py`); every recording is judged by rates and a
 survival fitted on the participants of the other two. The constants printed at the end are fitted
-on all but the first part, and are those in `gate/energy_frontline.py`. Composites, not kitchen
+on all but the first part, and are those in `gate/rates.py`. Composites, not kitchen
 audio.
 """
 
@@ -20,7 +20,7 @@ import composites
 from gate_table import DENSE, SPARSE, count_row, mean_row, price_rows, rule_rows
 from make_default_gate import SHIPPED, held_out
 
-from earmark.gate.energy_frontline import LevelRates, stand_out
+from earmark.gate.rates import LevelRates, stand_out
 from earmark.grid import Grid
 from earmark.media.atomic_file import replacing
 from earmark_lab.experiments.benchmark import Case, run_case

@@ -17,7 +17,7 @@ from earmark.version import VERSION as __version__  # noqa: N811 - the name ever
 
 if TYPE_CHECKING:
     from earmark.errors import EarmarkError
-    from earmark.gate.score_cache import ScoreCache
+    from earmark.gate.listener import ScoreCache
     from earmark.media import Recording, open_recording
     from earmark.pipeline.answer import ask
     from earmark.pipeline.caption import caption
@@ -46,7 +46,7 @@ _HOMES = {
     "Preview": "earmark.pipeline.preview",
     "Progress": "earmark.report.progress",
     "Recording": "earmark.media",
-    "ScoreCache": "earmark.gate.score_cache",
+    "ScoreCache": "earmark.gate.listener",
     "Selection": "earmark.selection.result",
     "Settings": "earmark.settings",
     "SoundListing": "earmark.pipeline.sounds",

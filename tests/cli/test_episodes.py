@@ -16,15 +16,14 @@ from typer.testing import CliRunner
 from earmark.cli import options
 from earmark.cli.app import app
 from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
-from earmark.gate.episodes import bill
 from earmark.gate.gate import default_gate
-from earmark.gate.score_cache import ScoreCache
+from earmark.gate.listener import ScoreCache
 from earmark.grid import Grid
 from earmark.media import find
 from earmark.pipeline.listen import listen
 from earmark.pipeline.session import open_session
 from earmark.pipeline.sounds import RecordingSounds, SoundListing
-from earmark.selection.result import EpisodeListing, RecordingEpisodes
+from earmark.selection.episodes import EpisodeListing, RecordingEpisodes
 from earmark.timeline import Span, Track
 from making import make_audio, make_video
 
@@ -96,8 +95,7 @@ def test_a_recall_below_the_lowest_point_is_said_to_be(folder: Path) -> None:
 @pytest.mark.parametrize(("end", "is_told"), [(16.0, False), (24.0, True)])
 def test_when_episodes_save_less_than_half_a_way_out_is_named(end: float, is_told: bool) -> None:
     spans = (Span(0.0, end),)
-    account = bill(spans, length=4.0, windows=10)
-    *_, last = RecordingEpisodes("a.wav", 40.0, spans, account, 4.0).lines()
+    *_, last = RecordingEpisodes("a.wav", 40.0, spans, 4.0).lines()
     assert ("earmark select" in str(last)) == is_told
 
 
@@ -154,8 +152,7 @@ class Terminal(io.StringIO):
 def test_no_name_of_a_file_moves_the_cursor_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", terminal := Terminal())
     span = Span(1.0, 2.0)
-    account = bill([span], length=4.0, windows=2)
-    episodes = RecordingEpisodes("\x1b[2J.mp4", 8.0, (span,), account, 4.0)
+    episodes = RecordingEpisodes("\x1b[2J.mp4", 8.0, (span,), 4.0)
     options.show(EpisodeListing((episodes,)), "csv")
     event = EvidenceEntry(span, "heard", "Hammer", 0.9, SOUND_TRACK)
     recording = RecordingSounds("\x1b[2J.mp4", 8.0, (event,))

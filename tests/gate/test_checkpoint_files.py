@@ -8,7 +8,7 @@ import pytest
 
 from earmark.gate.frontline import frontline_named, with_checkpoints
 from earmark.gate.gate import default_gate
-from earmark.gate.score_cache import cache_at
+from earmark.gate.listener import cache_at
 from earmark.models.model_store import cache_folder, model_store
 
 

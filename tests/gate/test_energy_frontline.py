@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from earmark.features.encoder import SAMPLE_RATE
-from earmark.gate.energy_frontline import energy_frontline
+from earmark.gate.frontline import energy_frontline
 from earmark.gate.rates import WindowScores
 from earmark.grid import Grid
 from earmark.media import Sound

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.ndimage import median_filter
 
-from earmark.gate.episodes import Episodes, bill
+from earmark.gate.episodes import Episodes
+from earmark.selection.episodes import RecordingEpisodes
 from earmark.timeline import Span, Track
 
 HOP = 0.04
@@ -91,14 +92,14 @@ def test_impossible_rules_are_refused() -> None:
 
 def test_calls_are_counted_by_window_not_by_duration() -> None:
     # windows  [0,4) [4,8) [8,12) [12,16)
-    account = bill([Span(3.5, 4.5), Span(6, 6.5), Span(12, 13)], length=4.0, windows=4)
-    assert (account.episodes, account.calls, account.windows) == (3, 3, 4)
-    assert account.duration == pytest.approx(2.5)
+    spans = (Span(3.5, 4.5), Span(6, 6.5), Span(12, 13))
+    account = RecordingEpisodes("a.wav", 16.0, spans, 4.0)
+    assert (account.calls, account.windows) == (3, 4)
+    assert account.kept == pytest.approx(2.5)
     assert account.charged == pytest.approx(0.625)
     assert account.undercount == pytest.approx(4.8)
 
 
 def test_nothing_costs_nothing() -> None:
-    account = bill([], length=4.0, windows=4)
-    assert (account.calls, account.charged) == (0, 0)
-    assert np.isnan(account.undercount)
+    account = RecordingEpisodes("a.wav", 16.0, (), 4.0)
+    assert (account.calls, account.charged, account.undercount) == (0, 0, None)

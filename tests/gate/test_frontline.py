@@ -12,9 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from earmark.gate.energy_frontline import LevelRates
 from earmark.gate.frontline import AUTO, FRONTLINES, GATE, frontline_named
-from earmark.gate.rates import RankRates
+from earmark.gate.rates import LevelRates, RankRates
 
 PLUGIN = """
 from dataclasses import dataclass

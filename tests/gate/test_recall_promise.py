@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from earmark.gate.episodes import Misses, fewest, p_value, promise
+from earmark.gate.episodes import Misses
+from earmark.selection.episodes import fewest, p_value, promise
 
 THRESHOLDS = np.linspace(0, 1, 41)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from earmark.gate.frontline import frontline_named
-from earmark.gate.score_cache import ScoreCache, listen_cached
+from earmark.gate.listener import ScoreCache, listen_cached
 from earmark.media import Source
 from making import make_video
 

@@ -20,7 +20,7 @@ from earmark.captioning.request import Answer
 from earmark.cli.app import app
 from earmark.errors import EarmarkError, RunError
 from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.gate.score_cache import ScoreCache, listen_cached
+from earmark.gate.listener import ScoreCache, listen_cached
 from earmark.media import Source, open_recording
 from earmark.pipeline.forget import forget
 from earmark.pipeline.session import open_session

@@ -101,7 +101,7 @@ def test_new_recordings_are_picked_up_and_old_ones_not_heard_again(archive, tmp_
 
 def test_any_fault_in_one_recording_is_a_row_and_the_others_are_done(archive, monkeypatch):
     """A bug of ours too: it says that it is one."""
-    from earmark.gate import score_cache as module
+    from earmark.gate import listener as module
 
     opened = module.open_recording
 

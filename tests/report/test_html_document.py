@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 import pytest
 
 from earmark.report.html_document import assemble, embed_image, embed_json
-from earmark.selection.notebook import escape
+from earmark.text_format import escape
 from report_runs import HOSTILE
 
 

@@ -23,7 +23,7 @@ from earmark.selection import (
     rule_named,
 )
 from earmark.selection.rule import rule_name
-from earmark.selection.rules.aks import Aks
+from earmark.selection.rules.published import Aks
 from earmark.selection.rules.ranking import MinimumSeparation, Rank
 from earmark.selection.rules.spacing import Full, Strata
 from reckoning import rated

@@ -11,9 +11,9 @@ import pytest
 import earmark
 from earmark.errors import MissingExtra
 from earmark.gate.listener import Failed
-from earmark.selection.notebook import MAX_ROWS, html_table
 from earmark.selection.pick import Pick
 from earmark.selection.result import Chosen, Selection
+from earmark.text_format import MAX_HTML_ROWS, html_table
 from earmark_lab.demo import make_scene
 
 
@@ -60,8 +60,8 @@ def chosen(path: str, picks: int) -> Chosen:
 
 
 def test_a_table_shows_the_first_rows_and_counts_the_others():
-    table = html_table([{"n": n} for n in range(MAX_ROWS + 3)])
-    assert Tags(table).seen.count("tr") == MAX_ROWS + 1
+    table = html_table([{"n": n} for n in range(MAX_HTML_ROWS + 3)])
+    assert Tags(table).seen.count("tr") == MAX_HTML_ROWS + 1
     assert "and 3 more" in table
     assert html_table([]) == ""
 

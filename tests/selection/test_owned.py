@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from earmark.selection import Budget, Coverage, allocate
-from earmark.selection.forecast import coverage_of_budgets
+from earmark.selection.price_search import coverage_of_budgets
 from reckoning import CURVES, rated, solved, worth
 
 

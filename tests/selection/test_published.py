@@ -10,8 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from drawing import picked, windows
-from earmark.selection.rules.aks import Aks
-from earmark.selection.rules.bolt import Bolt
+from earmark.selection.rules.published import Aks, Bolt
 
 
 def fill(chosen: set[int], scores: list[float], calls: int) -> list[int]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from drawing import picked, windows
 from earmark.selection.pick import best_first
-from earmark.selection.rules.facility import Facility
+from earmark.selection.rules.published import Facility
 from earmark.selection.rules.ranking import MinimumSeparation, Rank, normalise, top_up
 
 

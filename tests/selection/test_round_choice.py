@@ -12,7 +12,7 @@ from earmark.selection import allocate
 from earmark.selection.allocation import Choice
 from earmark.selection.answer_evidence import ObservedActivity
 from earmark.selection.budget import Budget
-from earmark.selection.rounds import RoundOptions, Rounds, Turn, choose_round, limit_to_round
+from earmark.selection.rounds import Turn, choose_round, limit_to_round
 from earmark.selection.rules.coverage import Coverage
 from earmark.selection.rules.spacing import Uniform
 
@@ -24,10 +24,9 @@ def plan(drawing: str, calls: int) -> Choice:
 
 def test_a_pick_between_answers_says_what_these_are() -> None:
     heard = windows("123456789")
-    answers = [ObservedActivity(0, "a"), ObservedActivity(4, "b", 16.0)]
+    answers = [ObservedActivity(0, "a"), ObservedActivity(4, "b")]
     spend = partial(allocate, Uniform(), budget=Budget(count=9))
-    options = RoundOptions(Rounds(2), Turn(2, 1.0))
-    (choice,), _ = choose_round(spend, [heard], [answers], agree=str.__eq__, options=options)
+    (choice,), _ = choose_round(spend, [heard], [answers], Turn(2, 1.0), agree=str.__eq__)
     before = plan("123456789", 9).picks
     ending = ", between answers that differ"
     assert [pick.reason.endswith(ending) for pick in choice.picks] == [
@@ -40,11 +39,7 @@ def test_a_pick_between_answers_says_what_these_are() -> None:
 
 def test_what_is_paid_stays_and_the_rest_comes_by_the_share_of_the_round() -> None:
     choice = plan("12345678", 8)
-    paid = [
-        ObservedActivity(0, "a", 0.0),
-        ObservedActivity(1, "b", 4.0),
-        ObservedActivity(9, "c", 100.0),
-    ]
+    paid = [ObservedActivity(0, "a"), ObservedActivity(1, "b"), ObservedActivity(9, "c")]
     now = limit_to_round(choice, paid, Turn(2, 0.5))
     assert [pick.window for pick in now.picks] == [0, 1, 2, 7]
     assert [pick.window for pick in limit_to_round(choice, paid, Turn(1, 0.25)).picks] == [0, 1]
@@ -56,10 +51,11 @@ def test_what_is_paid_stays_and_the_rest_comes_by_the_share_of_the_round() -> No
 def test_a_forecast_is_a_share_of_what_the_sound_lets_expect(activities, share) -> None:
     """However busy the answers say it is, and however many of the picks are asked now."""
     heard = windows("4567" * 4)
-    paid = [ObservedActivity(2 * k, said, 8.0 * k) for k, said in enumerate(activities)]
+    paid = [ObservedActivity(2 * k, said) for k, said in enumerate(activities)]
     spend = partial(allocate, Coverage(), budget=Budget(price=0.01))
-    options = RoundOptions(Rounds(3), Turn(2, share), is_priced=True)
-    (choice,), _ = choose_round(spend, [heard], [paid], agree=str.__eq__, options=options)
+    (choice,), _ = choose_round(
+        spend, [heard], [paid], Turn(2, share), agree=str.__eq__, is_priced=True
+    )
     places = [pick.window for pick in choice.picks]
     alone = Coverage().explain(heard, places)
     assert [pick.expected for pick in choice.picks] == [pick.expected for pick in alone]

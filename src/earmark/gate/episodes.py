@@ -1,19 +1,14 @@
-"""Episodes: spans of high scores, the thresholds that open and close them, and their cost.
-
-Recall is promised by learn-then-test (Angelopoulos, Bates, Candès, Jordan and Lei). It assumes only
-that development and future recordings are exchangeable.
-"""
+"""Episodes: spans of high scores, and the thresholds that open and close them."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from earmark.timeline import HOP, FloatArray, Span, Track, merge
+from earmark.timeline import HOP, FloatArray, Span, Track
 
 SHORTEST = 0.15
 """Seconds; annotated actions are not shorter. The paper's value."""
@@ -101,31 +96,15 @@ class OperatingPoints:
         return Episodes(on=threshold, off=threshold * self.off_share, median=self.median)
 
 
-@dataclass(frozen=True, slots=True)
-class Bill:
-    episodes: int
-    duration: float
-    calls: int
-    windows: int
-    charged: float
-    """Calls counted from duration alone: `duration / length`."""
-
-    @property
-    def undercount(self) -> float:
-        return self.calls / self.charged if self.charged else float("nan")
-
-
-def bill(episodes: Iterable[Span], *, length: float, windows: int) -> Bill:
-    spans = merge(episodes)
-    touched = np.zeros(windows + 1, dtype=np.intp)
-    for span in spans:
+def count_windows(episodes: Iterable[Span], *, length: float, windows: int) -> int:
+    """Windows of the grid that an episode touches: the calls to see all episodes."""
+    changes = np.zeros(windows + 1, dtype=np.intp)
+    for span in episodes:
         first = int(span.start // length)
         last = int(np.ceil(span.end / length - 1e-9))
-        touched[min(first, windows)] += 1
-        touched[min(last, windows)] -= 1
-    duration = sum(span.duration for span in spans)
-    calls = int((np.cumsum(touched)[:windows] > 0).sum())
-    return Bill(len(spans), duration, calls, windows, duration / length)
+        changes[min(first, windows)] += 1
+        changes[min(last, windows)] -= 1
+    return int((np.cumsum(changes)[:windows] > 0).sum())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,65 +121,3 @@ class Misses:
             raise ValueError("thresholds must increase")
         if not np.all((self.shares >= 0) & (self.shares <= 1)):
             raise ValueError("shares of missed actions lie between 0 and 1")
-
-
-@dataclass(frozen=True, slots=True)
-class Promise:
-    threshold: float
-    recall: float
-    confidence: float
-    """The promise fails for at most `1 - confidence` of all possible development sets."""
-    recordings: int
-    observed: float
-
-
-def promise(misses: Misses, *, recall: float, confidence: float = 0.95) -> Promise:
-    """The highest threshold for which a mean `recall` can be promised; `ValueError` if none."""
-    for name, share in (("recall", recall), ("confidence", confidence)):
-        if not 0 < share < 1:
-            raise ValueError(f"a promised {name} lies between 0 % and 100 %, not {share:.0%}")
-    count, risk, doubt = len(misses.shares), 1 - recall, 1 - confidence
-    if count < fewest(recall=recall, confidence=confidence):
-        raise ValueError(
-            f"{count} development recordings cannot promise {recall:.0%} recall with "
-            f"{confidence:.0%} confidence, however good the gate: that takes "
-            f"{fewest(recall=recall, confidence=confidence)}; ask for less, or calibrate on more"
-        )
-    lost = misses.shares.mean(axis=0)
-    safe = 0
-    while safe < len(lost) and p_value(float(lost[safe]), count=count, risk=risk) <= doubt:
-        safe += 1
-    if safe == 0:
-        raise ValueError(
-            f"no threshold of this gate can be promised to keep {recall:.0%} with "
-            f"{confidence:.0%} confidence: the lowest keeps {1 - lost[0]:.1%} of {count} "
-            f"development recordings; ask for less"
-        )
-    return Promise(
-        threshold=float(misses.thresholds[safe - 1]),
-        recall=recall,
-        confidence=confidence,
-        recordings=count,
-        observed=float(1 - lost[safe - 1]),
-    )
-
-
-def fewest(*, recall: float, confidence: float) -> int:
-    """For a gate that misses nothing the p-value is `recall ** count`."""
-    return math.ceil(math.log(1 - confidence) / math.log(recall) - 1e-9)
-
-
-def p_value(mean: float, *, count: int, risk: float) -> float:
-    """Bound on the chance of a `mean` loss this low in `count` recordings if truly above `risk`.
-
-    The smaller of Hoeffding's bound in its relative-entropy form and Bentkus's, both valid for
-    independent losses between 0 and 1 of any distribution.
-    """
-    if mean >= risk:
-        return 1.0
-    from scipy import special, stats  # slow to import, needed for promises only
-
-    entropy = special.rel_entr(mean, risk) + special.rel_entr(1 - mean, 1 - risk)
-    hoeffding = math.exp(-count * float(entropy))
-    bentkus = math.e * float(stats.binom.cdf(math.ceil(count * mean - 1e-9), count, risk))
-    return min(1.0, hoeffding, bentkus)

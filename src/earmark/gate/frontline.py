@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Protocol
 from earmark.errors import EarmarkError
 from earmark.features.encoder import Encoder
 from earmark.features.encoder_spec import encoder_files, make_encoder, split_name, weights_options
+from earmark.features.energy import Energy
 from earmark.gate.forecast_error import ForecastError
-from earmark.gate.rates import RankRates, RateMap
+from earmark.gate.rates import ENERGY_RATES, RankRates, RateMap
 from earmark.gate.survival import Survival
 from earmark.media import Meter, Recording
 from earmark.models import ModelStore
@@ -98,6 +99,13 @@ def unheard() -> Frontline:
     return Frontline(UNHEARD, NoEncoder())
 
 
+@cache
+def energy_frontline() -> Frontline:
+    """Scores by sound level, with its own rates and no trained head."""
+    survival = Survival.lognormal(median=1.9, sigma=1.0)
+    return Frontline("energy", Energy(), rates=ENERGY_RATES, survival=survival)
+
+
 FRONTLINES: Registry[Callable[..., Encoder | Frontline]] = Registry(
     "earmark.frontlines",
     {
@@ -157,8 +165,6 @@ def frontline_named(name: str | Frontline) -> Frontline:
     if isinstance(encoder, Frontline):
         return encoder
     if kind == "energy":  # its rates are fitted
-        from earmark.gate.energy_frontline import energy_frontline
-
         return energy_frontline()
     shown = [f"{key}={value}" for key, value in options.items() if key != "store"]
     return Frontline(":".join([kind, *shown]), encoder, spec=name)

@@ -19,8 +19,8 @@ from earmark.pipeline.session import Session
 from earmark.run.run import Run
 from earmark.run.tasks import CallRecorder, StoredWindows, Tasks
 from earmark.selection import Choice, allocate
-from earmark.selection.forecast import forecast_coverage, recording_notes
 from earmark.selection.pick import explain
+from earmark.selection.result import forecast_coverage, recording_notes
 from earmark.timeline import Span
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _paid_windows(
     for pick, request in zip(picks, requests, strict=True):
         if request.identity in answered or pick.span in unanswered:
             activity = activities.get(request.identity)
-            paid.append(ObservedActivity(grid.window_at(pick.start), activity, pick.start))
+            paid.append(ObservedActivity(grid.window_at(pick.start), activity))
     return paid
 
 

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from earmark.errors import EarmarkError
 from earmark.evidence.evidence_entry import SOUND_TRACK
-from earmark.gate.listener import Failed
-from earmark.gate.score_cache import listen_cached
+from earmark.gate.listener import Failed, listen_cached
 from earmark.grid import ScoredRecording
 from earmark.media import Recording, Source, open_recording
 from earmark.media.recording_description import content_key

@@ -21,10 +21,9 @@ from earmark.selection.forecast import (
     Forecast,
     RecordingNote,
     Screening,
-    calls_for,
-    check_coverage,
     forecast_rungs,
 )
+from earmark.selection.price_search import calls_for, check_coverage
 from earmark.settings import Settings
 
 UNTOLD = "all its windows score the same, so the forecast counts windows, not actions"

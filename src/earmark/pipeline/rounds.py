@@ -18,9 +18,6 @@ from earmark.pipeline.session import Session
 from earmark.run.tasks import CallRecorder, Tasks
 from earmark.selection.answer_evidence import ObservedActivity
 from earmark.selection.rounds import (
-    ALL_AT_ONCE,
-    RoundOptions,
-    Rounds,
     Sightings,
     Turn,
     choose_round,
@@ -36,7 +33,7 @@ def ask_in_rounds(job: RunJob, captioner: Captioner, log: CallRecorder) -> Sight
     the calls. The next choice depends on the run alone, so the same command then resumes; it also
     resumes a killed run.
     """
-    for turn in turns(Rounds.parse(job.plan.rounds)):
+    for turn in turns(job.plan.rounds):
         tasks = choose_in_round(job, replace(turn, lost=frozenset(log.unanswered)))
         if len(tasks) or tasks.is_whole:
             job.ask(tasks, captioner, log)
@@ -47,7 +44,7 @@ def ask_in_rounds(job: RunJob, captioner: Captioner, log: CallRecorder) -> Sight
     return _count_sightings(job)
 
 
-def choose_in_round(job: RunJob, turn: Turn = ALL_AT_ONCE) -> Tasks:
+def choose_in_round(job: RunJob, turn: Turn | None = None) -> Tasks:
     """Spend the budget by the answers so far; returns the picks to ask about in this round.
 
     A round before the last asks only a part of the plan, spread over all of it; the rest is planned
@@ -56,6 +53,7 @@ def choose_in_round(job: RunJob, turn: Turn = ALL_AT_ONCE) -> Tasks:
     """
     plan = job.plan
     run = job.run
+    turn = turn or Turn(is_auto=plan.rounds == "auto")
     if run.note(_ending(job)) and all(run.choice(key).rule for key in job.recordings):
         waiting = Tasks(plan.question, job.model, run, job.recordings, lost=turn.lost)
         for key in job.recordings:
@@ -64,9 +62,8 @@ def choose_in_round(job: RunJob, turn: Turn = ALL_AT_ONCE) -> Tasks:
         return waiting
     windows, paid = read_answers(job, turn.lost)
     is_priced = plan.budget.price is not None
-    options = RoundOptions(Rounds.parse(plan.rounds), turn, is_priced=is_priced)
     agree = _compare(plan, paid)
-    spent, turn = choose_round(job.allocate, windows, paid, agree=agree, options=options)
+    spent, turn = choose_round(job.allocate, windows, paid, turn, agree=agree, is_priced=is_priced)
     return choose_tasks(job, spent, turn)
 
 

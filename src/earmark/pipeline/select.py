@@ -5,10 +5,9 @@ paths ──▶ listen ──▶ allocate ──▶ Selection
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from earmark.errors import EarmarkError
-from earmark.gate.episodes import promise
 from earmark.gate.gate import gate_of
 from earmark.grid import ScoredRecording
 from earmark.pipeline.backend import open_backend
@@ -16,10 +15,12 @@ from earmark.pipeline.listen import listen, listen_each
 from earmark.pipeline.session import Choices, Paths, Session, open_session
 from earmark.report.progress import Progress
 from earmark.selection import Choice, allocate
-from earmark.selection.forecast import forecast_coverage, recording_notes
 from earmark.selection.pick import best_left_out
-from earmark.selection.result import Chosen, EpisodeListing, Selection, find_episodes
+from earmark.selection.result import Chosen, Selection, forecast_coverage, recording_notes
 from earmark.settings import InvalidSetting, Settings
+
+if TYPE_CHECKING:
+    from earmark.selection.episodes import EpisodeListing
 
 
 def select(
@@ -93,6 +94,8 @@ def list_episodes(
     progress: Progress,
 ) -> EpisodeListing:
     """The spans that the gate keeps open, at the operating point for `recall` or `guarantee`."""
+    from earmark.selection.episodes import EpisodeListing, find_episodes, promise
+
     gate = gate_of(settings.frontline)
     if gate is None:
         raise InvalidSetting("frontline", f"{settings.frontline} has no gate, so no episodes")

@@ -16,7 +16,7 @@ from earmark.captioning.question import DEFAULT_TEMPLATE, Prompt, Question
 from earmark.errors import EarmarkError
 from earmark.gate.forecast_error import ForecastError
 from earmark.gate.frontline import AUTO, Frontline, frontline_named, unheard
-from earmark.gate.score_cache import ScoreCache
+from earmark.gate.listener import ScoreCache
 from earmark.gate.survival import Survival
 from earmark.grid import Grid
 from earmark.media import Source, find
@@ -25,6 +25,7 @@ from earmark.media.source_listing import Shard
 from earmark.models import ModelStore
 from earmark.models.model_store import model_store
 from earmark.selection import Budget, Coverage, Rule, is_blind, rule_name, rule_named
+from earmark.selection.budget import Rounds, parse_rounds
 from earmark.settings import STORED, InvalidSetting, Limits, Settings, Workers
 from earmark.version import VERSION
 
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from earmark.evidence.sound_names import SoundNamer
     from earmark.evidence.sound_track import SoundListener
     from earmark.evidence.speech_listener import SpeechListener
-    from earmark.selection.rounds import Rounds
 
 Paths = str | Path | Source | Sequence[str | Path | Source]
 
@@ -107,7 +107,7 @@ class Session:
     listening: ListenJob
     budget: Budget
     rule: Rule
-    rounds: Rounds | Literal[1]
+    rounds: Rounds
     question: Question
     store: ModelStore
     shard: Shard | None
@@ -303,7 +303,7 @@ def _open(
         # Some rules fix the budget: a full scan calls on every window.
         budget = getattr(rule, "fixed_budget", None) or Budget.parse(settings.budget)
     with _about("rounds"):
-        rounds = _read_rounds(settings.rounds)
+        rounds = parse_rounds(settings.rounds)
     with _about("shard"):
         shard = Shard.parse(settings.backend.shard) if settings.backend.shard else None
         if shard and settings.across and budget.count is not None:
@@ -348,13 +348,6 @@ def _question(settings: Settings, store: ModelStore, *, has_activity: bool) -> Q
         prompt, asked.frames, asked.tokens, asked.answer_tokens, asked.temperature, blur
     )
     return question.with_activity() if has_activity else question
-
-
-def _read_rounds(text: str) -> Rounds | Literal[1]:
-    from earmark.selection.rounds import Rounds
-
-    rounds = Rounds.parse(text)
-    return 1 if rounds.is_one else rounds
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.sound_names import sound_namer
 from earmark.evidence.sound_query import SoundMatch, match_sounds
 from earmark.evidence.sound_track import SoundListener
-from earmark.gate.energy_frontline import energy_frontline
+from earmark.gate.frontline import energy_frontline
 from earmark.gate.listener import Failed, listen_to_any
 from earmark.media import Source, open_recording
 from earmark.media.inspection import list_warnings

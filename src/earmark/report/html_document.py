@@ -12,7 +12,7 @@ import hashlib
 import json
 from typing import Any
 
-from earmark.selection.notebook import escape
+from earmark.text_format import escape
 
 _FRAME = """<!doctype html>
 <html lang="en">

@@ -32,9 +32,16 @@ from earmark.report.run_overview import RecordingOverview, overview_of, total_li
 from earmark.run.records import Expected, Totals, parts_of, spare_recordings
 from earmark.run.run import Run
 from earmark.run.summaries import RecordingSummary, read_summaries
-from earmark.selection.forecast import coverage_of_budgets, measured_range
-from earmark.selection.notebook import DataFrame, to_data_frame
-from earmark.text_format import counted, format_bytes_read, format_notes, format_spend
+from earmark.selection.price_search import coverage_of_budgets
+from earmark.selection.result import measured_range
+from earmark.text_format import (
+    DataFrame,
+    counted,
+    format_bytes_read,
+    format_notes,
+    format_spend,
+    to_data_frame,
+)
 from earmark.version import VERSION
 
 if TYPE_CHECKING:

@@ -57,10 +57,8 @@ def allocate(
         for windows, path in zip(many, paths, strict=True):
             picks = rule.explain(windows, path)
             even = choose_without_evidence(rule, windows, len(picks))
-            lacks_evidence = even is not None
-            yield _make_choice(
-                rule, windows, even or picks, own_budget, lacks_evidence=lacks_evidence
-            )
+            is_even = even is not None
+            yield _make_choice(rule, windows, even or picks, own_budget, lacks_evidence=is_even)
         return
 
     def safe_rule(windows: Windows, *, budget: int) -> list[Pick]:
@@ -181,8 +179,8 @@ def _buy_steepest(steps: Sequence[tuple[IndexArray, FloatArray]], budget: int) -
     if len(total) and budget < total[-1]:
         last = slope[steepest[np.searchsorted(total, budget)]]
         tied = slope == last
-        left = budget - int(width[slope > last].sum())
-        filled = np.cumsum(width[tied]) * left // width[tied].sum()
+        rest = budget - int(width[slope > last].sum())
+        filled = np.cumsum(width[tied]) * rest // width[tied].sum()
         width = np.where(slope > last, width, 0)
         width[tied] = np.diff(filled, prepend=0)
     bought: list[int] = np.bincount(owner, width, minlength=len(steps)).astype(np.intp).tolist()

@@ -6,100 +6,69 @@
                chop ──────── wash     different: most new actions lie here
 
 The ends of a gap count by what all answers make likely there (`hidden_activity`). The sum of the
-rates over all gaps stays the same.
+rates over all gaps stays the same. How much each kind of gap holds is fitted anew in every run:
+
+    answers    chop ──── wash ──── chop     hold out the middle answer: its neighbours agree, but
+                                            it is new, so in this run agreement means less
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from earmark.grid import Windows
-from earmark.selection.gap_factors import FITTED_FACTORS, GapFactors, HeldOutAnswers, fit_factors
-from earmark.selection.hidden_activity import KINDS, ActivitySequence, Agrees, infer_kinds
+from earmark.selection.hidden_activity import (
+    KINDS,
+    ActivitySequence,
+    Agrees,
+    AnswerStatistics,
+    infer_kinds,
+)
 from earmark.selection.pick import gains
 from earmark.timeline import FloatArray, IndexArray
 
 NO_ACTIVITY = ""
 
+DISTANCES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+"""Between the two ends of a gap, in mean lengths of an action."""
 
-@dataclass(frozen=True, slots=True)
-class ObservedActivity:
-    window: int
-    activity: str | None
-    """`NO_ACTIVITY` if nothing is done, None if the answer does not say."""
-    start: float = 0.0
+FACTORS = {
+    "same": (0.05, 0.14, 0.2, 0.27, 0.39, 0.48, 0.87, 0.88),
+    "differ": (1.0,) * 8,
+    "one_empty": (0.75,) * 8,
+    "idle": (0.03, 0.03, 0.07, 0.1, 0.16, 0.2, 0.33, 0.4),
+}
+"""New actions in a gap relative to one between two different activities, for each of `DISTANCES`.
 
+Means over GoalStep steps and substeps and EPIC-KITCHENS-100, of perfect answers, on the development
+half of each (`scripts/answer_bench.py`): see experiments/gap-factors.md."""
 
-@dataclass(frozen=True, slots=True)
-class Gap:
-    first: int
-    stop: int
-    start: float
-    end: float
-    kind: str
-    factor: float
-    """New actions, relative to a gap between two different activities."""
-    expected: float
-    """New actions expected from the sound that neither end touches."""
+FACTOR_PRIOR_COUNT = 4.0
+"""In new activities."""
 
+MIN_DETECTION = 0.1
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _AnswerGaps:
-    sequence: ActivitySequence
-    left_answer: IndexArray
-    """Index of the left end among the answers that say what is done."""
-    distance: FloatArray
-    columns: tuple[list[float], ...]
-    """First window and stop, start and end in seconds, and new actions expected, a list each."""
-    has_sound_evidence: bool
-    held_out: Sequence[HeldOutAnswers]
+MIN_DISTINCT_NAME = 0.02
 
-    @classmethod
-    def build(
-        cls, recording: int, windows: Windows, answers: Sequence[ObservedActivity], agree: Agrees
-    ) -> _AnswerGaps:
-        ordered = sorted(answers, key=lambda answer: answer.window)
-        naming = [answer for answer in ordered if answer.activity is not None]
-        sequence = ActivitySequence.build(
-            windows,
-            [answer.window for answer in naming],
-            [answer.activity or NO_ACTIVITY for answer in naming],
-            agree,
-        )
-        positions = np.array([answer.window for answer in ordered], dtype=np.intp)
-        names_activity = np.array([answer.activity is not None for answer in ordered], dtype=bool)
-        distance = np.diff(positions)
-        is_gap = names_activity[1:] & names_activity[:-1] & (distance > 1)
-        rates = windows.rates
-        total = np.cumsum(rates)
-        touched = gains(windows, positions) - rates[positions]  # started earlier
-        expected = total[positions[1:] - 1] - total[positions[:-1]] - touched[1:]
-        first, stop = positions[:-1][is_gap] + 1, positions[1:][is_gap]
-        ends = first * windows.length, stop * windows.length
-        columns = (first, stop, *ends, np.maximum(expected[is_gap], 0.0))
-        mean = float(windows.reach.sum())
-        number = np.cumsum(names_activity)[:-1][is_gap] - 1
-        lists = tuple(column.tolist() for column in columns)
-        has_sound_evidence = len(np.unique(rates[:-1])) > 1
-        held_out = HeldOutAnswers.split(recording, windows, sequence) if len(sequence) > 2 else ()
-        return cls(sequence, number, distance[is_gap] / mean, lists, has_sound_evidence, held_out)
+SCALE_ITERATIONS = 10
 
-    def gaps(self, kinds: FloatArray, factors: GapFactors, weight: float) -> list[Gap]:
-        """`kinds` has the shape (answers - 1, kinds); `weight` is the power of the factors."""
-        own = kinds[self.left_answer]
-        factor = factors(own, self.distance)
-        weaker, expected = factor**weight, np.array(self.columns[-1])
-        mean = float((weaker * expected).sum())
-        factor = (weaker * (factor * expected).sum() / mean if mean > 0 else factor).tolist()
-        likeliest = [KINDS[place] for place in own.argmax(axis=1).tolist()]
-        *ends, new = self.columns
-        rows = zip(*ends, likeliest, factor, new, strict=True)
-        return [Gap(*row) for row in rows]
+MAX_NEW_PROBABILITY = 0.98
 
+TRANSFER_WEIGHTS = np.linspace(0.0, 1.0, 5)
+"""Powers to which factors may be raised: 0 ignores them, 1 uses them unchanged."""
+
+TRANSFER_PRIOR = (
+    np.exp(-2 * (1 - TRANSFER_WEIGHTS) ** 2) / np.exp(-2 * (1 - TRANSFER_WEIGHTS) ** 2).sum()
+)
+
+TRANSFER_PRIOR_COUNT = 4.0
+"""In recordings."""
+
+TRANSFER_ITERATIONS = 5
 
 MIN_SPREAD = 0.06
 """Least variance of the factors (their mean is 1) to plan by. Below it, moving calls gains less
@@ -123,6 +92,67 @@ KIND_PHRASES = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class ObservedActivity:
+    window: int
+    activity: str | None
+    """`NO_ACTIVITY` if nothing is done, None if the answer does not say."""
+
+
+@dataclass(slots=True, eq=False)
+class Gaps:
+    """The gaps between adjacent answers of one recording, in order of time."""
+
+    first: IndexArray
+    stop: IndexArray
+    """Windows."""
+    left_answer: IndexArray
+    """Index of the left end among the answers that say what is done."""
+    distance: FloatArray
+    """In mean lengths of an action, from answer to answer."""
+    expected: FloatArray
+    """New actions expected from the sound that neither end touches."""
+    kind: IndexArray
+    """The likeliest of `KINDS`."""
+    factor: FloatArray
+    """New actions, relative to a gap between two different activities."""
+
+    @classmethod
+    def find(cls, windows: Windows, answers: Sequence[ObservedActivity]) -> Gaps:
+        """`answers` are sorted by window; kinds and factors are set by `rate`."""
+        positions = np.array([answer.window for answer in answers], dtype=np.intp)
+        names_activity = np.array([answer.activity is not None for answer in answers], dtype=bool)
+        distance = np.diff(positions)
+        is_gap = names_activity[1:] & names_activity[:-1] & (distance > 1)
+        total = np.cumsum(windows.rates)
+        touched = gains(windows, positions) - windows.rates[positions]  # started earlier
+        expected = total[positions[1:] - 1] - total[positions[:-1]] - touched[1:]
+        return cls(
+            first=positions[:-1][is_gap] + 1,
+            stop=positions[1:][is_gap],
+            left_answer=np.cumsum(names_activity)[:-1][is_gap] - 1,
+            distance=distance[is_gap] / float(windows.reach.sum()),
+            expected=np.maximum(expected[is_gap], 0.0),
+            kind=np.zeros(0, np.intp),
+            factor=np.zeros(0),
+        )
+
+    def rate(self, kinds: FloatArray, scales: FloatArray, weight: float) -> None:
+        """`kinds` has the shape (answers - 1, kinds); `weight` is the power of the factors."""
+        own = kinds[self.left_answer]
+        factor = (own * (factors_by_kind(self.distance) * scales)).sum(axis=1)
+        weaker = factor**weight
+        mean = float((weaker * self.expected).sum())
+        self.factor = weaker * (factor * self.expected).sum() / mean if mean > 0 else factor
+        self.kind = own.argmax(axis=1)
+
+
+def factors_by_kind(distance: FloatArray) -> FloatArray:
+    """Shape (gaps, kinds)."""
+    columns = [np.interp(np.log(distance), np.log(DISTANCES), FACTORS[kind]) for kind in KINDS]
+    return np.stack(columns, axis=1)
+
+
 class RevisedWindows(Collection[Windows]):
     def __init__(
         self,
@@ -130,68 +160,220 @@ class RevisedWindows(Collection[Windows]):
         answers: Sequence[Sequence[ObservedActivity]],
         *,
         agree: Agrees,
-        factors: GapFactors = FITTED_FACTORS,
         busyness: Sequence[float] | None = None,
     ) -> None:
         self.many = many
         self.busyness = [1.0] * len(many) if busyness is None else busyness
-        pairs = enumerate(zip(many, answers, strict=True))
-        rows = [_AnswerGaps.build(number, *pair, agree) for number, pair in pairs]
-        kinds, self.evidence, statistics = infer_kinds([row.sequence for row in rows])
-        held_out = [answers for row in rows for answers in row.held_out]
-        factors, weights = fit_factors(factors, held_out, statistics)
-        fitted = zip(rows, kinds, weights.tolist(), strict=True)
-        self.gaps = [row.gaps(row_kinds, factors, weight) for row, row_kinds, weight in fitted]
-        self.has_sound_evidence = any(row.has_sound_evidence for row in rows)
-        every = [gap for row in self.gaps for gap in row]
-        after = sum(gap.expected * gap.factor for gap in every)
-        self.normaliser = sum(gap.expected for gap in every) / after if after > 0 else 1.0
+        self.gaps: list[Gaps] = []
+        self.uses_gaps = True
+        self.has_sound_evidence = False
+        sequences: list[ActivitySequence] = []
+        held_out: list[HeldOutAnswers] = []
+        for recording, (windows, some) in enumerate(zip(many, answers, strict=True)):
+            ordered = sorted(some, key=lambda answer: answer.window)
+            named = {
+                answer.window: answer.activity for answer in ordered if answer.activity is not None
+            }
+            sequence = ActivitySequence.build(windows, list(named), list(named.values()), agree)
+            sequences.append(sequence)
+            if len(sequence) > 2:
+                held_out += hold_out(recording, windows, sequence)
+            self.gaps.append(Gaps.find(windows, ordered))
+            self.has_sound_evidence |= len(np.unique(windows.rates[:-1])) > 1
+        kinds, self.evidence, statistics = infer_kinds(sequences)
+        scales, weights = fit_factors(held_out, statistics)
+        for gaps, own, weight in zip(self.gaps, kinds, weights.tolist(), strict=True):
+            gaps.rate(own, scales, weight)
+        expected, factor = self._all_gaps()
+        after = float(sum(expected * factor))
+        self.normaliser = float(sum(expected)) / after if after > 0 else 1.0
+
+    def _all_gaps(self) -> tuple[FloatArray, FloatArray]:
+        expected = np.concatenate([np.zeros(0), *(gaps.expected for gaps in self.gaps)])
+        return expected, np.concatenate([np.zeros(0), *(gaps.factor for gaps in self.gaps)])
 
     def __len__(self) -> int:
         return len(self.many)
 
     def __iter__(self) -> Iterator[Windows]:
-        for windows, row, busy in zip(self.many, self.gaps, self.busyness, strict=True):
+        for windows, gaps, busy in zip(self.many, self.gaps, self.busyness, strict=True):
             rates = windows.rates * busy
-            if row:
-                rates = rates * self._factors(windows, row)
+            if self.uses_gaps and len(gaps.first):
+                rates = rates * self._factors(windows, gaps)
             yield replace(windows, rates=rates)
 
-    def _factors(self, windows: Windows, row: Sequence[Gap]) -> FloatArray:
+    def _factors(self, windows: Windows, gaps: Gaps) -> FloatArray:
         """Within a gap its factor, elsewhere the mean of the recording."""
-        expected = sum(gap.expected for gap in row)
-        mean = sum(gap.expected * gap.factor for gap in row) / expected if expected > 0 else 1.0
+        expected = sum(gaps.expected)
+        mean = sum(gaps.expected * gaps.factor) / expected if expected > 0 else 1.0
         factors = np.full(len(windows), mean)
-        for gap in row:
-            factors[gap.first : gap.stop] = gap.factor
+        for first, stop, factor in zip(gaps.first, gaps.stop, gaps.factor, strict=True):
+            factors[first:stop] = factor
         if not windows.has_evidence:
-            left = np.arange(len(windows) - row[-1].stop - 1, 0, -1)
+            last = gaps.stop[-1] + 1
+            remaining = np.arange(len(windows) - last, 0, -1)
             going = windows.reach
-            factors[row[-1].stop + 1 :] *= 1 - np.append(going, 0.0)[np.minimum(left, len(going))]
+            factors[last:] *= 1 - np.append(going, 0.0)[np.minimum(remaining, len(going))]
         return factors * self.normaliser
 
     def __contains__(self, item: object) -> bool:
         return any(windows is item for windows in self)
 
-    def discard_gaps(self) -> None:
-        self.gaps = [[] for _ in self.gaps]
-
-    def gap_reason(self, recording: int, start: float) -> str:
-        row = self.gaps[recording]
-        place = bisect_right(row, start, key=lambda gap: gap.start) - 1
-        inside = place >= 0 and start < row[place].end
-        return KIND_PHRASES[row[place].kind] if inside else ""
+    def gap_reason(self, recording: int, window: int) -> str:
+        gaps = self.gaps[recording]
+        place = int(np.searchsorted(gaps.first, window, side="right")) - 1
+        inside = self.uses_gaps and place >= 0 and window < gaps.stop[place]
+        return KIND_PHRASES[KINDS[gaps.kind[place]]] if inside else ""
 
     @property
     def is_informative(self) -> bool:
-        every = [gap for row in self.gaps for gap in row]
-        weights = np.array([gap.expected for gap in every])
+        weights, factors = self._all_gaps()
         if not weights.sum() > 0:
             return False
-        factors = np.array([gap.factor for gap in every]) * self.normaliser  # their mean is 1
+        factors = factors * self.normaliser  # their mean is 1
         spread = np.average((factors - 1) ** 2, weights=weights)
-        evidence = self.evidence + spread * len(every) / 2
+        evidence = self.evidence + spread * len(factors) / 2
         if self.has_sound_evidence:
             return bool(spread >= MIN_SPREAD and evidence >= MIN_EVIDENCE)
-        doubt = SPREAD_MARGIN / len(every)
+        doubt = SPREAD_MARGIN / len(factors)
         return bool(spread >= MIN_SPREAD + doubt and evidence >= MIN_EVIDENCE_UNHEARD)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldOutAnswers:
+    recording: int
+    neighbours: ActivitySequence
+    """The answers not held out."""
+    distance: FloatArray
+    """Mean lengths of an action between the two neighbours."""
+    is_new: FloatArray
+    """1 if the held-out answer names an activity that neither neighbour names, else 0."""
+    expected: FloatArray
+    """Probability of a new action there, from the sound."""
+    distinct_name: FloatArray
+    """Probability that a new action has another name than the neighbours."""
+
+
+def hold_out(
+    recording: int, windows: Windows, sequence: ActivitySequence
+) -> Iterator[HeldOutAnswers]:
+    """In two ways: second, fourth, …; and third, fifth, …."""
+    touched = gains(windows, sequence.positions)
+    counts = np.bincount(sequence.labels[sequence.labels >= 0], minlength=1)
+    shares = np.append(counts / max(1, counts.sum()), 0.0)  # last: label -1, no activity
+    for first in (0, 1):
+        neighbours = sequence.every_other(first)
+        count = max(0, len(neighbours) - 1)
+        before, middle, after = (slice(at, at + 2 * count, 2) for at in range(first, first + 3))
+        name, left, right = (sequence.labels[at] for at in (middle, before, after))
+        added = touched[middle] + touched[after] - gains(windows, neighbours.positions)[1:]
+        neighbour_share = shares[left] + np.where(left == right, 0.0, shares[right])
+        yield HeldOutAnswers(
+            recording,
+            neighbours,
+            distance=np.diff(neighbours.positions) / sequence.mean_steps,
+            is_new=((name >= 0) & (name != left) & (name != right)).astype(float),
+            expected=1 - np.exp(-np.maximum(added, 0.0)),
+            distinct_name=np.maximum(1 - neighbour_share, MIN_DISTINCT_NAME),
+        )
+
+
+def fit_factors(
+    held_out: Sequence[HeldOutAnswers], statistics: AnswerStatistics
+) -> tuple[FloatArray, FloatArray]:
+    """Scale of the factors of each kind, and the power to raise them to in each recording."""
+    count = len(statistics.active)
+    if not any(half.expected.sum() > 0 for half in held_out):
+        return np.ones(len(KINDS)), np.full(count, TRANSFER_PRIOR @ TRANSFER_WEIGHTS)
+    recordings = [half.recording for half in held_out]
+    own = replace(statistics, active=statistics.active[recordings])
+    kinds = np.concatenate(infer_kinds([half.neighbours for half in held_out], own)[0])
+    recording = np.repeat(recordings, [len(half.distance) for half in held_out])
+    distance, is_new, expected, distinct_name = (
+        np.concatenate([getattr(half, name) for half in held_out])
+        for name in ("distance", "is_new", "expected", "distinct_name")
+    )
+    errors = statistics.errors
+    renamed, invented = (1 - errors.missed) * errors.renamed, errors.invented
+    # By kind: probability that an answer seems new if nothing is, and its rise if something is.
+    false_positive = np.array([renamed, renamed, (renamed + invented) / 2, invented])
+    detection = np.maximum(1 - errors.missed - false_positive, MIN_DETECTION)
+    factors = factors_by_kind(distance)
+    predicted = factors * (expected * distinct_name)[:, None]
+    scales = _fit_scales(is_new > 0, kinds, predicted, false_positive, detection)
+    likely = _transfer_likelihoods(
+        is_new,
+        recording,
+        factor=(kinds * (factors * scales)).sum(axis=1),
+        false_positive=kinds @ false_positive,
+        detection=kinds @ detection * expected,
+        count=count,
+    )
+    has_held_out = np.bincount(recording, minlength=count) > 0
+    return scales, _fit_transfer_weights(likely, has_held_out)
+
+
+def _fit_scales(
+    is_new: NDArray[np.bool_],
+    kinds: FloatArray,
+    predicted: FloatArray,
+    false_positive: FloatArray,
+    detection: FloatArray,
+) -> FloatArray:
+    """By the new activities observed in gaps of each kind over those `predicted`.
+
+    The held-out answer counts as evidence of the kind too (expectation maximisation): by the ends
+    alone, all kinds would come out alike.
+    """
+    total = max(float((is_new - kinds @ false_positive).sum()), 1.0)
+    level = total / float((kinds * predicted * detection).sum())
+    scales = np.ones(len(KINDS))
+    new = is_new[:, None]
+    for _ in range(SCALE_ITERATIONS):
+        true_positive = np.minimum(
+            detection * level * scales * predicted, MAX_NEW_PROBABILITY - false_positive
+        )
+        new_probability = false_positive + true_positive
+        likely = kinds * np.where(new, new_probability, 1 - new_probability)
+        likely /= likely.sum(axis=1, keepdims=True)
+        observed = (likely * new * true_positive / new_probability).sum(axis=0) / detection
+        own = (likely * predicted).sum(axis=0)
+        level = observed.sum() / own.sum()
+        scales = (observed + FACTOR_PRIOR_COUNT) / (level * own + FACTOR_PRIOR_COUNT)
+    return scales
+
+
+def _transfer_likelihoods(
+    is_new: FloatArray,
+    recording: IndexArray,
+    *,
+    factor: FloatArray,
+    false_positive: FloatArray,
+    detection: FloatArray,
+    count: int,
+) -> FloatArray:
+    """Shape (recordings, weights)."""
+    new_count = np.maximum(np.bincount(recording, is_new - false_positive, count), 0.0) + 0.5
+    columns = []
+    for weight in TRANSFER_WEIGHTS.tolist():
+        chances = detection * factor**weight
+        busy = new_count / np.maximum(np.bincount(recording, chances, count), 1e-9)
+        chances = np.clip(false_positive + busy[recording] * chances, 1e-6, MAX_NEW_PROBABILITY)
+        logs = np.where(is_new > 0, np.log(chances), np.log(1 - chances))
+        columns.append(np.bincount(recording, logs, count))
+    rows = np.stack(columns, axis=1)
+    likely: FloatArray = np.exp(rows - rows.max(axis=1, keepdims=True))
+    return likely
+
+
+def _fit_transfer_weights(likely: FloatArray, has_held_out: NDArray[np.bool_]) -> FloatArray:
+    """Posterior means; the prior is the distribution over the recordings of the run."""
+    prior = TRANSFER_PRIOR
+    for _ in range(TRANSFER_ITERATIONS):
+        chances = likely * prior
+        chances /= chances.sum(axis=1, keepdims=True)
+        total = chances[has_held_out].sum(axis=0) + TRANSFER_PRIOR_COUNT * TRANSFER_PRIOR
+        prior = total / total.sum()
+    chances = likely * prior
+    weights: FloatArray = (chances @ TRANSFER_WEIGHTS) / chances.sum(axis=1)
+    return weights

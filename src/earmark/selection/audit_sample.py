@@ -104,9 +104,9 @@ def _population_correction(count: int, population: int) -> float:
 
 def variance_ratio(active: Sequence[bool]) -> float:
     """Variance relative to simple random draws, by the differences of neighbours; at most 1."""
-    found = np.array(active, dtype=float)
-    share = found.mean()
-    own = np.mean(np.diff(found) ** 2) / 2
+    values = np.array(active, dtype=float)
+    share = values.mean()
+    own = np.mean(np.diff(values) ** 2) / 2
     return float(np.clip(own / (share * (1 - share)), MIN_VARIANCE_RATIO, 1.0))
 
 

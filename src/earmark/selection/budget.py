@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 ACCEPTED = (
     "write 25% or 0.25 for a share of the windows (all of them are 100%), 120 for calls (1 is one "
@@ -10,6 +11,15 @@ ACCEPTED = (
 
 AUTO_PRICE = 0.4
 """New actions expected by the sound alone."""
+
+
+MAX_ROUNDS = 9
+"""No measurement showed a gain from more than a few."""
+
+Rounds = int | Literal["auto"]
+"""How many rounds the calls of a run are asked in, 1 to `MAX_ROUNDS`.
+
+`auto`: the answers decide, and no round is added that cannot change the plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +79,19 @@ class Budget:
         if self.price is not None:
             return f"price={self.price:g}"
         return f"{self.count}" if self.share is None else f"{self.share * 100:g}%"
+
+
+def parse_rounds(text: str) -> Rounds:
+    """A number of rounds, or `auto`.
+
+    >>> parse_rounds("3"), parse_rounds(" Auto ")
+    (3, 'auto')
+    """
+    words = text.strip().lower()
+    if words == "auto":
+        return "auto"
+    if not words.isdecimal():
+        raise ValueError(f"{text!r} is not a number of rounds: write 1 to {MAX_ROUNDS}, or auto")
+    if not 1 <= int(words) <= MAX_ROUNDS:
+        raise ValueError(f"rounds are 1 to {MAX_ROUNDS}, or auto, not {words}")
+    return int(words)

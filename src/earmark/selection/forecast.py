@@ -2,10 +2,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from typing import Any
-
-import numpy as np
 
 from earmark.gate.forecast_error import (
     UNLIKE,
@@ -15,23 +13,25 @@ from earmark.gate.forecast_error import (
     as_range,
     as_share,
 )
-from earmark.gate.listener import Failed, Listened
+from earmark.gate.listener import Failed
 from earmark.grid import Windows
-from earmark.selection.allocation import Choice
-from earmark.selection.notebook import DataFrame, html_table, to_data_frame
-from earmark.selection.price_search import PRECISION, Bracket, Flags, Side, is_settled
-from earmark.selection.rules.coverage import lines as coverage_lines
-from earmark.selection.solver import Line
-from earmark.text_format import CURRENCY, Heading, Table, TextLine, counted, format_notes
-from earmark.timeline import FloatArray, format_clock
+from earmark.selection.price_search import coverage_of_budgets
+from earmark.selection.result import measured_range
+from earmark.text_format import (
+    CURRENCY,
+    DataFrame,
+    Heading,
+    Table,
+    TextLine,
+    counted,
+    format_notes,
+    html_table,
+    to_data_frame,
+)
+from earmark.timeline import format_clock
 
 LADDER = (0.05, 0.10, 0.15, 0.25, 0.335, 0.50, 0.75, 1.0)
 """Shares of the windows: the paper's call rates and some more."""
-
-NOTHING_HEARD_NOTE = (
-    "nothing in its sound makes a call worth its price, so none is made; "
-    "to look anyway, spend a share of its windows, such as a budget of 10%"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,102 +198,3 @@ def forecast_rungs(
         spent = (calls * cost.gpu_seconds / 3600, calls * cost.money)
         rungs.append(Rung(share, calls, coverage, *spent, share < screening.break_even, measured))
     return rungs
-
-
-def recording_notes(heard: Listened, choice: Choice) -> tuple[str, ...]:
-    has_no_price = choice.is_overpriced and not heard.is_heard
-    return heard.notes(NOTHING_HEARD_NOTE if has_no_price else choice.note)
-
-
-def forecast_coverage(
-    heard: Listened, choice: Choice, error: ForecastError | None, *, actions: float, duration: float
-) -> tuple[float | None, ForecastRange | None]:
-    """None if nothing was heard; the range was measured for the rule `coverage` alone."""
-    if choice.lacks_evidence or not heard.is_heard or not actions:
-        return None, None
-    share = min(sum(pick.expected for pick in choice.picks) / actions, 1.0)  # sums round
-    known = error if choice.rule_used == "coverage" else None
-    return share, measured_range(share, known, actions=actions, duration=duration)
-
-
-def measured_range(
-    share: float, error: ForecastError | None, *, actions: float, duration: float
-) -> ForecastRange | None:
-    if error is None or math.isnan(share):
-        return None
-    return error.range(share, actions=actions, duration=duration)
-
-
-def coverage_of_budgets(
-    many: Sequence[Windows], budgets: Sequence[int], *, tolerance: float = 1e-4
-) -> list[float]:
-    """At most `tolerance` below the optimum and never above it; nan if no action is expected."""
-    if any(budget < 0 for budget in budgets):
-        raise ValueError(f"a budget is 0 calls or more, not {min(budgets)}")
-    unpaid, alike = _lines_without_owned(many), np.zeros(len(many), dtype=np.intp)
-    reached: dict[int, float] = {}
-    above: Side | None = None  # the low end of the bracket of a larger budget, to start from
-    for budget in sorted(set(budgets), reverse=True):
-        bracket = Bracket(unpaid, alike, np.array([float(budget)]))
-        if above is not None and above.calls.sum() >= budget:
-            bracket.high = above
-        actions = float(bracket.actions.sum())
-        while not is_settled(bracket) and _chord_error(bracket) > tolerance * actions:
-            bracket.narrow()
-        touched = min(float(_chord_value(bracket).sum()), actions)  # sums round differently
-        reached[budget] = touched / actions if actions else math.nan
-        above = bracket.low
-    return [reached[budget] for budget in budgets]
-
-
-def calls_for(many: Sequence[Windows], coverage: float) -> int:
-    check_coverage(coverage)
-    actions = sum(float(windows.rates.sum()) for windows in many)
-    if actions == 0:
-        raise ValueError("no action is expected in these recordings, so no coverage can be reached")
-    goal = np.array([coverage - PRECISION]) * actions
-    alike = np.zeros(len(many), dtype=np.intp)
-    bracket = _WorthBracket(_lines_without_owned(many), alike, goal)
-    while not bracket.settled.all():
-        bracket.narrow()
-    return math.ceil(float(bracket.wanted()[0]) - 1e-9)
-
-
-def check_coverage(coverage: float) -> None:
-    if not isinstance(coverage, int | float) or not 0 < coverage <= 1:
-        raise ValueError(f"a coverage lies above 0 and up to 1 (100 %), not {coverage!r}")
-
-
-def _lines_without_owned(many: Sequence[Windows]) -> list[Line]:
-    unpaid = [replace(windows, owned=()) if windows.owned else windows for windows in many]
-    return coverage_lines(unpaid)
-
-
-class _WorthBracket(Bracket):
-    def wanted(self) -> FloatArray:
-        # Where the chord between the two ends reaches the goal.
-        (fewer, more), (less, most) = self.calls(), self.worth()
-        share: FloatArray = (self.goal - less) / np.maximum(most - less, PRECISION * self.actions)
-        return fewer + np.clip(share, 0, 1) * (more - fewer)
-
-    def is_short(self, calls: FloatArray, worth: FloatArray) -> Flags:  # noqa: ARG002
-        return worth < self.goal
-
-
-def _chord_value(bracket: Bracket) -> FloatArray:
-    return bracket.worth()[0] + bracket.chord() * (bracket.wanted() - bracket.calls()[0])
-
-
-def _chord_error(bracket: Bracket) -> float:
-    """How far the chord may lie below the true worth: up to where the tangents of both ends meet.
-
-        ╱ ┄●     each end's price is the slope of a straight line that is nowhere below
-      ╱ ╱        the curve
-    ●┄
-    """
-    (fewer, more), (less, most) = bracket.calls(), bracket.worth()
-    wanted = bracket.wanted()
-    from_low = less + bracket.low.prices * (wanted - fewer)
-    from_high = most - bracket.high.prices * (more - wanted)
-    highest = np.fmin(np.fmin(from_low, from_high), bracket.actions)
-    return float(np.max(highest - _chord_value(bracket), initial=0.0))

@@ -12,7 +12,7 @@ expectation maximisation, with a prior that dominates if answers are few.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from itertools import islice
 from math import isqrt
 
@@ -47,13 +47,6 @@ class ErrorRates:
     invented: float = 0.03
     """Share of windows without an activity whose answer names one."""
 
-    @classmethod
-    def learn(cls, counts: FloatArray) -> ErrorRates:
-        """`counts` are the expected (errors, opportunities) of each kind, shape (3, 2)."""
-        usual = np.array([PRIOR_ERRORS.missed, PRIOR_ERRORS.renamed, PRIOR_ERRORS.invented])
-        shares = (counts[:, 0] + usual * PRIOR_ANSWERS) / (counts[:, 1] + PRIOR_ANSWERS)
-        return cls(*shares.tolist())
-
 
 PRIOR_ERRORS = ErrorRates()
 
@@ -81,6 +74,7 @@ class ActivitySequence:
 
     @property
     def continues(self) -> FloatArray:
+        """Probability that an action in progress at one answer still is at the next."""
         distances = np.minimum(np.diff(self.positions), len(self.remaining))
         chances: FloatArray = np.append(self.remaining / self.remaining[0], 0.0)[distances]
         return chances
@@ -95,19 +89,15 @@ class ActivitySequence:
     def __len__(self) -> int:
         return len(self.positions)
 
-    @property
-    def cells(self) -> int:
-        return len(self) * (int(self.labels.max(initial=0)) + 3)
-
 
 def label_activities(activities: Sequence[str], agree: Agrees) -> IndexArray:
     """An activity shares the number of a recent answer that agrees; -1 for none."""
-    found: list[int] = []
+    labels: list[int] = []
     recent: dict[str, tuple[int, int]] = {}  # by words: number, and when last used
-    known = position = 0
+    count = position = 0
     for words in activities:
         if not words:
-            found.append(-1)
+            labels.append(-1)
             continue
         position += 1
         number, last = recent.pop(words, (-1, -LOOKBACK))
@@ -115,11 +105,11 @@ def label_activities(activities: Sequence[str], agree: Agrees) -> IndexArray:
             latest = islice(reversed(recent), LOOKBACK)  # in the order of their last use
             near = (other for other in latest if position - recent[other][1] <= LOOKBACK)
             same = next((other for other in near if agree(other, words)), None)
-            number = known if same is None else recent[same][0]
-        known = max(known, number + 1)
+            number = count if same is None else recent[same][0]
+        count = max(count, number + 1)
         recent[words] = number, position
-        found.append(number)
-    return np.array(found, dtype=np.intp)
+        labels.append(number)
+    return np.array(labels, dtype=np.intp)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,39 +119,40 @@ class AnswerStatistics:
 
 
 def infer_kinds(
-    many: Sequence[ActivitySequence], statistics: AnswerStatistics | None = None
+    sequences: Sequence[ActivitySequence], statistics: AnswerStatistics | None = None
 ) -> tuple[list[FloatArray], float, AnswerStatistics]:
     """The probabilities of `KINDS`, shape (answers - 1, kinds); evidence; statistics.
 
     The evidence is the gain in log-likelihood over a model in which every answer is independent.
     """
-    kinds: list[FloatArray] = [np.empty((0, len(KINDS)))] * len(many)
-    batches = list(_batches(many))
+    kinds: list[FloatArray] = [np.empty((0, len(KINDS)))] * len(sequences)
+    batches = list(_batches(sequences))
     passes = 1 if statistics else EM_ITERATIONS
-    statistics = statistics or AnswerStatistics(PRIOR_ERRORS, np.full(len(many), 0.5))
+    statistics = statistics or AnswerStatistics(PRIOR_ERRORS, np.full(len(sequences), 0.5))
     for _ in range(passes):
         counts, evidence, active = np.zeros((3, 2)), 0.0, statistics.active.copy()
         for batch in batches:
-            own = [many[place] for place in batch]
+            own = [sequences[index] for index in batch]
             model = _BatchedHmm.build(own, statistics.errors, statistics.active[batch])
-            found, learnt, active[batch], gain = model.smooth()
-            counts += learnt
+            batch_kinds, batch_counts, active[batch], gain = model.smooth()
+            counts += batch_counts
             evidence += gain
-            for row, place in enumerate(batch):
-                kinds[place] = found[: max(0, len(many[place]) - 1), row]
-        statistics = AnswerStatistics(ErrorRates.learn(counts), active)
+            for column, index in enumerate(batch):
+                kinds[index] = batch_kinds[: max(0, len(sequences[index]) - 1), column]
+        errors = counts[:, 0] + np.array(astuple(PRIOR_ERRORS)) * PRIOR_ANSWERS
+        shares = errors / (counts[:, 1] + PRIOR_ANSWERS)
+        statistics = AnswerStatistics(ErrorRates(*shares.tolist()), active)
     return kinds, evidence, statistics
 
 
-def _batches(many: Sequence[ActivitySequence]) -> Iterator[list[int]]:
-    order = [place for place, one in enumerate(many) if len(one)]
-    order.sort(key=lambda place: many[place].cells)
+def _batches(sequences: Sequence[ActivitySequence]) -> Iterator[list[int]]:
+    cells = [len(answers) * (int(answers.labels.max(initial=0)) + 3) for answers in sequences]
     batch: list[int] = []
-    for place in order:
-        if batch and (len(batch) + 1) * many[place].cells > BATCH_CELLS:
+    for index in sorted(np.flatnonzero(cells).tolist(), key=cells.__getitem__):
+        if batch and (len(batch) + 1) * cells[index] > BATCH_CELLS:
             yield batch
             batch = []
-        batch.append(place)
+        batch.append(index)
     if batch:
         yield batch
 
@@ -186,23 +177,23 @@ class _BatchedHmm:
 
     @classmethod
     def build(
-        cls, many: Sequence[ActivitySequence], errors: ErrorRates, active: FloatArray
+        cls, sequences: Sequence[ActivitySequence], errors: ErrorRates, active: FloatArray
     ) -> _BatchedHmm:
-        count, longest = len(many), max(map(len, many))
+        count, longest = len(sequences), max(map(len, sequences))
         labels = np.full((longest, count), -2, dtype=np.intp)
         stay = np.ones((longest - 1, count, 2))
-        for column, one in enumerate(many):
-            leaves = active[column] / (one.mean_steps * (1 - active[column]))
-            labels[: len(one), column] = one.labels
-            stay[: len(one) - 1, column, 0] = one.continues
-            stay[: len(one) - 1, column, 1] = np.exp(-leaves * np.diff(one.positions))
-        known = labels.max(axis=0, initial=-1) + 1
-        states = int(known.max()) + 2
-        words = np.maximum(MIN_VOCABULARY, known + 1)
-        is_own = np.arange(states - 1) < known[:, None]
+        for column, answers in enumerate(sequences):
+            leaves = active[column] / (answers.mean_steps * (1 - active[column]))
+            labels[: len(answers), column] = answers.labels
+            stay[: len(answers) - 1, column, 0] = answers.continues
+            stay[: len(answers) - 1, column, 1] = np.exp(-leaves * np.diff(answers.positions))
+        named = labels.max(axis=0, initial=-1) + 1
+        states = int(named.max()) + 2
+        words = np.maximum(MIN_VOCABULARY, named + 1)
+        is_own = np.arange(states - 1) < named[:, None]
         initial = np.zeros((count, states))
         initial[:, :-1] = np.where(is_own, (active / words)[:, None], 0.0)
-        initial[:, -2] = active * (1 - known / words)
+        initial[:, -2] = active * (1 - named / words)
         initial[:, -1] = 1 - active
         return cls(errors, words, initial, stay, labels)
 
@@ -226,12 +217,15 @@ class _BatchedHmm:
                 emission = self._emission(block)
                 filtered, _ = self._forward(block, emission, before[number])
             for row in range(len(emission) - 1, -1, -1):
-                place = block.start + row
+                answer = block.start + row
                 chances = filtered[row + 1] * backward
-                own[place], idle[place] = self._share_own_and_idle(place, chances)
-                if place:
+                total = chances.sum(axis=1)
+                label = np.maximum(self.labels[answer], 0)[:, None]
+                own[answer] = np.take_along_axis(chances, label, axis=1)[:, 0] / total
+                idle[answer] = chances[:, -1] / total
+                if answer:
                     incoming = emission[row] * backward / scale[number][row][:, None]
-                    kinds[place - 1], backward = self._step_back(place, filtered[row], incoming)
+                    kinds[answer - 1], backward = self._step_back(answer, filtered[row], incoming)
         evidence = float(
             np.log(np.concatenate(scale)).sum() - np.log(np.concatenate(independent)).sum()
         )
@@ -256,8 +250,8 @@ class _BatchedHmm:
         scale = np.empty(emission.shape[:2])
         filtered[0] = now = before
         for row, likelihood in enumerate(emission):
-            if place := block.start + row:
-                continues, stays_idle = self.stay[place - 1].T
+            if answer := block.start + row:
+                continues, stays_idle = self.stay[answer - 1].T
                 now_active, now_idle = now[:, :-1].sum(axis=1), now[:, -1]
                 switched = now_active * (1 - continues) + now_idle * (1 - stays_idle)
                 stayed = np.append(
@@ -271,11 +265,11 @@ class _BatchedHmm:
         return filtered, scale
 
     def _step_back(
-        self, place: int, current: FloatArray, incoming: FloatArray
+        self, answer: int, current: FloatArray, incoming: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         started = self.initial * incoming
         p_active, p_idle = started[:, :-1].sum(axis=1), started[:, -1]
-        continues, stays_idle = self.stay[place - 1].T
+        continues, stays_idle = self.stay[answer - 1].T
         now_active, now_idle = current[:, :-1].sum(axis=1), current[:, -1]
         ended = now_active * (1 - continues)
         restarted = (1 - continues) * (current[:, :-2] * started[:, :-2]).sum(axis=1)
@@ -295,11 +289,6 @@ class _BatchedHmm:
             axis=1,
         )
         return np.stack(kinds, axis=1), backward
-
-    def _share_own_and_idle(self, place: int, chances: FloatArray) -> tuple[FloatArray, FloatArray]:
-        label = np.maximum(self.labels[place], 0)[:, None]
-        total = chances.sum(axis=1)
-        return np.take_along_axis(chances, label, axis=1)[:, 0] / total, chances[:, -1] / total
 
     def _count(self, own: FloatArray, p_idle: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Expected (errors, opportunities) of each kind, and the active share of each recording."""

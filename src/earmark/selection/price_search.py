@@ -14,12 +14,14 @@ A group of recordings shares one budget and one price.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from earmark.grid import Windows
 from earmark.selection.solver import Line, Paths, solve
 from earmark.timeline import FloatArray, IndexArray
 
@@ -227,3 +229,74 @@ def spend(lines: Sequence[Line], group: IndexArray, budgets: IndexArray) -> Path
     counts = split_calls(bracket, bracket.wanted().astype(np.int64)).tolist()
     pairs = zip(bracket.low.paths, bracket.high.paths, counts, strict=True)
     return [splice(few, many, count) for few, many, count in pairs]
+
+
+def coverage_of_budgets(
+    many: Sequence[Windows], budgets: Sequence[int], *, tolerance: float = 1e-4
+) -> list[float]:
+    """At most `tolerance` below the optimum and never above it; nan if no action is expected."""
+    if any(budget < 0 for budget in budgets):
+        raise ValueError(f"a budget is 0 calls or more, not {min(budgets)}")
+    lines = [Line(windows.rates, windows.reach) for windows in many]
+    group = np.zeros(len(lines), dtype=np.intp)
+    reached: dict[int, float] = {}
+    above: Side | None = None  # the low end of the bracket of a larger budget, to start from
+    for budget in sorted(set(budgets), reverse=True):
+        bracket = Bracket(lines, group, np.array([float(budget)]))
+        if above is not None and above.calls.sum() >= budget:
+            bracket.high = above
+        actions = float(bracket.actions.sum())
+        while not is_settled(bracket) and _chord_error(bracket) > tolerance * actions:
+            bracket.narrow()
+        touched = min(float(_chord_value(bracket).sum()), actions)  # sums round differently
+        reached[budget] = touched / actions if actions else math.nan
+        above = bracket.low
+    return [reached[budget] for budget in budgets]
+
+
+def calls_for(many: Sequence[Windows], coverage: float) -> int:
+    check_coverage(coverage)
+    actions = sum(float(windows.rates.sum()) for windows in many)
+    if actions == 0:
+        raise ValueError("no action is expected in these recordings, so no coverage can be reached")
+    goal = np.array([coverage - PRECISION]) * actions
+    lines = [Line(windows.rates, windows.reach) for windows in many]
+    bracket = _WorthBracket(lines, np.zeros(len(lines), dtype=np.intp), goal)
+    while not bracket.settled.all():
+        bracket.narrow()
+    return math.ceil(float(bracket.wanted()[0]) - 1e-9)
+
+
+def check_coverage(coverage: float) -> None:
+    if not isinstance(coverage, int | float) or not 0 < coverage <= 1:
+        raise ValueError(f"a coverage lies above 0 and up to 1 (100 %), not {coverage!r}")
+
+
+class _WorthBracket(Bracket):
+    def wanted(self) -> FloatArray:
+        # Where the chord between the two ends reaches the goal.
+        (fewer, more), (less, most) = self.calls(), self.worth()
+        share: FloatArray = (self.goal - less) / np.maximum(most - less, PRECISION * self.actions)
+        return fewer + np.clip(share, 0, 1) * (more - fewer)
+
+    def is_short(self, calls: FloatArray, worth: FloatArray) -> Flags:  # noqa: ARG002
+        return worth < self.goal
+
+
+def _chord_value(bracket: Bracket) -> FloatArray:
+    return bracket.worth()[0] + bracket.chord() * (bracket.wanted() - bracket.calls()[0])
+
+
+def _chord_error(bracket: Bracket) -> float:
+    """How far the chord may lie below the true worth: up to where the tangents of both ends meet.
+
+        ╱ ┄●     each end's price is the slope of a straight line that is nowhere below
+      ╱ ╱        the curve
+    ●┄
+    """
+    (fewer, more), (less, most) = bracket.calls(), bracket.worth()
+    wanted = bracket.wanted()
+    from_low = less + bracket.low.prices * (wanted - fewer)
+    from_high = most - bracket.high.prices * (more - wanted)
+    highest = np.fmin(np.fmin(from_low, from_high), bracket.actions)
+    return float(np.max(highest - _chord_value(bracket), initial=0.0))

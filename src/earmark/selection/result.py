@@ -6,27 +6,32 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from earmark.errors import NoAudioStream
-from earmark.gate.episodes import Bill, Episodes, bill
-from earmark.gate.forecast_error import ForecastRange, as_count, as_range
-from earmark.gate.listener import Failed, Heard
-from earmark.grid import Grid
-from earmark.selection.notebook import DataFrame, html_table, to_data_frame
+from earmark.gate.forecast_error import ForecastError, ForecastRange, as_count, as_range
+from earmark.gate.listener import Failed, Listened
+from earmark.selection.allocation import Choice
 from earmark.selection.pick import Pick
 from earmark.text_format import (
+    DataFrame,
     Heading,
     Table,
     TextLine,
     counted,
     format_bytes_read,
     format_notes,
+    html_table,
+    to_data_frame,
 )
-from earmark.timeline import Span, format_clock
+from earmark.timeline import format_clock
 
 SCHEMA_VERSION = 1
 """Incremented when a field of the JSON changes meaning."""
 
 COLUMNS = ("path", *(each.name for each in fields(Pick)))
+
+NOTHING_HEARD_NOTE = (
+    "nothing in its sound makes a call worth its price, so none is made; "
+    "to look anyway, spend a share of its windows, such as a budget of 10%"
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -150,7 +155,9 @@ class Selection:
             )
 
     def warnings(self) -> list[str]:
-        return format_notes((one.path, note) for one in self.recordings for note in one.notes)
+        return format_notes(
+            (chosen.path, note) for chosen in self.recordings for note in chosen.notes
+        )
 
 
 def selection_schema() -> dict[str, Any]:
@@ -159,83 +166,25 @@ def selection_schema() -> dict[str, Any]:
     return TypeAdapter(Selection).json_schema(mode="serialization")
 
 
-@dataclass(frozen=True, slots=True)
-class RecordingEpisodes:
-    recording: str
-    duration: float
-    episodes: tuple[Span, ...]
-    bill: Bill
-    window: float
-    """Seconds."""
-
-    def to_json(self) -> dict[str, Any]:
-        account = self.bill
-        return {
-            "recording": self.recording,
-            "duration": self.duration,
-            "window": self.window,
-            "episodes": [{"start": span.start, "end": span.end} for span in self.episodes],
-            "kept": account.duration,
-            "calls": account.calls,
-            "windows": account.windows,
-            "duration_account": account.charged,
-            "undercount": None if math.isnan(account.undercount) else account.undercount,
-        }
-
-    def lines(self) -> Iterator[TextLine]:
-        """The episodes, then their cost by duration and by windows."""
-        account = self.bill
-        yield Heading(f"{self.recording}: {counted(account.episodes, 'episode')}")
-        if self.episodes:
-            rows = [
-                (format_clock(span.start), format_clock(span.end), f"{span.duration:.2f}")
-                for span in self.episodes
-            ]
-            yield Table(("start", "end", "seconds"), rows)
-        undercount = f", {account.undercount:.1f} times as many" if account.episodes else ""
-        yield (
-            f"{account.duration:.1f} of {self.duration:.1f} s kept. By duration that is "
-            f"{account.charged:.1f} calls of {self.window:g} s; really it is {account.calls} of "
-            f"{account.windows}{undercount}."
-        )
-        if account.calls > account.windows / 2 > 1:
-            yield (
-                "More than half of a full scan: ask for a lower `--recall`, or spend a budget with "
-                "`earmark select`, which needs no episodes."
-            )
+def recording_notes(heard: Listened, choice: Choice) -> tuple[str, ...]:
+    has_no_price = choice.is_overpriced and not heard.is_heard
+    return heard.notes(NOTHING_HEARD_NOTE if has_no_price else choice.note)
 
 
-@dataclass(frozen=True, slots=True)
-class EpisodeListing:
-    """The episodes of several recordings."""
-
-    recordings: tuple[RecordingEpisodes, ...]
-    failures: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    promise: str = ""
-    """What the operating point guarantees; empty without a guarantee."""
-
-    def to_json(self) -> list[dict[str, Any]]:
-        return [recording.to_json() for recording in self.recordings]
-
-    def table(self) -> Table:
-        rows = [
-            (recording.recording, f"{span.start:.2f}", f"{span.end:.2f}")
-            for recording in self.recordings
-            for span in recording.episodes
-        ]
-        return Table(("recording", "start", "end"), rows)
-
-    def lines(self) -> Iterator[TextLine]:
-        for recording in self.recordings:
-            yield from recording.lines()
+def forecast_coverage(
+    heard: Listened, choice: Choice, error: ForecastError | None, *, actions: float, duration: float
+) -> tuple[float | None, ForecastRange | None]:
+    """None if nothing was heard; the range was measured for the rule `coverage` alone."""
+    if choice.lacks_evidence or not heard.is_heard or not actions:
+        return None, None
+    share = min(sum(pick.expected for pick in choice.picks) / actions, 1.0)  # sums round
+    known = error if choice.rule_used == "coverage" else None
+    return share, measured_range(share, known, actions=actions, duration=duration)
 
 
-def find_episodes(heard: Heard, rule: Episodes, *, window: float = 4.0) -> RecordingEpisodes:
-    recording = heard.recording
-    if heard.access == "none":
-        raise NoAudioStream(f"{recording.name} has no audio stream, so the gate cannot open")
-    episodes = tuple(rule(heard.scores))
-    windows = Grid(window).count(recording.duration)
-    account = bill(episodes, length=window, windows=windows)
-    return RecordingEpisodes(recording.source.path, recording.duration, episodes, account, window)
+def measured_range(
+    share: float, error: ForecastError | None, *, actions: float, duration: float
+) -> ForecastRange | None:
+    if error is None or math.isnan(share):
+        return None
+    return error.range(share, actions=actions, duration=duration)

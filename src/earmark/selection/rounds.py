@@ -18,6 +18,7 @@ import numpy as np
 from earmark.grid import Windows
 from earmark.selection.allocation import Choice
 from earmark.selection.answer_evidence import NO_ACTIVITY, ObservedActivity, RevisedWindows
+from earmark.selection.budget import Rounds
 from earmark.selection.hidden_activity import Agrees
 from earmark.selection.pick import explain, gains, places_of
 from earmark.text_format import counted
@@ -25,12 +26,8 @@ from earmark.timeline import Span
 
 Item = TypeVar("Item")
 
-AUTO = "auto"
-
-MAX_ROUNDS = 9
-"""No measurement showed a gain from more than a few."""
-
-AUTO_ROUNDS = 3
+USUAL_ROUNDS = 3
+"""The most that `auto` takes."""
 
 FIRST_SHARE = 0.5
 """Before the first answer is read: enough for the answers to say something about the gaps."""
@@ -43,59 +40,13 @@ SIMULATIONS = 4000
 
 
 @dataclass(frozen=True, slots=True)
-class Rounds:
-    """How many rounds the calls of a run are asked in.
-
-    >>> Rounds.parse("auto").shares()
-    (0.5, 0.75, 1.0)
-    """
-
-    count: int | None = 1
-    """None for `auto`: the answers decide, and no round is added that cannot change the plan."""
-
-    def __post_init__(self) -> None:
-        if self.count is None:
-            return
-        if not _is_whole(self.count) or not 1 <= self.count <= MAX_ROUNDS:
-            raise ValueError(f"rounds are 1 to {MAX_ROUNDS}, or {AUTO}, not {self.count!r}")
-
-    @classmethod
-    def parse(cls, text: str | int | Rounds | None) -> Rounds:
-        if isinstance(text, Rounds):
-            return text
-        words = AUTO if text is None else str(text).strip().lower()
-        if words == AUTO:
-            return cls(None)
-        if _is_whole(text) or words.isdecimal():
-            return cls(int(words))
-        raise ValueError(f"{text!r} is not a number of rounds: write 1 to {MAX_ROUNDS}, or {AUTO}")
-
-    @property
-    def is_one(self) -> bool:
-        return self.count == 1
-
-    def shares(self) -> tuple[float, ...]:
-        """Cumulative share of all calls at the end of each round; the last is 1."""
-        count = AUTO_ROUNDS if self.count is None else self.count
-        if count == 1:
-            return (1.0,)
-        later = (1 - FIRST_SHARE) / (count - 1)
-        return (*(FIRST_SHARE + later * place for place in range(count - 1)), 1.0)
-
-    def __str__(self) -> str:
-        return AUTO if self.count is None else str(self.count)
-
-
-def _is_whole(count: object) -> bool:
-    return isinstance(count, int) and not isinstance(count, bool)
-
-
-@dataclass(frozen=True, slots=True)
 class Turn:
     number: int | None = None
     """From 1; None if all calls are made at once."""
     share: float = 1.0
-    """Cumulative."""
+    """Of all calls, cumulative at the end of the round."""
+    is_auto: bool = False
+    """Answers that show too little about where actions lie change nothing."""
     lost: frozenset[tuple[str, Span]] = field(default_factory=frozenset)
     """Calls that failed in earlier rounds: spent, and not asked again."""
 
@@ -104,15 +55,21 @@ class Turn:
         return self.share >= 1
 
 
-ALL_AT_ONCE = Turn()
-
-
 def turns(rounds: Rounds) -> Iterator[Turn]:
-    if rounds.is_one:
-        yield ALL_AT_ONCE
+    """Half of the calls first, then equal shares.
+
+    >>> [turn.share for turn in turns("auto")]
+    [0.5, 0.75, 1.0]
+    """
+    is_auto = rounds == "auto"
+    count = USUAL_ROUNDS if rounds == "auto" else rounds
+    if count == 1:
+        yield Turn()
         return
-    for number, share in enumerate(rounds.shares(), start=1):
-        yield Turn(number, share)
+    later = (1 - FIRST_SHARE) / (count - 1)
+    for place in range(count - 1):
+        yield Turn(place + 1, FIRST_SHARE + later * place, is_auto)
+    yield Turn(count, 1.0, is_auto)
 
 
 def spread_evenly(waiting: Sequence[Item], calls: int) -> list[Item]:
@@ -191,29 +148,23 @@ def count_new_activities(
     return Sightings(expected, count, float(windows.rates.sum() - touched.sum()))
 
 
-@dataclass(frozen=True, slots=True)
-class RoundOptions:
-    rounds: Rounds
-    turn: Turn
-    is_priced: bool = False
-
-
 def revise_by_answers(
     many: Collection[Windows],
     answers: Sequence[Sequence[ObservedActivity]],
+    turn: Turn,
     *,
     agree: Agrees,
-    options: RoundOptions,
+    is_priced: bool = False,
 ) -> tuple[RevisedWindows, Turn]:
-    """With `auto`, answers that show too little about where actions lie change nothing."""
-    turn, busy = options.turn, None
-    if options.is_priced:
+    """The turn becomes the last one if answers cannot change the plan any more."""
+    busy = None
+    if is_priced:
         pairs = zip(many, answers, strict=True)
         busy = [count_new_activities(*pair, agree).busyness for pair in pairs]
     revised = RevisedWindows(many, answers, agree=agree, busyness=busy)
-    if options.rounds.count is None and not revised.is_informative:
-        revised.discard_gaps()
-        if turn.number != 1 and not options.is_priced:
+    if turn.is_auto and not revised.is_informative:
+        revised.uses_gaps = False
+        if turn.number != 1 and not is_priced:
             turn = replace(turn, share=1.0)
     return revised, turn
 
@@ -222,12 +173,13 @@ def choose_round(
     spend: Callable[[Collection[Windows]], Iterator[Choice]],
     many: Collection[Windows],
     paid: Sequence[Sequence[ObservedActivity]],
+    turn: Turn,
     *,
     agree: Agrees,
-    options: RoundOptions,
+    is_priced: bool = False,
 ) -> tuple[Iterator[Choice], Turn]:
     """`spend` plans all remaining calls; a round before the last asks only a part of them."""
-    revised, turn = revise_by_answers(many, paid, agree=agree, options=options)
+    revised, turn = revise_by_answers(many, paid, turn, agree=agree, is_priced=is_priced)
     choices = spend(revised)
     if not turn.is_last:
         choices = (
@@ -238,12 +190,12 @@ def choose_round(
 
 
 def limit_to_round(choice: Choice, paid: Sequence[ObservedActivity], turn: Turn) -> Choice:
-    starts = {answer.start for answer in paid}
-    waiting = [pick for pick in choice.picks if pick.start not in starts]
+    answered = {answer.window for answer in paid}
+    waiting = [pick for pick in choice.picks if pick.window not in answered]
     done = len(choice.picks) - len(waiting)
     now = spread_evenly(waiting, calls_now(len(choice.picks), done, turn.share))
-    starts |= {pick.start for pick in now}
-    return replace(choice, picks=[pick for pick in choice.picks if pick.start in starts])
+    windows = answered | {pick.window for pick in now}
+    return replace(choice, picks=[pick for pick in choice.picks if pick.window in windows])
 
 
 def _describe_picks(choices: Iterable[Choice], revised: RevisedWindows) -> Iterator[Choice]:
@@ -251,8 +203,9 @@ def _describe_picks(choices: Iterable[Choice], revised: RevisedWindows) -> Itera
     for number, (choice, windows) in enumerate(zip(choices, revised.many, strict=True)):
         by_sound = explain(windows, places_of(windows, choice.picks), lambda *_: "")
         picks = []
-        for pick, heard in zip(choice.picks, by_sound, strict=True):
-            gap = revised.gap_reason(number, pick.start)
+        for pick, unrevised in zip(choice.picks, by_sound, strict=True):
+            gap = revised.gap_reason(number, unrevised.window)
             reason = f"{pick.reason}, {gap}" if gap else pick.reason
-            picks.append(replace(pick, rate=heard.rate, expected=heard.expected, reason=reason))
+            rate, expected = unrevised.rate, unrevised.expected
+            picks.append(replace(pick, rate=rate, expected=expected, reason=reason))
         yield replace(choice, picks=picks)

@@ -14,7 +14,7 @@ import typer
 from earmark.captioning.model_choice import make_captioner
 from earmark.cli.options import api_key
 from earmark.gate.frontline import FRONTLINES, with_checkpoints
-from earmark.gate.score_cache import cache_at
+from earmark.gate.listener import cache_at
 from earmark.report.console import (
     Format,
     emit,

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from earmark.gate.frontline import with_checkpoints
-from earmark.gate.score_cache import cache_at
+from earmark.gate.listener import cache_at
 from earmark.models import PRETRAINED, require
 from earmark.models.model_store import checkpoint_folder, model_store
 from earmark.report.console import Format, emit_json, err, out, print_table, progress_bar

@@ -10,11 +10,9 @@ import numpy as np
 from earmark.grid import Windows
 from earmark.selection.allocation import allocate, choose_without_evidence
 from earmark.selection.answer_evidence import NO_ACTIVITY, ObservedActivity
-from earmark.selection.budget import Budget
+from earmark.selection.budget import Budget, Rounds
 from earmark.selection.pick import Pick
 from earmark.selection.rounds import (
-    RoundOptions,
-    Rounds,
     Turn,
     calls_now,
     revise_by_answers,
@@ -92,10 +90,12 @@ def simulate_rounds(
 ) -> list[list[Pick]]:
     asked_windows: list[set[int]] = [set() for _ in many]
     plans: list[list[Pick]] = []
-    for number in turns(rounds):
+    for scheduled in turns(rounds):
         updated, activities = _add_answers(many, answers, asked_windows)
-        options = RoundOptions(rounds, number, is_priced=budget.price is not None)
-        rated, turn = revise_by_answers(updated, activities, agree=eq, options=options)
+        is_priced = budget.price is not None
+        rated, turn = revise_by_answers(
+            updated, activities, scheduled, agree=eq, is_priced=is_priced
+        )
         plans = [choice.picks for choice in allocate(Coverage(), rated, budget)]
         for windows, picks, own in zip(many, plans, asked_windows, strict=True):
             own.update(_windows_to_ask(windows, picks, own, turn))
@@ -108,14 +108,13 @@ def simulate_runs(
     many: Sequence[Windows], answers: Sequence[Sequence[str]], calls: Sequence[int]
 ) -> list[list[Pick]]:
     """The same as `simulate_rounds` of each, but many times faster: all plans are made together."""
-    rounds, rule = Rounds(None), Coverage()
+    rule = Coverage()
     asked_windows: list[set[int]] = [set() for _ in many]
     plans: list[list[Pick]] = []
-    for number in turns(rounds):
-        options = RoundOptions(rounds, number)
+    for scheduled in turns("auto"):
         rated, now = [], []
         for windows, activities in zip(*_add_answers(many, answers, asked_windows), strict=True):
-            (revised,), turn = revise_by_answers([windows], [activities], agree=eq, options=options)
+            (revised,), turn = revise_by_answers([windows], [activities], scheduled, agree=eq)
             rated.append(revised)
             now.append(turn)
         plans = rule.each(rated, budgets=calls)

@@ -13,7 +13,7 @@ from typing import Self
 
 import numpy as np
 
-from earmark.gate.episodes import bill
+from earmark.gate.episodes import count_windows
 from earmark.grid import Grid
 from earmark.selection.pick import Pick
 from earmark.timeline import FloatArray, IndexArray, Span, merge
@@ -204,9 +204,11 @@ def count_kept(
     """Episodes are cut at the end of the recording; those that touch count as one."""
     cut = [Span(span.start, min(span.end, duration)) for span in episodes if span.start < duration]
     joined = merge(span for span in cut if span.duration > 0)
-    cost = bill(joined, length=window, windows=Grid(window).count(duration))
-    billed = (cost.duration, cost.episodes, cost.windows, cost.calls, cost.charged)
-    return EpisodeCounts(duration, *billed, len(reference), count_touched(reference, joined))
+    windows = Grid(window).count(duration)
+    calls = count_windows(joined, length=window, windows=windows)
+    kept = sum(span.duration for span in joined)
+    cost = (kept, len(joined), windows, calls, kept / window)
+    return EpisodeCounts(duration, *cost, len(reference), count_touched(reference, joined))
 
 
 def calls_saved(cost: float, coverage: float, baseline: Sequence[tuple[float, float]]) -> float:

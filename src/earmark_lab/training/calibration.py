@@ -14,7 +14,7 @@ from scipy.ndimage import median_filter
 from scipy.optimize import least_squares
 
 from earmark.errors import AnnotationError
-from earmark.gate.episodes import Episodes, Misses, OperatingPoints, bill
+from earmark.gate.episodes import Episodes, Misses, OperatingPoints, count_windows
 from earmark.gate.forecast_error import (
     ForecastError,
     Miscount,
@@ -368,5 +368,5 @@ def _calls(scores: Scores, material: Material, rule: Episodes) -> int:
     for name, values in scores.items():
         spans = map(Span, *(side.tolist() for side in rule.edges(values)))
         windows = grid.count(material[name].duration)
-        total += bill(spans, length=grid.length, windows=windows).calls
+        total += count_windows(spans, length=grid.length, windows=windows)
     return total

@@ -11,7 +11,6 @@ import pytest
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.selection import Budget
-from earmark.selection.rounds import Rounds
 from earmark_lab.annotations.actions import Action
 from earmark_lab.experiments.simulated_answers import (
     AnswerSimulator,
@@ -59,7 +58,7 @@ def test_rounds_find_what_even_spacing_steps_over():
     said = AnswerSimulator.parse("perfect").activities("r", actions, many)
     found = {}
     for count in (1, 3):
-        (picks,) = simulate_rounds([many], [said], Budget(count=40), Rounds(count))
+        (picks,) = simulate_rounds([many], [said], Budget(count=40), count)
         assert len({pick.window for pick in picks}) == 40
         spans = [(pick.start, pick.end) for pick in picks]
         found[count] = sum(any(a.start < e and s < a.end for s, e in spans) for a in actions)
@@ -77,7 +76,7 @@ def test_many_runs_played_together_are_each_as_if_alone():
     calls = [40, 30, 3]
     together = simulate_runs(many, said, calls)
     for one, words, count, picks in zip(many, said, calls, together, strict=True):
-        (alone,) = simulate_rounds([one], [words], Budget(count=count), Rounds(None))
+        (alone,) = simulate_rounds([one], [words], Budget(count=count), "auto")
         assert [pick.start for pick in picks] == [pick.start for pick in alone]
 
 
@@ -85,7 +84,7 @@ def test_where_answers_tell_nothing_auto_is_one_round():
     """Without sound too, where `strata` lays the calls."""
     many, said = windows(160), [f"a{place}" for place in range(160)]
     once, auto = (
-        simulate_rounds([many], [said], Budget(count=24), Rounds(count))[0] for count in (1, None)
+        simulate_rounds([many], [said], Budget(count=24), count)[0] for count in (1, "auto")
     )
     assert [pick.start for pick in auto] == [pick.start for pick in once]
 
@@ -93,8 +92,6 @@ def test_where_answers_tell_nothing_auto_is_one_round():
 def test_rounds_leave_the_ends_of_a_silent_recording_as_one_round_lays_them():
     """Nothing is known beyond the outermost answers: no call is moved there, or from there."""
     many, said = windows(160), [f"a{place // 12}" for place in range(160)]
-    once, again = (
-        simulate_rounds([many], [said], Budget(count=24), Rounds(count))[0] for count in (1, 3)
-    )
+    once, again = (simulate_rounds([many], [said], Budget(count=24), count)[0] for count in (1, 3))
     assert [pick.start for pick in again] != [pick.start for pick in once]
     assert (again[0].start, again[-1].start) == (once[0].start, once[-1].start)

@@ -60,7 +60,7 @@ class Coverage:
             group, windows = np.zeros(len(lined), np.intp), [sum(map(len, lined))]
         else:
             group, windows = np.arange(len(lined)), [len(line) for line in lined]
-        return spend(lined, group, np.array([budget.calls(each) for each in windows], np.intp))
+        return spend(lined, group, np.array([budget.calls(count) for count in windows], np.intp))
 
     def explain(self, windows: Windows, chosen: NDArray[np.integer]) -> list[Pick]:
         if len(chosen) and np.ptp(windows.rates) == 0 and not windows.owned:
@@ -93,5 +93,5 @@ def in_words(expected: float) -> str:
     >>> in_words(0.001), in_words(0.5), in_words(1.02)
     ('no new action expected', '0.5 new actions expected', '1 new action expected')
     """
-    told = f"{expected:.2g}" if expected >= 0.01 else "no"
-    return f"{told} new action{'s' * (told not in ('no', '1'))} expected"
+    count = f"{expected:.2g}" if expected >= 0.01 else "no"
+    return f"{count} new action{'s' * (count not in ('no', '1'))} expected"
