@@ -8,11 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from earmark.captioning.captioner import TagsCaptioner
+from earmark.captioning.answer_files import load_replay
+from earmark.captioning.captioner import CAPTIONERS, TagsCaptioner
 from earmark.captioning.llama_cpp import LocalCaptioner
-from earmark.captioning.model_choice import CAPTIONERS
 from earmark.captioning.openai_captioner import OpenAICaptioner
-from earmark.captioning.replay import Replay
 from earmark.captioning.transformers_captioner import TransformersCaptioner
 from earmark.errors import CallTimeout, UnreadableAnswer
 from stills import ask_about
@@ -56,7 +55,7 @@ def replay(tmp_path_factory):
         for n in range(4)
     ]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return Replay.load(path)
+    return load_replay(path)
 
 
 def named(names):

@@ -11,15 +11,17 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from earmark.captioning.request import Answer
-from earmark.evidence.word_stems import stems
+from earmark.evidence.sound_query import stems
 from earmark.models import ModelStore
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.timeline import FloatArray
+
+if TYPE_CHECKING:
+    from earmark.captioning.request import Answer
 
 SCHEMA_TITLE = "caption_and_activity"
 """Title of the schema with earmark's own fields only: its answers can be read from plain text."""

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from earmark.captioning.openai_captioner import PROBE_PIXELS, Endpoint, probe_pictures
+from earmark.captioning.openai_captioner import PROBE_PIXELS, Endpoint, probe
 from earmark.errors import CallError, CallTimeout
 from earmark.media import Frame
 from earmark.redaction import redact_url
@@ -96,11 +96,11 @@ def _probe_model(name: str, endpoint: Endpoint, model: str, *, timeout: float) -
     url = redact_url(endpoint.url)
     picture = Frame(0.0, np.full((PROBE_PIXELS, PROBE_PIXELS, 3), 128, dtype=np.uint8))
     try:
-        result = probe_pictures(endpoint, model, picture, timeout=timeout)
+        is_ready, reason = probe(endpoint, model, [picture], form="images", timeout=timeout)
     except CallError as error:
         return Discovery("server", name, "unwell", url, model, str(error))
-    state: State = "ready" if result.passed else "no pictures"
-    return Discovery("server", name, state, url, model, result.reason)
+    state: State = "ready" if is_ready else "no pictures"
+    return Discovery("server", name, state, url, model, reason)
 
 
 def _check_extra(name: str, libraries: Sequence[str]) -> Discovery:

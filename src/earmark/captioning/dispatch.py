@@ -8,7 +8,6 @@ worker threads                     begin ◀── one by one ────┘
 from __future__ import annotations
 
 import logging
-import random
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -72,41 +71,14 @@ def dispatch(
 
     Counting continues from `tally`, which is up to date whenever the log is written.
     """
-    if captioner.at_once:
+    if captioner.at_once == 0:
+        limits = limits.model_copy(update={"retries": 0})
+    elif captioner.at_once:
         fewer = min(limits.concurrency, captioner.at_once)
         limits = limits.model_copy(update={"concurrency": fewer})
     usage = UsageCounter(limits, Tally() if tally is None else tally)
-    if captioner.at_once == 0:
-        _answer_in_turn(requests, captioner, usage, log)
-    else:
-        _Dispatcher(captioner, limits, usage, log, sleep).run(requests)
+    _Dispatcher(captioner, limits, usage, log, sleep).run(requests)
     return usage.tally
-
-
-def _answer_in_turn(
-    requests: Iterable[Request | Failure],
-    captioner: Captioner,
-    usage: UsageCounter,
-    log: CallLog,
-) -> None:
-    """Nothing is logged before a call, since no call costs anything, and none is tried again."""
-    for request in requests:
-        if isinstance(request, Failure):
-            usage.count(request.request, request)
-            log.failed(request)
-            continue
-        usage.tally.stopped = usage.exceeded_limit([], request)
-        if usage.tally.stopped is not None:
-            return
-        try:
-            outcome = captioner(request, timeout=usage.limits.timeout)
-        except (CallError, MediaError) as error:
-            failure = _failure(request, error, attempts=1)
-            usage.count(request, failure)
-            log.failed(failure)
-        else:
-            usage.count(request, outcome)
-            log.answered(request, outcome)
 
 
 @dataclass(slots=True, eq=False)
@@ -117,7 +89,6 @@ class _Dispatcher:
     log: CallLog
     sleep: Callable[[float], object] | None
     stopped: threading.Event = field(default_factory=threading.Event)
-    rng: random.Random = field(default_factory=random.Random)
     changed: threading.Condition = field(default_factory=threading.Condition)
     queue: deque[Request] = field(default_factory=deque)
     pending: list[Request] = field(default_factory=list)
@@ -148,21 +119,29 @@ class _Dispatcher:
             raise self.error
 
     def _admit(self, request: Request) -> bool:
+        """Whether the limits allow it; waits until the queue is short again."""
         usage = self.usage
         with self.changed:
             self._wait(lambda: not self.pending or not usage.exceeded_limit(self.pending, request))
             usage.tally.stopped = usage.exceeded_limit(self.pending, request)
             if usage.tally.stopped is not None:
                 return False
-            self.queue.append(request)
-            self.pending.append(request)
-            if self.workers < self.limits.concurrency:
-                self.workers += 1
-                # Not a pool: its threads are joined at exit, which a second Ctrl-C must skip.
-                threading.Thread(target=self._work, daemon=True).start()
-            self.changed.notify_all()
-            self._wait(lambda: len(self.pending) < self.limits.concurrency + QUEUED_AHEAD)
+            if self.captioner.at_once != 0:
+                self._enqueue(request)
+                return True
+        # It asks nobody and costs nothing, so that nothing is logged before the call.
+        self._settle(request, self._ask(request))
         return True
+
+    def _enqueue(self, request: Request) -> None:
+        self.queue.append(request)
+        self.pending.append(request)
+        if self.workers < self.limits.concurrency:
+            self.workers += 1
+            # Not a pool: its threads are joined at exit, which a second Ctrl-C must skip.
+            threading.Thread(target=self._work, daemon=True).start()
+        self.changed.notify_all()
+        self._wait(lambda: len(self.pending) < self.limits.concurrency + QUEUED_AHEAD)
 
     def _wait(self, condition: Callable[[], bool]) -> None:
         self.changed.wait_for(lambda: self.error is not None or condition())
@@ -212,7 +191,7 @@ class _Dispatcher:
                 answer = self.captioner(request, timeout=self.limits.timeout)
                 return replace(answer, attempts=attempt)
             except CallTimeout as error:
-                wait = backoff(self.limits, attempt, retry_after=error.retry_after, rng=self.rng)
+                wait = backoff(self.limits, attempt, retry_after=error.retry_after)
                 exceeded_limit = self._count_lost_attempt(request) if error.was_sent else None
                 if reason := self._why_no_retry(attempt, wait, exceeded_limit):
                     return Failure(request, f"{error}{reason}", attempt)
@@ -249,11 +228,11 @@ class _Dispatcher:
             try:
                 with self.log.together():
                     while self.outcomes:
-                        self._log_one(*self.outcomes.popleft())
+                        self._log_outcome(*self.outcomes.popleft())
             except BaseException as error:  # noqa: BLE001 - raised in the calling thread
                 self._stop(error)
 
-    def _log_one(self, request: Request, outcome: _Outcome) -> None:
+    def _log_outcome(self, request: Request, outcome: _Outcome) -> None:
         if request in self.pending:
             self.pending.remove(request)
         try:

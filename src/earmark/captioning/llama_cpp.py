@@ -2,11 +2,10 @@ from __future__ import annotations
 
 import secrets
 import threading
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from earmark.captioning.model_choice import CONTEXT
+from earmark.captioning.captioner import CONTEXT
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.captioning.request import Answer, Request
 from earmark.errors import CallRejected, MissingExtra
@@ -24,14 +23,13 @@ class LocalCaptioner:
         self,
         model_path: Path,
         mmproj_path: Path,
-        *,
         threads: int | None = None,
         parallel: int = 1,
         context: int = CONTEXT,
     ) -> None:
         """`threads` default to one fewer than the cores; `context` is in tokens, of each call."""
-        self.model_path = model_path
-        self.mmproj_path = mmproj_path
+        # Absolute, since a worker may have been started in another folder.
+        self.model_path, self.mmproj_path = model_path.absolute(), mmproj_path.absolute()
         self.threads = threads or max(1, cores() - 1)  # one core decodes frames
         self.model = model_path.stem
         self.at_once = parallel  # further calls would wait and time out
@@ -40,10 +38,8 @@ class LocalCaptioner:
         self._served: tuple[Any, OpenAICaptioner] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        again = partial(
-            LocalCaptioner, threads=self.threads, parallel=self.at_once, context=self.context
-        )
-        return again, (self.model_path.absolute(), self.mmproj_path.absolute())
+        paths = self.model_path, self.mmproj_path
+        return LocalCaptioner, (*paths, self.threads, self.at_once, self.context)
 
     def check(self) -> None:
         for path, what in ((self.model_path, "model"), (self.mmproj_path, "picture encoder")):
@@ -59,34 +55,29 @@ class LocalCaptioner:
         import_llama()
 
     def __call__(self, request: Request, *, timeout: float) -> Answer:
-        return self._captioner()(request, timeout=timeout)
+        with self._lock:
+            if self._served is None:
+                self.check()
+                self._served = self._serve()
+            _, captioner = self._served
+        return captioner(request, timeout=timeout)
 
     def close(self) -> None:
         with self._lock:
             self._served = None
 
-    def _captioner(self) -> OpenAICaptioner:
-        with self._lock:
-            if self._served is None:
-                self.check()
-                self._served = self._serve()
-            return self._served[1]
-
     def _serve(self) -> tuple[Any, OpenAICaptioner]:
         key = secrets.token_hex(16)
-        params = self._params(key)
         try:
-            server = import_llama().Server(params)
+            server = import_llama().Server(self._params(key))
         except RuntimeError as error:
             raise CallRejected(
                 f"llama.cpp cannot load {self.model_path.name} with {self.mmproj_path.name}; "
                 f"are they a vision model and its own mmproj file, and is there memory for them?"
             ) from error
         # llama.cpp has no way to send frames as a ready-made video.
-        captioner = OpenAICaptioner(
-            server.listening_address, self.model, api_key=key, form="images"
-        )
-        return server, captioner
+        address = server.listening_address
+        return server, OpenAICaptioner(address, self.model, api_key=key, form="images")
 
     def _params(self, key: str) -> Any:
         params = import_llama().CommonParams()

@@ -35,12 +35,15 @@ class ServerTranscriber:
 
     def __call__(self, samples: FloatArray, *, languages: Collection[str] = ()) -> Transcript:
         del languages
-        fields = {"model": self.model, "response_format": "verbose_json"}
-        fields |= {"language": self.language} if self.language else {}
-        granularity = {"timestamp_granularities[]": ["word", "segment"]}
-        reply = self._endpoint().transcribe(
-            encode_wav(samples), fields | granularity, timeout=TIMEOUT
-        )
+        fields = {
+            "model": self.model,
+            "response_format": "verbose_json",
+            "timestamp_granularities[]": ["word", "segment"],
+            **({"language": self.language} if self.language else {}),
+        }
+        files = {"file": ("speech.wav", encode_wav(samples), "audio/wav")}
+        page = "/audio/transcriptions"
+        reply = self._endpoint().ask("POST", page, timeout=TIMEOUT, data=fields, files=files)
         words = tuple(_read_words(reply, seconds=len(samples) / SAMPLE_RATE))
         return Transcript(words, str(reply.get("language") or self.language))
 

@@ -4,11 +4,10 @@ import importlib.util
 import threading
 import time
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from earmark.captioning.chat_protocol import read_text, timed_parts
+from earmark.captioning.chat_protocol import read_text, with_times
 from earmark.captioning.request import Answer, Request
 from earmark.errors import CallRejected, CallTimeout, MissingExtra
 
@@ -21,19 +20,19 @@ class TransformersCaptioner:
     One request is answered at a time. The prompt states the schema; decoding does not enforce it.
     """
 
-    def __init__(self, source: str | Path, *, device: str | None = None) -> None:
+    def __init__(self, source: str | Path, device: str | None = None) -> None:
         """`source` is a folder or a name on the model hub; no `device` means a GPU if any."""
-        self.source = str(source)
+        path = Path(source)
+        # Absolute, since a worker may have been started in another folder.
+        self.source = str(path.absolute() if path.exists() else source)
         self.device = device
-        self.model = Path(source).name if Path(source).exists() else self.source
+        self.model = path.name if path.exists() else self.source
         self.at_once = 1  # a lock serialises calls; waiting for it is not part of the timeout
         self._lock = threading.Lock()
         self._loaded: _Checkpoint | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        path = Path(self.source)
-        source = str(path.absolute()) if path.exists() else self.source
-        return partial(TransformersCaptioner, device=self.device), (source,)
+        return TransformersCaptioner, (self.source, self.device)
 
     def check(self) -> None:
         # Looked up only: importing them takes seconds.
@@ -63,7 +62,7 @@ class TransformersCaptioner:
         finish = self._loaded.finish(generated, request)
         if finish == "time":
             raise CallTimeout(f"{self.model} did not finish its answer in time")
-        text, data = read_text(self._loaded.text(generated), request, finish=finish)
+        text, data = read_text(self._loaded.text(generated), request.question.schema, finish=finish)
         return Answer(
             text=text,
             model=self.model,
@@ -95,7 +94,7 @@ class _Checkpoint:
         self.picture_id = int(self.weights.config.image_token_id)
 
     def inputs(self, request: Request) -> dict[str, Any]:
-        shown = timed_parts([(frame.time, {"type": "image"}) for frame in request.frames])
+        shown = with_times([{"type": "image"}] * len(request.frames), request.frames)
         content = [*shown, {"type": "text", "text": request.text}]
         text = self.tokenizer.apply_chat_template(
             [{"role": "user", "content": content}], tokenize=False, add_generation_prompt=True
@@ -125,13 +124,16 @@ class _Checkpoint:
         import torch
 
         sampling: dict[str, Any] = {}  # the checkpoint's default
-        if request.temperature == 0:
+        if request.question.temperature == 0:
             sampling = {"do_sample": False}
-        elif request.temperature is not None:
-            sampling = {"do_sample": True, "temperature": request.temperature}
+        elif request.question.temperature is not None:
+            sampling = {"do_sample": True, "temperature": request.question.temperature}
         with torch.inference_mode():
             whole = self.weights.generate(
-                **inputs, max_new_tokens=request.answer_tokens, max_time=seconds, **sampling
+                **inputs,
+                max_new_tokens=request.question.answer_tokens,
+                max_time=seconds,
+                **sampling,
             )
         tokens: list[int] = whole[0, inputs["input_ids"].shape[1] :].tolist()
         return tokens
@@ -142,7 +144,7 @@ class _Checkpoint:
         ends = ends if isinstance(ends, list) else [ends]
         if generated and (generated[-1] in ends or generated[-1] == self.tokenizer.eos_token_id):
             return "stop"
-        return "length" if len(generated) >= request.answer_tokens else "time"
+        return "length" if len(generated) >= request.question.answer_tokens else "time"
 
     def text(self, generated: Sequence[int]) -> str:
         return str(self.tokenizer.decode(generated, skip_special_tokens=True))

@@ -125,13 +125,12 @@ def cost_of(limits: Limits, request: Request, answer: Answer) -> float:
     return limits.price(answer.prompt_tokens, answer.completion_tokens)
 
 
-def backoff(
-    limits: Limits, attempt: int, *, retry_after: float | None, rng: random.Random
-) -> float:
+def backoff(limits: Limits, attempt: int, *, retry_after: float | None) -> float:
     """Seconds to wait after failed attempt number `attempt`, from 1; at least `retry_after`.
 
     Exponential with jitter: doubled each time and shortened by up to half at random, so that
     callers refused together do not come back together.
     """
     doubled = min(limits.longest_wait, FIRST_WAIT * 2.0 ** (attempt - 1))
-    return max(doubled * rng.uniform(0.5, 1.0), retry_after or 0.0)
+    jittered = doubled * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+    return max(jittered, retry_after or 0.0)

@@ -6,15 +6,16 @@ and by meaning if MiniLM is available.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
-from earmark.evidence.word_stems import stems
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.timeline import FloatArray
 
@@ -30,6 +31,27 @@ TEMPERATURE = 0.05
 
 BROADER_WEIGHT = 0.6
 """Of a broad sound if one of its subclasses is meant: it may be another one."""
+
+
+@cache
+def _stemmer() -> Any:
+    import snowballstemmer
+
+    return snowballstemmer.stemmer("porter")
+
+
+@lru_cache(maxsize=1 << 16)
+def _stem(word: str) -> str:
+    return str(_stemmer().stemWord(word))
+
+
+def stems(text: str) -> list[str]:
+    """By the same algorithm (Porter) as the text index of a run.
+
+    >>> stems("Drilling, power tools")
+    ['drill', 'power', 'tool']
+    """
+    return [_stem(word) for word in re.findall(r"[^\W_]+", text.casefold())]
 
 
 @cache

@@ -7,8 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from earmark.captioning.question import Question
-from earmark.captioning.request import Answer, Request, Task
+from earmark.captioning.request import Answer, Question, Request, Task
 from earmark.captioning.usage import Failure, Tally, cost_of
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.sound_names import SpokenSentences, sounds_in
