@@ -10,9 +10,8 @@ import pytest
 
 from earmark.captioning.answer_files import Replay
 from earmark.captioning.captioner import ModelAddress, TagsCaptioner, make_captioner
-from earmark.captioning.llama_cpp import LocalCaptioner
+from earmark.captioning.local_captioners import LocalCaptioner, TransformersCaptioner
 from earmark.captioning.openai_captioner import OpenAICaptioner
-from earmark.captioning.transformers_captioner import TransformersCaptioner
 from earmark.errors import EarmarkError
 from fault_server import fault_server
 

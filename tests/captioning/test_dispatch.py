@@ -21,7 +21,7 @@ from earmark.captioning.captioner import TagsCaptioner
 from earmark.captioning.dispatch import QUEUED_AHEAD, dispatch
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.captioning.request import Answer, Request
-from earmark.captioning.usage import Failure, Tally, UsageCounter, backoff, cost_of
+from earmark.captioning.usage import Failure, Tally, backoff, cost_of
 from earmark.errors import CallRejected, CallTimeout, EarmarkError, UnreadableAnswer, UnreadableFile
 from earmark.redaction import map_texts
 from earmark.settings import Limits
@@ -325,20 +325,16 @@ def test_what_is_held_and_what_was_spent_before_count_for_the_caps():
         (Limits(max_spend=1.0 + 3 * 2.34, input_price=1e4, output_price=1e5), True),
         (Limits(max_spend=0.99 + 3 * 2.34, input_price=1e4, output_price=1e5), False),
     ):
-        exceeded_limit = UsageCounter(limits, tally).exceeded_limit(held, request)
+        exceeded_limit = tally.exceeded_limit(limits, held, request)
         assert (exceeded_limit is None) == room, limits
 
 
 @pytest.mark.parametrize(("failed", "stops"), [(4, False), (5, True), (6, True)])
 def test_failures_in_a_row_stop_at_the_most(failed, stops):
     tally = Tally(failures_in_a_row=failed, last_reason="busy")
-    counter = UsageCounter(Limits(most_failures=5), tally)
-    exceeded_limit = counter.exceeded_limit([], next(requests(1)))
+    exceeded_limit = tally.exceeded_limit(Limits(most_failures=5), [], next(requests(1)))
     assert exceeded_limit == (f"{failed} calls in a row failed, the last: busy" if stops else None)
-    assert (
-        UsageCounter(Limits(most_failures=None), tally).exceeded_limit([], next(requests(1)))
-        is None
-    )
+    assert tally.exceeded_limit(Limits(most_failures=None), [], next(requests(1))) is None
 
 
 def test_a_cap_that_is_just_enough_stops_nothing():

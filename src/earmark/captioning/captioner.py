@@ -31,8 +31,8 @@ CAPTIONERS: Registry[Callable[..., Any]] = Registry(
     {
         "tags": "earmark.captioning.captioner:TagsCaptioner",
         "http": "earmark.captioning.openai_captioner:OpenAICaptioner",
-        "gguf": "earmark.captioning.llama_cpp:LocalCaptioner",
-        "hf": "earmark.captioning.transformers_captioner:TransformersCaptioner",
+        "gguf": "earmark.captioning.local_captioners:LocalCaptioner",
+        "hf": "earmark.captioning.local_captioners:TransformersCaptioner",
         "replay": "earmark.captioning.answer_files:load_replay",
     },
     kind="captioner",
@@ -88,9 +88,9 @@ class TagsCaptioner:
     def check(self) -> None: ...
 
     def __call__(self, request: Request, *, timeout: float) -> Answer:  # noqa: ARG002
-        seen = (entry.text for entry in request.evidence if entry.kind == "seen")
+        objects = (entry.text for entry in request.evidence if entry.kind == "seen")
         return Answer(
-            text=", ".join(dict.fromkeys((*request.tags, *seen))),
+            text=", ".join(dict.fromkeys((*request.tags, *objects))),
             model=self.model,
             kind="tags",
             prompt_tokens=0,

@@ -27,13 +27,9 @@ CLIP_RATE = 25
 times from their places on this grid, exact to 0.02 s."""
 
 MOST_LEVELS = 64
-
 MOST_BYTES = 4 << 20
-
 MOST_CHARACTERS = 100_000
-
 MOST_TOKENS = 10**9
-
 NEWER_LENGTH_LIMIT = "max_completion_tokens"
 """The name of `max_tokens` for OpenAI's newer models; they refuse the old one and say so."""
 

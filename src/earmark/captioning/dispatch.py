@@ -10,14 +10,14 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from earmark.captioning.captioner import Captioner
 from earmark.captioning.request import Answer, Request
-from earmark.captioning.usage import Failure, Tally, UsageCounter, backoff
+from earmark.captioning.usage import Failure, Tally, backoff
 from earmark.errors import CallError, CallTimeout, MediaError, UnreadableAnswer
 from earmark.settings import Limits
 
@@ -76,16 +76,16 @@ def dispatch(
     elif captioner.at_once:
         fewer = min(limits.concurrency, captioner.at_once)
         limits = limits.model_copy(update={"concurrency": fewer})
-    usage = UsageCounter(limits, Tally() if tally is None else tally)
-    _Dispatcher(captioner, limits, usage, log, sleep).run(requests)
-    return usage.tally
+    tally = Tally() if tally is None else tally
+    _Dispatcher(captioner, limits, tally, log, sleep).run(requests)
+    return tally
 
 
 @dataclass(slots=True, eq=False)
 class _Dispatcher:
     captioner: Captioner
     limits: Limits
-    usage: UsageCounter
+    tally: Tally
     log: CallLog
     sleep: Callable[[float], object] | None
     stopped: threading.Event = field(default_factory=threading.Event)
@@ -120,11 +120,10 @@ class _Dispatcher:
 
     def _admit(self, request: Request) -> bool:
         """Whether the limits allow it; waits until the queue is short again."""
-        usage = self.usage
         with self.changed:
-            self._wait(lambda: not self.pending or not usage.exceeded_limit(self.pending, request))
-            usage.tally.stopped = usage.exceeded_limit(self.pending, request)
-            if usage.tally.stopped is not None:
+            self._wait(lambda: not self.pending or not self._exceeded_limit(self.pending, request))
+            self.tally.stopped = self._exceeded_limit(self.pending, request)
+            if self.tally.stopped is not None:
                 return False
             if self.captioner.at_once != 0:
                 self._enqueue(request)
@@ -132,6 +131,9 @@ class _Dispatcher:
         # It asks nobody and costs nothing, so that nothing is logged before the call.
         self._settle(request, self._ask(request))
         return True
+
+    def _exceeded_limit(self, pending: Sequence[Request], request: Request) -> str | None:
+        return self.tally.exceeded_limit(self.limits, pending, request)
 
     def _enqueue(self, request: Request) -> None:
         self.queue.append(request)
@@ -204,10 +206,10 @@ class _Dispatcher:
 
     def _count_lost_attempt(self, request: Request) -> str | None:
         with self.changed:
-            self.usage.count(request, None)
+            self.tally.count(self.limits, request, None)
             self.log.lost(request)
             others = [other for other in self.pending if other is not request]
-            return self.usage.exceeded_limit(others, request)
+            return self._exceeded_limit(others, request)
 
     def _why_no_retry(self, attempt: int, wait: float, exceeded_limit: str | None) -> str:
         if attempt > self.limits.retries:
@@ -239,7 +241,7 @@ class _Dispatcher:
             if outcome is None:
                 self.log.withdraw(request)
                 return
-            self.usage.count(request, outcome)
+            self.tally.count(self.limits, request, outcome)
             if isinstance(outcome, Answer):
                 self.log.answered(request, outcome)
             else:

@@ -38,15 +38,12 @@ if TYPE_CHECKING:
     from earmark.media.http_client import HttpClient
 
 PROBE_PIXELS = 64
-
 NO_KEY = "none"
 """Some local servers insist on a key, whatever it is."""
 
 RETRY_STATUSES = frozenset({408, 425, 429})
-
 PICTURE = re.compile(r"image|picture|vision|multi-?modal|mmproj", re.IGNORECASE)
 REFUSAL = re.compile(r"\bnot\b|n't\b|\bonly\b|unsupported|missing|at most 0", re.IGNORECASE)
-
 UNPARSED_ANSWER = "produced output that does not match the expected"
 """In llama.cpp's message, with status 500, for an answer that was cut off or that it cannot parse:
 a retry would give the same answer."""
@@ -58,9 +55,7 @@ NO_SCHEMAS = re.compile(
 )
 
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
-
 MOST_NAMES, LONGEST_NAME = 1000, 200
-
 MOST_REDIRECTS = 5
 
 
@@ -81,13 +76,12 @@ class OpenAICaptioner:
         self.endpoint = Endpoint(url, api_key=api_key)
         self.model = model
         self.form = form
-        self._api_key = api_key
         self.at_once: int | None = None  # servers differ, so the limits decide
         self._lock = threading.Lock()
         self._takes_video: tuple[bool, str] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return OpenAICaptioner, (self.endpoint.url, self.model, self._api_key, self.form)
+        return OpenAICaptioner, (self.endpoint.url, self.model, self.endpoint.api_key, self.form)
 
     def check(self) -> None:
         self.endpoint.check_model(self.model)
@@ -131,15 +125,15 @@ def probe(
     plain = count_tokens("none")
     try:
         try:
-            shown = count_tokens(form)
+            counted = count_tokens(form)
         except CallTimeout:  # some refuse with a temporary status: try once more
-            shown = count_tokens(form)
+            counted = count_tokens(form)
     except CallError as error:
         return False, str(error)
-    if shown is None or plain is None:
+    if counted is None or plain is None:
         return True, "accepted; the server does not count tokens"
-    if shown > plain:
-        return True, f"{shown - plain} tokens of picture counted"
+    if counted > plain:
+        return True, f"{counted - plain} tokens of picture counted"
     return False, f"{endpoint.address} accepts it but does not look at it"
 
 
@@ -159,7 +153,7 @@ class Endpoint:
         path = parts.path.rstrip("/") or "/v1"
         self.url = parts._replace(path=path, fragment="").geturl()
         self.address = redact_url(self.url).partition("?")[0]
-        self._api_key = api_key or NO_KEY
+        self.api_key = api_key
         self._filter = SecretFilter(url, api_key or "")
         self._uses_newer_limit = False
         self.takes_schemas = True
@@ -171,7 +165,7 @@ class Endpoint:
 
         # A proxy from the environment cannot reach servers on this machine.
         is_loopback = urlsplit(self.url).hostname in LOOPBACK_HOSTS
-        headers = {"Authorization": f"Bearer {self._api_key}"}
+        headers = {"Authorization": f"Bearer {self.api_key or NO_KEY}"}
         return HttpClient(uses_proxies=not is_loopback, headers=headers)
 
     def models(self, *, timeout: float = 10.0) -> list[str]:
@@ -242,27 +236,24 @@ class Endpoint:
         from earmark.media.http_client import BodyTooLarge
 
         for _ in range(MOST_REDIRECTS):
-            left = end - time.monotonic()
+            seconds = end - time.monotonic()
             try:
-                response, raw = self._client.send(request, seconds=left, limit_bytes=MOST_BYTES)
+                response, raw = self._client.send(request, seconds=seconds, limit_bytes=MOST_BYTES)
             except BodyTooLarge as error:
                 raise UnreadableAnswer(
                     f"{self.address} answered with more than {MOST_BYTES >> 20} MB"
                 ) from error
             if response.next_request is None:
                 return response, raw
-            self._check_origin(request.url, response.next_request.url)
+            url, other = request.url, response.next_request.url
+            if (url.scheme, url.netloc) != (other.scheme, other.netloc):
+                host = self._filter(f"{other.scheme}://{other.netloc.decode('ascii', 'replace')}")
+                raise CallRejected(  # pictures and keys must not go there
+                    f"{self.address} redirects to {host}, another server, which is sent nothing; "
+                    f"if it is the right one give its address instead"
+                )
             request = response.next_request
         raise CallRejected(f"{self.address} redirects again and again; check the address")
-
-    def _check_origin(self, url: httpx.URL, other: httpx.URL) -> None:
-        """Pictures and keys must not go to another server."""
-        if (url.scheme, url.netloc) != (other.scheme, other.netloc):
-            host = self._filter(f"{other.scheme}://{other.netloc.decode('ascii', 'replace')}")
-            raise CallRejected(
-                f"{self.address} redirects to {host}, another server, which is sent nothing; "
-                f"if it is the right one give its address instead"
-            )
 
     def _read(self, raw: bytes) -> dict[str, Any]:
         try:
@@ -293,13 +284,13 @@ class Endpoint:
         if status in RETRY_STATUSES or status >= 500:
             return self._explain_fault(response, words)
         if status in (401, 403):
-            what = "wants a key" if self._api_key == NO_KEY else "refuses the key"
+            what = "refuses the key" if self.api_key else "wants a key"
             cure = "it is read from OPENAI_API_KEY (in Python: api_key)"
             return CallRejected(f"{self.address} {what} ({status}): {words}; {cure}")
         if status == 404:
             return _NoSuchPage(f"{self.address} answered 404: {words}")
-        server = "`temperature` = server"
-        cure = f"; leave it to the server with {server}" if "temperature" in words else ""
+        has_cure = "temperature" in words
+        cure = "; leave it to the server with `temperature` = server" if has_cure else ""
         return CallRejected(f"{self.address} rejects the request ({status}): {words}{cure}")
 
     def _explain_fault(self, response: httpx.Response, words: str) -> CallError:
@@ -309,8 +300,8 @@ class Endpoint:
                 f"more `answer_tokens` ({words})"
             )
         wait = retry_after(response.headers.get("retry-after"), now=time.time())
-        status = response.status_code
-        return CallTimeout(f"{self.address} answered {status}: {words}", retry_after=wait)
+        what = f"{self.address} answered {response.status_code}: {words}"
+        return CallTimeout(what, retry_after=wait)
 
     def _explain_missing(self, model: str, error: _NoSuchPage) -> CallRejected:
         try:

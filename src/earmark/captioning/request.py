@@ -44,7 +44,6 @@ PATCH = 32
 """Pixels along one side of a visual token of Qwen3-VL: 16-pixel patches merged two by two."""
 
 JPEG_QUALITY = 90
-
 PLACEHOLDERS = ("start", "end", "times", "tags")
 
 DEFAULT_TEMPLATE = (
@@ -79,8 +78,8 @@ class Question:
             raise ValueError("a prompt has a stray $; write $$ for a dollar sign")
         unknown = sorted(set(template.get_identifiers()) - set(PLACEHOLDERS))
         if unknown:
-            known = ", ".join(f"${name}" for name in PLACEHOLDERS)
-            raise ValueError(f"a prompt cannot have ${unknown[0]}; it may have {known}")
+            names = ", ".join(f"${name}" for name in PLACEHOLDERS)
+            raise ValueError(f"a prompt cannot have ${unknown[0]}; it may have {names}")
 
     @classmethod
     def from_json(cls, plain: dict[str, Any]) -> Question:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib.util import find_spec
@@ -35,8 +35,6 @@ REQUIREMENTS = {
     "seen": ("ai_edge_litert", (DETECTOR,)),
 }
 
-MIN_CONFIDENCE = 0.5
-
 SIDE = 320
 """Pixels along each side of the detector's input."""
 
@@ -48,17 +46,14 @@ LONGEST_SIDE = 960
 """Pixels of the input of the first network; a multiple of `CELL`."""
 
 CELL = 32
-
 MEAN, STD = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
 """Of the training pictures, per colour channel."""
 
 TEXT_PROBABILITY, LINE_PROBABILITY = 0.3, 0.5
-
 BOX_GROWTH = 1.6
 """Times area over perimeter: the network was trained to find smaller boxes."""
 
 STRIP_HEIGHT = 48
-
 MAX_LINES = 24
 
 
@@ -75,28 +70,36 @@ class PictureEvidence:
             return tuple(entry for reader in self.readers for entry in reader(frames, span))
 
 
+def _surest(
+    readings: Iterable[tuple[str, float]], most: int, span: Span, kind: str, origin: str
+) -> list[EvidenceEntry]:
+    """Each text once, with its best confidence."""
+    best: dict[str, float] = {}
+    for text, confidence in readings:
+        best[text] = max(confidence, best.get(text, 0.0))
+    texts = sorted(best, key=lambda text: (-best[text], text))[:most]
+    return [EvidenceEntry(span, kind, text, best[text], origin) for text in texts]
+
+
 @dataclass(frozen=True, slots=True)
 class ObjectTagger:
-    """Names objects of 80 everyday classes: EfficientDet-Lite0 (extra `vision`)."""
+    """Names objects of 80 everyday classes."""
 
-    least: float = 0.4
+    least: float = 0.5
     most: int = 5
     weights: Path | None = None
 
     def __call__(self, frames: Sequence[Frame], span: Span) -> list[EvidenceEntry]:
         weights = self.weights or ModelStore().find(DETECTOR)
-        best: dict[int, float] = {}
         with borrow(_open_detector, weights) as network:
-            for frame in frames:
-                for number, score in _detect(network, frame):
-                    best[number] = max(score, best.get(number, 0.0))
+            detections = [pair for frame in frames for pair in _detect(network, frame)]
         names = class_names(weights)
-        objects = [
-            EvidenceEntry(span, "seen", names[number], score, DETECTOR)
-            for number, score in sorted(best.items(), key=lambda item: (-item[1], item[0]))
+        objects = (
+            (names[number], score)
+            for number, score in detections
             if score >= self.least and names[number] != UNNAMED_CLASS
-        ]
-        return objects[: self.most]
+        )
+        return _surest(objects, self.most, span, "seen", DETECTOR)
 
 
 _open_detector = partial(open_network, DETECTOR)
@@ -131,7 +134,7 @@ def picture_evidence(
     if "read" in available:
         readers.append(TextReader(store=store))
     if "seen" in available:
-        readers.append(ObjectTagger(least=MIN_CONFIDENCE, weights=store.find(DETECTOR)))
+        readers.append(ObjectTagger(weights=store.find(DETECTOR)))
     if wanted and not readers:
         raise ModelMissing(
             "nothing here reads text or names objects in frames: pip install "
@@ -155,12 +158,8 @@ class TextReader:
 
     def __call__(self, frames: Sequence[Frame], span: Span) -> list[EvidenceEntry]:
         self.check()
-        best: dict[str, float] = {}
-        for frame in frames:
-            for text, sure in self._read(frame):
-                best[text] = max(sure, best.get(text, 0.0))
-        sure_first = sorted(best, key=lambda text: (-best[text], text))[: self.most]
-        return [EvidenceEntry(span, "read", text, best[text], self.name) for text in sure_first]
+        lines = (line for frame in frames for line in self._read(frame))
+        return _surest(lines, self.most, span, "read", self.name)
 
     def _read(self, frame: Frame) -> Iterator[tuple[str, float]]:
         detector, recogniser, letters = _open_networks(*map(self.store.find, PPOCR))

@@ -20,9 +20,7 @@ from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.timeline import FloatArray
 
 MAX_FAMILY = 4
-
 SAME_MEANING = 0.6
-
 NEAREST_MEANING = 0.45
 """Least cosine of the nearest name, if none reaches `SAME_MEANING`."""
 
@@ -68,8 +66,8 @@ def narrower(name: str) -> frozenset[str]:
     >>> "Drill" in narrower("Tools"), narrower("Drill")
     (True, frozenset())
     """
-    own = subclasses().get(name, ())
-    return frozenset(own).union(*map(narrower, own))
+    direct = subclasses().get(name, ())
+    return frozenset(direct).union(*map(narrower, direct))
 
 
 @cache
@@ -166,12 +164,12 @@ def _match_words(words: str, names: Sequence[str]) -> dict[str, SoundMatch]:
     Words in brackets only qualify a name: `food` finds `Frying (food)`, `someone chops food` does
     not.
     """
-    asked = set(stems(words))
+    stemmed = set(stems(words))
     matches = {}
     for name in names:
         head, _, aside = name.partition("(")
         parts = [set(stems(part)) for part in head.split(",")]
-        if any(part and asked >= part for part in parts) or asked == set(stems(aside)):
+        if any(part and stemmed >= part for part in parts) or stemmed == set(stems(aside)):
             matches[name] = SoundMatch(name, 1.0, "")
     return matches
 

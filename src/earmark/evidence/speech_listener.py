@@ -30,7 +30,6 @@ CHUNK, CONTEXT, STATE_SIZE = 512, 64, 128
 """Samples per probability, samples of context before them, and size of the recurrent state."""
 
 HOP = CHUNK / SAMPLE_RATE
-
 WORD_GAP, WORD_PAD = 0.15, 0.05
 """Seconds of silence between words, and of padding around each."""
 
@@ -38,11 +37,8 @@ MAX_PIECE = 28.0
 """Seconds; Whisper takes 30."""
 
 MAX_GAP = 3.0
-
 MIN_LANGUAGE_PROBABILITY = 0.6
-
 SENTENCE_ENDS = (".", "?", "!", "…", "。", "？", "！")
-
 PAUSE = 0.8
 """Seconds between words that end a sentence."""
 
@@ -212,7 +208,7 @@ class SpeechListener:
             if piece is not None and is_near and span.end - piece.start <= MAX_PIECE:
                 piece = Span(piece.start, span.end)
             else:
-                if piece is not None:  # where talk goes on, its end has been heard only now
+                if piece is not None:  # of continued talk, the end has only been read now
                     yield piece.start, recent.between(piece) if is_near else samples
                 piece = span
             samples = recent.between(piece)

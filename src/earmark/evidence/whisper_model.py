@@ -34,12 +34,10 @@ from earmark.timeline import FloatArray
 _Past = dict[str, FloatArray]
 
 MAX_SECONDS = 30.0
-
 BANDS, SIZE, HOP = 80, 400, 160
 """Mel bands, samples per spectrum, and samples between spectra."""
 
 STEP = 2 * HOP / SAMPLE_RATE
-
 TOKENS_A_SECOND, EXTRA_TOKENS = 7.0, 12
 """More is a model that makes up what it hears."""
 
@@ -47,9 +45,7 @@ MAX_FIRST_TIME = 50
 """Steps of 0.02 s; the authors' choice."""
 
 KNOWN_LANGUAGE_WEIGHT = 10.0
-
 ONSET_SHARE = 0.5
-
 MEDIAN_STEPS = 7
 
 
@@ -86,20 +82,23 @@ class WhisperModel:
     def check(self) -> None:
         for name in WHISPER:
             self._store.find(name)
-        known = [code.strip("<|>") for code in self._settings["lang_to_id"]]
-        if self._language and self._language not in known:
+        codes = [code.strip("<|>") for code in self._settings["lang_to_id"]]
+        if self._language and self._language not in codes:
             raise ValueError(
-                f"Whisper knows no language {self._language!r}, but {', '.join(known)}"
+                f"Whisper knows no language {self._language!r}, but {', '.join(codes)}"
             )
 
     def _find_language(self, encoded: FloatArray, before: Collection[str]) -> tuple[str, float]:
-        codes = self._settings["lang_to_id"]
+        tokens = self._settings["lang_to_id"]
         logits, *_ = self._run_decoder(encoded, [self._settings["decoder_start_token_id"]])
-        shares = softmax(logits[-1, list(codes.values())])
-        known = dict(zip((code.strip("<|>") for code in codes), shares, strict=True))
-        weight = {code: KNOWN_LANGUAGE_WEIGHT if code in before else 1.0 for code in known}
-        language = self._language or max(known, key=lambda code: known[code] * weight[code])
-        return language, float(known[language])
+        shares = softmax(logits[-1, list(tokens.values())])
+        share_of = dict(zip((code.strip("<|>") for code in tokens), shares, strict=True))
+
+        def weighted(code: str) -> float:
+            return float(share_of[code]) * (KNOWN_LANGUAGE_WEIGHT if code in before else 1.0)
+
+        language = self._language or max(share_of, key=weighted)
+        return language, float(share_of[language])
 
     def _run_decoder(
         self, encoded: FloatArray, tokens: Sequence[int], past: _Past | None = None

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from earmark.captioning.answer_files import read_batch, write_batch
 from earmark.captioning.request import Answer, Question, Request, Task
-from earmark.captioning.usage import Failure, UsageCounter, cost_of
+from earmark.captioning.usage import Failure, cost_of
 from earmark.errors import MediaError, RunError
 from earmark.evidence.picture_evidence import PictureEvidence, picture_evidence
 from earmark.pipeline.ask import decode
@@ -92,7 +92,7 @@ def _write_tasks(
 ) -> BatchExport:
     """Ends before a cap would be exceeded if every call cost its maximum."""
     left_out: list[str] = []
-    usage = UsageCounter(log.limits, replace(log.tally))
+    tally = replace(log.tally)
 
     def requests() -> Iterator[Request]:
         with closing(decode(tasks, log)) as decoded:
@@ -100,17 +100,17 @@ def _write_tasks(
                 if isinstance(request, Failure):
                     left_out.append(request.reason)
                     continue
-                if cap := usage.exceeded_limit([], request):
+                if cap := tally.exceeded_limit(log.limits, [], request):
                     left_out.append(f"stopped: {cap}")
                     return
-                usage.count(request, Answer(text="", model=request.model))
+                tally.count(log.limits, request, Answer(text="", model=request.model))
                 evidence = look(request.frames, request.span) if look else ()
                 if evidence:
                     log.note_evidence(request, evidence)
                 yield replace(request, evidence=evidence)
 
     paths = write_batch(requests(), path)
-    return BatchExport(paths, usage.tally.calls, left_out)
+    return BatchExport(paths, tally.calls, left_out)
 
 
 def import_batch(

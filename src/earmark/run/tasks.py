@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from earmark.captioning.request import Answer, Question, Request, Task
 from earmark.captioning.usage import Failure, Tally, cost_of
-from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.evidence.sound_names import SpokenSentences, sounds_in
+from earmark.evidence.evidence_entry import EvidenceEntry, EvidenceTimeline
+from earmark.evidence.sound_names import sounds_in
 from earmark.gate.forecast_error import ForecastError
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
@@ -102,7 +102,7 @@ def requests_about(
 ) -> Iterator[Request]:
     heard = run.heard(recording)
     level = heard.level if heard else None
-    said = SpokenSentences(run.evidence(recording, kinds=("said",)))
+    said = EvidenceTimeline(run.evidence(recording, kinds=("said",)))
     for row in rows:
         yield Request.about(recording, row, question, row.sounds(level, said), model)
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from earmark.captioning.local_captioners import _Checkpoint
 from earmark.captioning.request import Question
-from earmark.captioning.transformers_captioner import _Checkpoint
 from earmark.errors import CallRejected
 from earmark.media import Frame
 from stills import ask_about

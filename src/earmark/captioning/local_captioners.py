@@ -1,21 +1,103 @@
+"""Vision models that run in this process, loaded at the first call: GGUF files, and Qwen3-VL."""
+
 from __future__ import annotations
 
-import importlib.util
+import secrets
 import threading
 import time
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from earmark.captioning.captioner import CONTEXT
 from earmark.captioning.chat_protocol import read_text, with_times
+from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.captioning.request import Answer, Request
-from earmark.errors import CallRejected, CallTimeout, MissingExtra
+from earmark.errors import CallRejected, CallTimeout
+from earmark.media.child_process import cores
+from earmark.models import require
 
-LIBRARIES = ("torch", "transformers", "PIL")
+
+class LocalCaptioner:
+    """Runs a vision model from a GGUF file and its mmproj file.
+
+    llama.cpp serves them on a local port whose key only this process has, so that a call can time
+    out and be cancelled like any other.
+    """
+
+    def __init__(
+        self,
+        model_path: Path,
+        mmproj_path: Path,
+        threads: int | None = None,
+        parallel: int = 1,
+        context: int = CONTEXT,
+    ) -> None:
+        """`threads` default to one fewer than the cores; `context` is in tokens, of each call."""
+        # Absolute, since a worker may have been started in another folder.
+        self.model_path, self.mmproj_path = model_path.absolute(), mmproj_path.absolute()
+        self.threads = threads or max(1, cores() - 1)  # one core decodes frames
+        self.model = model_path.stem
+        self.at_once = parallel  # further calls would wait and time out
+        self.context = context
+        self._lock = threading.Lock()
+        self._served: tuple[Any, OpenAICaptioner] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        paths = self.model_path, self.mmproj_path
+        return LocalCaptioner, (*paths, self.threads, self.at_once, self.context)
+
+    def check(self) -> None:
+        for path, what in ((self.model_path, "model"), (self.mmproj_path, "picture encoder")):
+            if not path.is_file():
+                raise CallRejected(
+                    f"there is no {what} at {path}; a GGUF model needs both of its files"
+                )
+            with path.open("rb") as file:
+                if file.read(4) != b"GGUF":
+                    raise CallRejected(
+                        f"{path.name} is not a GGUF file, so it cannot be the {what}"
+                    )
+        require("xllamacpp", what="running a GGUF file", extra="local")
+
+    def __call__(self, request: Request, *, timeout: float) -> Answer:
+        with self._lock:
+            if self._served is None:
+                self.check()
+                self._served = self._serve()
+            _, captioner = self._served
+        return captioner(request, timeout=timeout)
+
+    def _serve(self) -> tuple[Any, OpenAICaptioner]:
+        import xllamacpp
+
+        key = secrets.token_hex(16)
+        params = xllamacpp.CommonParams()
+        params.model.path = str(self.model_path)
+        params.mmproj.path = str(self.mmproj_path)
+        params.model_alias = {self.model}
+        params.api_keys = [key]
+        params.n_parallel = self.at_once
+        params.n_ctx = self.context * self.at_once
+        params.cpuparams.n_threads = self.threads
+        params.cpuparams_batch.n_threads = self.threads
+        params.verbosity = -1
+        params.ui = False
+        try:
+            server = xllamacpp.Server(params)
+        except RuntimeError as error:
+            raise CallRejected(
+                f"llama.cpp cannot load {self.model_path.name} with {self.mmproj_path.name}; "
+                f"are they a vision model and its own mmproj file, and is there memory for them?"
+            ) from error
+        # llama.cpp has no way to send frames as a ready-made video.
+        address = server.listening_address
+        return server, OpenAICaptioner(address, self.model, api_key=key, form="images")
 
 
 class TransformersCaptioner:
-    """Runs a Qwen3-VL checkpoint; the weights are loaded at the first call.
+    """Runs a Qwen3-VL checkpoint.
 
     One request is answered at a time. The prompt states the schema; decoding does not enforce it.
     """
@@ -35,12 +117,8 @@ class TransformersCaptioner:
         return TransformersCaptioner, (self.source, self.device)
 
     def check(self) -> None:
-        # Looked up only: importing them takes seconds.
-        if any(importlib.util.find_spec(library) is None for library in LIBRARIES):
-            raise MissingExtra(
-                "running Qwen3-VL in process needs PyTorch and transformers: "
-                "pip install 'earmark[transformers]'"
-            )
+        for library in ("torch", "transformers", "PIL"):
+            require(library, what="running Qwen3-VL in this process", extra="transformers")
         path = Path(self.source)
         if (path.is_absolute() or path.exists()) and not (path / "config.json").is_file():
             raise CallRejected(f"there is no checkpoint in {path}: it has no config.json")
@@ -49,16 +127,13 @@ class TransformersCaptioner:
         if not request.frames:
             raise ValueError("a vision model needs frames to look at; see Request.showing")
         with self._lock:
-            return self._answer(request, timeout)
-
-    def _answer(self, request: Request, timeout: float) -> Answer:
-        if self._loaded is None:
-            self.check()
-            self._loaded = _Checkpoint(self.source, self.device)
-        started = time.monotonic()
-        inputs = self._loaded.inputs(request)
-        prompt_tokens = int(inputs["input_ids"].shape[1])
-        generated = self._loaded.generate(inputs, request, seconds=timeout)
+            if self._loaded is None:
+                self.check()
+                self._loaded = _Checkpoint(self.source, self.device)
+            started = time.monotonic()
+            inputs = self._loaded.inputs(request)
+            generated = self._loaded.generate(inputs, request, seconds=timeout)
+            latency = time.monotonic() - started
         finish = self._loaded.finish(generated, request)
         if finish == "time":
             raise CallTimeout(f"{self.model} did not finish its answer in time")
@@ -67,9 +142,9 @@ class TransformersCaptioner:
             text=text,
             model=self.model,
             data=data,
-            prompt_tokens=prompt_tokens,
+            prompt_tokens=int(inputs["input_ids"].shape[1]),
             completion_tokens=len(generated),
-            latency=time.monotonic() - started,
+            latency=latency,
             form="images",
             finish=finish,
         )
@@ -79,7 +154,7 @@ class _Checkpoint:
     def __init__(self, source: str, device: str | None) -> None:
         import torch
 
-        transformers: Any = importlib.import_module("transformers")
+        transformers: Any = import_module("transformers")
         self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         try:
             self.tokenizer = transformers.AutoTokenizer.from_pretrained(source)
@@ -94,8 +169,8 @@ class _Checkpoint:
         self.picture_id = int(self.weights.config.image_token_id)
 
     def inputs(self, request: Request) -> dict[str, Any]:
-        shown = with_times([{"type": "image"}] * len(request.frames), request.frames)
-        content = [*shown, {"type": "text", "text": request.text}]
+        images = with_times([{"type": "image"}] * len(request.frames), request.frames)
+        content = [*images, {"type": "text", "text": request.text}]
         text = self.tokenizer.apply_chat_template(
             [{"role": "user", "content": content}], tokenize=False, add_generation_prompt=True
         )
