@@ -1,4 +1,4 @@
-"""What a captioner is, and the one that a text names.
+"""The captioner protocol, and the captioner that an address names.
 
 http://HOST/v1#NAME   a server with the OpenAI API; without #NAME, its only model
 gguf:FILE             a GGUF file in this process; gguf:FILE#MMPROJ names its picture encoder
@@ -37,9 +37,8 @@ CAPTIONERS: Registry[Callable[..., Any]] = Registry(
     },
     kind="captioner",
 )
-"""One of another package is made with `model=`, or with no argument. Batch files are not among
-them, since their answers come later.
-"""
+"""A captioner of another package is called with `model=` or with nothing. Batch files are not
+listed, since their answers come later."""
 
 
 class Captioner(Protocol):

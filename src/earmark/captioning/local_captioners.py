@@ -137,7 +137,8 @@ class TransformersCaptioner:
         finish = self._loaded.finish(generated, request)
         if finish == "time":
             raise CallTimeout(f"{self.model} did not finish its answer in time")
-        text, data = read_text(self._loaded.text(generated), request.question.schema, finish=finish)
+        words = str(self._loaded.tokenizer.decode(generated, skip_special_tokens=True))
+        text, data = read_text(words, request.question.schema, finish=finish)
         return Answer(
             text=text,
             model=self.model,
@@ -220,6 +221,3 @@ class _Checkpoint:
         if generated and (generated[-1] in ends or generated[-1] == self.tokenizer.eos_token_id):
             return "stop"
         return "length" if len(generated) >= request.question.answer_tokens else "time"
-
-    def text(self, generated: Sequence[int]) -> str:
-        return str(self.tokenizer.decode(generated, skip_special_tokens=True))

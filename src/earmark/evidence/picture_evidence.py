@@ -126,10 +126,10 @@ def picture_evidence(
     wanted: bool | None = None, store: ModelStore | None = None
 ) -> PictureEvidence | None:
     """If `wanted` is true, `ModelMissing` says how to get a model; if None, none is needed."""
-    store = store or ModelStore()
-    readers: list[PictureReader] = []
     if wanted is False:
         return None
+    store = store or ModelStore()
+    readers: list[PictureReader] = []
     available = available_kinds(store)
     if "read" in available:
         readers.append(TextReader(store=store))
@@ -163,12 +163,12 @@ class TextReader:
 
     def _read(self, frame: Frame) -> Iterator[tuple[str, float]]:
         detector, recogniser, letters = _open_networks(*map(self.store.find, PPOCR))
-        for box in _find_lines(_text_probability(detector, frame), frame):
-            strip = _straighten(frame.rgb, box)
+        for corners in _find_lines(detector, frame):
+            strip = _straighten(frame.rgb, corners)
             (rows,) = recogniser.run(None, {"x": _network_input(strip, 0.5, 0.5)})
-            text, sure = _decode_letters(rows[0], letters)
-            if sure >= self.least and sum(map(str.isalnum, text)) >= self.shortest:
-                yield text, sure
+            text, confidence = _decode_letters(rows[0], letters)
+            if confidence >= self.least and sum(map(str.isalnum, text)) >= self.shortest:
+                yield text, confidence
 
 
 @cache
@@ -178,27 +178,22 @@ def _open_networks(*files: Path) -> tuple[Any, Any, list[str]]:
     return detector, recogniser, ["", *letters, " "]  # class 0 is the CTC blank
 
 
-def _text_probability(network: Any, frame: Frame) -> FloatArray:
-    scale = min(1.0, LONGEST_SIDE / max(frame.width, frame.height))
-    width, height = (
-        max(CELL, round(side * scale / CELL) * CELL) for side in (frame.width, frame.height)
-    )
-    (output,) = network.run(
-        None, {"x": _network_input(frame.resized(width, height).rgb, MEAN, STD)}
-    )
-    return np.asarray(output[0, 0])
-
-
 def _network_input(rgb: Pixels, mean: Any, std: Any) -> FloatArray:
     """BGR, normalised, shape (1, 3, height, width)."""
     values = (rgb[..., ::-1] / 255.0 - mean) / std
     return np.ascontiguousarray(values.transpose(2, 0, 1)[None], dtype=np.float32)
 
 
-def _find_lines(probability: FloatArray, frame: Frame) -> list[FloatArray]:
+def _find_lines(network: Any, frame: Frame) -> list[FloatArray]:
+    """The corners of lines of text, by decreasing probability."""
     import cv2
 
-    height, width = probability.shape
+    scale = min(1.0, LONGEST_SIDE / max(frame.width, frame.height))
+    width, height = (
+        max(CELL, round(side * scale / CELL) * CELL) for side in (frame.width, frame.height)
+    )
+    pixels = _network_input(frame.resized(width, height).rgb, MEAN, STD)
+    probability = network.run(None, {"x": pixels})[0][0, 0]
     outlines, _ = cv2.findContours(
         (probability > TEXT_PROBABILITY).astype(np.uint8), cv2.RETR_LIST, cv2.CHAIN_APPROX_SIMPLE
     )
@@ -208,13 +203,13 @@ def _find_lines(probability: FloatArray, frame: Frame) -> list[FloatArray]:
         left, top, across, down = cv2.boundingRect(outline)
         inside = np.zeros((down, across), np.uint8)
         cv2.fillPoly(inside, [outline - [left, top]], 1)
-        sure = cv2.mean(probability[top : top + down, left : left + across], inside)[0]
-        if min(wide, high) < 3 or sure < LINE_PROBABILITY:
+        mean = cv2.mean(probability[top : top + down, left : left + across], inside)[0]
+        if min(wide, high) < 3 or mean < LINE_PROBABILITY:
             continue
         more = wide * high * BOX_GROWTH / (2 * (wide + high)) * 2
         corners = cv2.boxPoints((centre, (wide + more, high + more), angle))
         scaled = corners * [frame.width / width, frame.height / height]
-        boxes.append((sure, _order_corners(scaled)))
+        boxes.append((mean, _order_corners(scaled)))
     boxes.sort(key=lambda box: -box[0])
     return [corners for _, corners in boxes[:MAX_LINES]]
 
@@ -245,11 +240,7 @@ def _straighten(rgb: Pixels, corners: FloatArray) -> Pixels:
 def _decode_letters(rows: FloatArray, letters: Sequence[str]) -> tuple[str, float]:
     """Without repeats and blanks (CTC), and the mean confidence."""
     numbers = rows.argmax(axis=1)
-    steps = [
-        step
-        for step, number in enumerate(numbers)
-        if number and (step == 0 or number != numbers[step - 1])
-    ]
-    text = "".join(letters[numbers[step]] for step in steps).strip()
-    sure = float(np.mean([rows[step, numbers[step]] for step in steps])) if steps else 0.0
-    return text, min(1.0, sure)
+    steps = np.flatnonzero((numbers != 0) & (np.diff(numbers, prepend=0) != 0))
+    text = "".join(letters[number] for number in numbers[steps]).strip()
+    confidence = float(rows.max(axis=1)[steps].mean()) if len(steps) else 0.0
+    return text, min(1.0, confidence)

@@ -10,11 +10,9 @@ Only classes with some probability are stored for a cell, so an hour takes 0.5 M
 from __future__ import annotations
 
 import zipfile
-from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from earmark.errors import EarmarkError
-from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
+from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry, EvidenceTimeline
 from earmark.evidence.sound_query import broader
 from earmark.features.sound_tags import BACKGROUND, likeliest_names
 from earmark.features.yamnet import YAMNet
@@ -117,20 +115,17 @@ class SoundTrack:
 
 
 def _without_broader(events: Sequence[EvidenceEntry]) -> Iterator[EvidenceEntry]:
-    spans: dict[str, list[Span]] = {}
+    narrower: dict[str, list[EvidenceEntry]] = {}
     for event in events:
         for broad in broader(event.text):
-            spans.setdefault(broad, []).append(event.span)
-    merged = {broad: merge(own) for broad, own in spans.items()}
+            narrower.setdefault(broad, []).append(event)
+    timelines = {broad: EvidenceTimeline(members) for broad, members in narrower.items()}
     for event in events:
-        own = merged.get(event.text, [])
-        first = max(0, bisect_right(own, event.span) - 1)
-        inside = 0.0
-        for span in islice(own, first, None):
-            if span.start >= event.span.end:
-                break
-            inside += max(0.0, min(span.end, event.span.end) - max(span.start, event.span.start))
-        if inside < event.span.duration / 2:
+        timeline, own = timelines.get(event.text), event.span
+        members = timeline.overlapping(own) if timeline else []
+        spans = merge(member.span for member in members)
+        inside = sum(min(span.end, own.end) - max(span.start, own.start) for span in spans)
+        if inside < own.duration / 2:
             yield event
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import math
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -183,8 +183,9 @@ class WhisperModel:
         heads = [attention[layer][head] for layer, head in self._settings["alignment_heads"]]
         begins, ends = monotonic_path(np.stack(heads)[:, rows, :steps])
         shares = softmax(logits[rows][: len(text)], axis=-1)
-        sure = shares[np.arange(len(text)), list(text)]
-        return words_from_tokens(text, begins * STEP, ends * STEP, sure, self._vocabulary)
+        pieces = [self._vocabulary.get(token, b"") for token in text]
+        own = shares[np.arange(len(text)), list(text)]
+        return words_from_pieces(pieces, begins * STEP, ends * STEP, own)
 
     @property
     def _first_time_token(self) -> int:
@@ -282,39 +283,34 @@ def repeated_tail(text: Sequence[int]) -> int:
     return 0
 
 
-def words_from_tokens(
-    tokens: Sequence[int],
-    begins: FloatArray,
-    ends: FloatArray,
-    sure: FloatArray,
-    vocabulary: Mapping[int, bytes],
+def words_from_pieces(
+    pieces: Sequence[bytes], begins: FloatArray, ends: FloatArray, shares: FloatArray
 ) -> tuple[Word, ...]:
+    """Times and probabilities are one per piece, the bytes of a token."""
     words: list[Word] = []
-    for indices in _group_tokens(tokens, vocabulary):
-        text = _text([tokens[index] for index in indices], vocabulary)
+    for indices in _group_pieces(pieces):
+        text = _text(pieces[index] for index in indices)
         start, end = float(begins[indices[0]]), float(ends[indices[-1]])
-        share = float(np.mean(sure[list(indices)]))
+        share = float(np.mean(shares[indices]))
         words.append(Word(text.strip(), start, max(start, end), min(1.0, share)))
     return tuple(word for word in words if word.text)
 
 
-def _group_tokens(tokens: Sequence[int], vocabulary: Mapping[int, bytes]) -> Iterator[list[int]]:
+def _group_pieces(pieces: Sequence[bytes]) -> list[list[int]]:
     """A space starts a word, punctuation never does.
 
     In scripts without spaces a word ends as soon as its bytes are whole characters.
     """
-    group: list[int] = []
-    for index in range(len(tokens)):
-        so_far = _text([tokens[member] for member in group], vocabulary)
-        piece = _text([tokens[index]], vocabulary)
-        is_whole = "\ufffd" not in so_far
-        begins = piece.startswith(" ") or (is_whole and so_far and not _has_blanks(so_far + piece))
-        if group and begins and not _is_punctuation(piece):
-            yield group
-            group = []
-        group.append(index)
-    if group:
-        yield group
+    groups: list[list[int]] = []
+    for index, piece in enumerate(pieces):
+        before = _text(pieces[member] for member in groups[-1]) if groups else ""
+        text = _text([piece])
+        is_whole = before and "\ufffd" not in before
+        begins = text.startswith(" ") or (is_whole and not _has_blanks(before + text))
+        if not groups or (begins and not _is_punctuation(text)):
+            groups.append([])
+        groups[-1].append(index)
+    return groups
 
 
 def _has_blanks(text: str) -> bool:
@@ -328,8 +324,8 @@ def _is_punctuation(text: str) -> bool:
     return bool(stripped) and all(unicodedata.category(char).startswith("P") for char in stripped)
 
 
-def _text(tokens: Sequence[int], vocabulary: Mapping[int, bytes]) -> str:
-    return b"".join(vocabulary.get(token, b"") for token in tokens).decode("utf-8", "replace")
+def _text(pieces: Iterable[bytes]) -> str:
+    return b"".join(pieces).decode("utf-8", "replace")
 
 
 def _byte_alphabet() -> dict[str, int]:
