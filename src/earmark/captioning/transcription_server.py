@@ -82,11 +82,9 @@ def _objects(value: object) -> list[dict[str, Any]]:
 
 
 def _span_of(item: Mapping[str, Any]) -> tuple[float, float] | None:
-    times = [item.get("start"), item.get("end")]
-    if any(not isinstance(time, int | float) or not 0 <= time < math.inf for time in times):
-        return None
-    start, end = (float(str(time)) for time in times)
-    return start, max(start, end)
+    values = [item.get("start"), item.get("end")]
+    times = [value for value in values if isinstance(value, int | float) and 0 <= value < math.inf]
+    return (times[0], max(times)) if len(times) == 2 else None
 
 
 def _confidence(segments: list[dict[str, Any]], time: float) -> float:

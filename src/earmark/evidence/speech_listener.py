@@ -60,20 +60,22 @@ class VoiceActivity:
 
     def __call__(self, sound: Iterable[Sound]) -> Iterator[Span]:
         """In order, each yielded as soon as it has ended; `sound` is at 16 kHz."""
-        start = last = None
-        end, reported = 0.0, 0.0
+        reported = 0.0
+        for start, end in self._stretches(sound):
+            if end - start >= self.shortest:
+                yield Span(max(reported, start - self.pad), end + self.pad)
+            reported = end + self.pad
+
+    def _stretches(self, sound: Iterable[Sound]) -> Iterator[tuple[float, float]]:
+        start, end = None, 0.0
         for time, probability in self.probabilities(sound):
-            end = time + HOP
             if probability >= (self.begins if start is None else self.ends):
-                start, last = (time if start is None else start), end
-                if end - start >= self.longest:
-                    yield from self._speech_span(start, end, reported)
-                    reported, start = end + self.pad, None
-            elif start is not None and last is not None and time - last >= self.gap:
-                yield from self._speech_span(start, last, reported)
-                reported, start = last + self.pad, None
-        if start is not None and last is not None:
-            yield from self._speech_span(start, min(last, end), reported)
+                start, end = (time if start is None else start), time + HOP
+            if start is not None and (time - end >= self.gap or end - start >= self.longest):
+                yield start, end
+                start = None
+        if start is not None:
+            yield start, end
 
     def between_pauses(self, samples: FloatArray) -> Iterator[Span]:
         near = replace(self, gap=WORD_GAP, pad=WORD_PAD, shortest=0.0)
@@ -96,10 +98,6 @@ class VoiceActivity:
             )
             yield from ((chunk * HOP, float(value)) for chunk, value in enumerate(values, done))
             queue, done = queue[count * CHUNK :], done + count
-
-    def _speech_span(self, start: float, end: float, reported: float) -> Iterator[Span]:
-        if end - start >= self.shortest:
-            yield Span(max(reported, start - self.pad), end + self.pad)
 
 
 @dataclass(frozen=True, slots=True)
