@@ -24,8 +24,7 @@ import numpy as np
 
 from earmark.captioning.dispatch import dispatch
 from earmark.captioning.openai_captioner import OpenAICaptioner
-from earmark.captioning.question import Prompt
-from earmark.captioning.request import Answer, Request
+from earmark.captioning.request import Answer, Question, Request
 from earmark.captioning.usage import Failure
 from earmark.media import Frame, FrameStats, Recording, find, open_recording
 from earmark.settings import Limits
@@ -147,8 +146,9 @@ def request_at(instant: float) -> Request:
     """A request about the window around `instant`."""
     start = WINDOW * (instant // WINDOW)
     window = Span(start, start + WINDOW)
-    prompt = Prompt().render(window, times=[instant], tags=["chopping", "tap water"])
-    return Request("scene", window, (instant,), prompt, MODEL, TOKENS)
+    question = Question(tokens=TOKENS)
+    prompt = question.prompt(window, times=[instant], tags=["chopping", "tap water"])
+    return Request("scene", window, (instant,), prompt, MODEL, question)
 
 
 def picked_instants(duration: float, *, every: int = 4, seed: int = 0) -> list[float]:

@@ -31,10 +31,9 @@ import av
 import numpy as np
 
 from earmark.errors import EarmarkError
-from earmark.evidence.picture_evidence import ObjectTagger
+from earmark.evidence.picture_evidence import ObjectTagger, TextReader
 from earmark.evidence.sound_track import CELL, SoundListener
-from earmark.evidence.text_reader import TextReader
-from earmark.evidence.voice_activity import VoiceActivity
+from earmark.evidence.speech_listener import VoiceActivity
 from earmark.evidence.whisper_model import WhisperModel
 from earmark.features.yamnet import YAMNet
 from earmark.gate.gate import default_frontline

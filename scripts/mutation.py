@@ -66,7 +66,7 @@ PACKAGES = {
         "openai chat_ dispatch limits request captioner",
         [
             f"tests/captioning/test_{name}.py"
-            for name in ("chat_protocol", "dispatch", "openai_captioner", "openai_batch", "request")
+            for name in ("chat_protocol", "dispatch", "openai_captioner", "answer_files", "request")
         ],
     ),
 }

@@ -15,18 +15,13 @@ from earmark.captioning.answer_schema import (
     with_activity,
 )
 from earmark.captioning.chat_protocol import read_text
-from earmark.captioning.question import Prompt, Question
-from earmark.captioning.request import Answer, Request
+from earmark.captioning.request import Answer, Question
 from earmark.errors import UnreadableAnswer
 from earmark.timeline import Span
 
 
-def request(schema=None) -> Request:
-    return Request("r", Span(0, 4), (2.0,), "What?", "m", 256, schema=with_activity(schema))
-
-
 def answer(words: str, schema=None) -> Answer:
-    text, data = read_text(words, request(schema), finish="stop")
+    text, data = read_text(words, with_activity(schema))
     return Answer(text, "m", data=data)
 
 
@@ -77,12 +72,11 @@ def test_an_answer_without_the_field_does_not_say():
 
 def test_the_question_is_the_same_when_it_is_read_back():
     """A run keeps its plan with names in order; asking twice must not ask anew."""
-    once = Question(Prompt("What is done?")).with_activity()
+    once = Question("What is done?").with_activity()
     assert once.with_activity() == once
     stored = json.loads(json.dumps(once.to_json(), sort_keys=True))
     first, again = (
-        question.prompt.render(Span(0, 4), times=(2,))
-        for question in (once, Question.from_json(stored))
+        question.prompt(Span(0, 4), times=(2,)) for question in (once, Question.from_json(stored))
     )
     assert again == first
 

@@ -8,12 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from earmark.captioning.captioner import TagsCaptioner
-from earmark.captioning.llama_cpp import LocalCaptioner
-from earmark.captioning.model_choice import CAPTIONERS
+from earmark.captioning.answer_files import load_replay
+from earmark.captioning.captioner import CAPTIONERS, TagsCaptioner
+from earmark.captioning.local_captioners import LocalCaptioner, TransformersCaptioner
 from earmark.captioning.openai_captioner import OpenAICaptioner
-from earmark.captioning.replay import Replay
-from earmark.captioning.transformers_captioner import TransformersCaptioner
 from earmark.errors import CallTimeout, UnreadableAnswer
 from stills import ask_about
 
@@ -37,9 +35,7 @@ def http(vlm_url):
 
 @pytest.fixture(scope="session")
 def gguf(gguf_pair):
-    captioner = LocalCaptioner(*gguf_pair, threads=1)
-    yield captioner
-    captioner.close()
+    return LocalCaptioner(*gguf_pair, threads=1)
 
 
 @pytest.fixture(scope="session")
@@ -56,7 +52,7 @@ def replay(tmp_path_factory):
         for n in range(4)
     ]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return Replay.load(path)
+    return load_replay(path)
 
 
 def named(names):
@@ -118,8 +114,6 @@ def test_it_travels_to_a_worker_and_answers_the_same_there(captioner):
     there = pickle.loads(pickle.dumps(captioner))
     assert there.model == captioner.model
     assert ask(there).text == ask(captioner).text
-    if isinstance(there, LocalCaptioner):
-        there.close()
 
 
 def test_json_is_data_or_an_error_and_never_silence(captioner):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from earmark.captioning.captioner import CAPTIONERS
 from earmark.captioning.discovery import EXTRAS
-from earmark.captioning.model_choice import CAPTIONERS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "models.md").read_text(encoding="utf-8")
 

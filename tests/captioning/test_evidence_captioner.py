@@ -7,14 +7,14 @@ import numpy as np
 
 from earmark.captioning.captioner import EvidenceCaptioner, TagsCaptioner
 from earmark.captioning.chat_protocol import chat_body
-from earmark.captioning.request import Request
+from earmark.captioning.request import Question, Request
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.picture_evidence import PictureEvidence, picture_evidence
 from earmark.media import Frame
 from earmark.models import ModelStore
 from earmark.timeline import Span
 
-REQUEST = Request("a", Span(4.0, 8.0), (5.0,), "What is done?", "m", 64, tags=("Hammer",))
+REQUEST = Request("a", Span(4.0, 8.0), (5.0,), "What is done?", "m", Question(), tags=("Hammer",))
 
 
 class Sees:
@@ -42,7 +42,8 @@ def test_what_is_found_in_the_frames_goes_with_the_answer_and_to_the_captioner()
 
 
 def test_evidence_is_in_what_is_sent_and_not_in_the_identity():
-    told = replace(shown(REQUEST), evidence=tuple(Sees()([1], REQUEST.span)), is_looked_at=True)
+    evidence = tuple(Sees()([1], REQUEST.span))
+    told = replace(shown(REQUEST), evidence=evidence, question=Question(is_looked_at=True))
     assert told.identity == REQUEST.identity
     (message,) = chat_body(told, form="images")["messages"]
     assert message["content"][-1]["text"].endswith('seen: "1 frames"')

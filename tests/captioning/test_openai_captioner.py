@@ -184,7 +184,7 @@ def test_a_refusal_that_only_quotes_the_request_turns_no_schema_off():
     class Large(Endpoint):
         """Refuses one picture, and repeats the request in its reply."""
 
-        def _ask(self, *_, **content):
+        def ask(self, *_, **content):
             if content["json"]["picture"] == "large":
                 raise CallRejected(f"the picture is too large: {content['json']}")
             return content["json"]
@@ -200,7 +200,7 @@ def test_calls_side_by_side_each_learn_the_other_name():
     class Newer(Endpoint):
         """Refuses the old name, once both calls are under way."""
 
-        def _ask(self, *_, **content):
+        def ask(self, *_, **content):
             if "max_tokens" in content["json"]:
                 both.wait()
                 raise CallRejected("Use 'max_completion_tokens' instead.")
@@ -433,12 +433,12 @@ def test_content_that_is_no_text_is_unreadable_and_paid(content):
     [["odd", {"name": "no id"}, {"id": "good"}, None], [{"id": "good"}], [["id"], {"id": "good"}]],
 )
 def test_a_list_of_models_is_read_as_far_as_it_makes_sense(monkeypatch, listed):
-    monkeypatch.setattr(Endpoint, "_ask", lambda *_, **__: {"data": listed})
+    monkeypatch.setattr(Endpoint, "ask", lambda *_, **__: {"data": listed})
     assert Endpoint("http://127.0.0.1:9/v1").models() == ["good"]
 
 
 def test_a_list_of_models_that_is_none_is_said(monkeypatch):
-    monkeypatch.setattr(Endpoint, "_ask", lambda *_, **__: {"data": {"id": "good"}})
+    monkeypatch.setattr(Endpoint, "ask", lambda *_, **__: {"data": {"id": "good"}})
     with pytest.raises(UnreadableAnswer, match="does not list models"):
         Endpoint("http://127.0.0.1:9/v1").models()
 

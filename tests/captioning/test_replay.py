@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from earmark.captioning.replay import Replay
+from earmark.captioning.answer_files import load_replay
 from earmark.errors import CallRejected, EarmarkError, UnreadableAnswer
 from stills import ask_about
 
@@ -14,7 +14,7 @@ def replay(tmp_path):
     def load(*lines):
         path = tmp_path / "answers.jsonl"
         path.write_text("".join(f"{json.dumps(line)}\n\n" for line in lines))
-        return Replay.load(path)
+        return load_replay(path)
 
     return load
 
@@ -69,13 +69,13 @@ def test_a_bad_file_is_named_with_its_line(tmp_path, text, complaint):
     path = tmp_path / "answers.jsonl"
     path.write_text(text)
     with pytest.raises(EarmarkError, match=rf"answers.jsonl {complaint}"):
-        Replay.load(path)
+        load_replay(path)
 
 
 def test_a_file_may_begin_with_a_byte_order_mark(tmp_path):
     path = tmp_path / "answers.jsonl"
     path.write_text('{"identity": "x", "text": "a"}\n', encoding="utf-8-sig")
-    assert Replay.load(path).by_identity["x"].text == "a"
+    assert load_replay(path).answers["x"].text == "a"
 
 
 def test_evidence_is_of_this_machine_and_not_replayed(replay):
@@ -90,7 +90,7 @@ def test_a_line_ends_where_json_lines_do(tmp_path):
     path = tmp_path / "answers.jsonl"
     said = "one\u2028two\u0085three"
     path.write_text(f'{{"identity": "x", "text": "{said}"}}\n', encoding="utf-8")
-    assert Replay.load(path).by_identity["x"].text == said
+    assert load_replay(path).answers["x"].text == said
 
 
 def test_an_empty_or_missing_file_is_refused(tmp_path, replay):
@@ -99,4 +99,4 @@ def test_an_empty_or_missing_file_is_refused(tmp_path, replay):
     with pytest.raises(
         EarmarkError, match=r"cannot read .*none\.jsonl: No such file or directory$"
     ):
-        Replay.load(tmp_path / "none.jsonl")
+        load_replay(tmp_path / "none.jsonl")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from earmark.captioning.llama_cpp import LocalCaptioner
+from earmark.captioning.local_captioners import LocalCaptioner
 from earmark.captioning.usage import Tally
 from earmark.cli.app import app
 from earmark.errors import BackendError, RunError

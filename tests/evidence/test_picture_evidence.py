@@ -50,26 +50,26 @@ def names(tagger: ObjectTagger, frames: list[Frame]) -> list[str]:
 
 
 def test_a_photograph_is_named_the_surest_first(weights, portrait):
-    assert names(ObjectTagger(weights=weights), [portrait]) == ["person", "tie"]
+    assert names(ObjectTagger(least=0.4, weights=weights), [portrait]) == ["person", "tie"]
     assert names(ObjectTagger(weights=weights, most=1), [portrait]) == ["person"]
     assert names(ObjectTagger(weights=weights, least=0.9), [portrait]) == ["person"]
-    person, tie = ObjectTagger(weights=weights)([portrait], SPAN)
+    person, tie = ObjectTagger(least=0.4, weights=weights)([portrait], SPAN)
     assert (person.span, person.kind, person.model) == (SPAN, "seen", "efficientdet-lite0")
     assert person.confidence > tie.confidence
 
 
 def test_each_object_is_named_once_over_all_frames(weights, portrait):
     frames = [EMPTY, portrait, portrait]
-    assert names(ObjectTagger(weights=weights), frames) == ["person", "tie"]
+    assert names(ObjectTagger(least=0.4, weights=weights), frames) == ["person", "tie"]
 
 
 def test_nothing_is_nothing(weights):
-    tagger = ObjectTagger(weights=weights)
+    tagger = ObjectTagger(least=0.4, weights=weights)
     assert tagger([EMPTY], SPAN) == tagger([], SPAN) == []
 
 
 def test_several_threads_get_the_same_from_a_pickled_tagger(weights, portrait):
-    tagger = pickle.loads(pickle.dumps(ObjectTagger(weights=weights)))
+    tagger = pickle.loads(pickle.dumps(ObjectTagger(least=0.4, weights=weights)))
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: names(tagger, [portrait]), range(8)))
     assert found == [["person", "tie"]] * 8

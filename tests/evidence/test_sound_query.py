@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from earmark.evidence.sound_query import describe_matches, match_sounds
-from earmark.evidence.word_stems import stems
+from earmark.evidence.sound_query import describe_matches, match_sounds, stems
 from earmark.models import ModelStore
 from earmark.models.sessions import class_names
 from quiet_shift import require_minilm, require_yamnet

@@ -12,13 +12,17 @@ import pytest
 
 from earmark.errors import ModelMissing
 from earmark.evidence.speech_listener import (
+    CHUNK,
+    HOP,
     MAX_PIECE,
     RecordingSpeech,
     SpeechListener,
     Transcript,
+    VoiceActivity,
     Word,
+    align_words,
+    split_sentences,
 )
-from earmark.evidence.voice_activity import CHUNK, HOP, VoiceActivity
 from earmark.evidence.whisper_model import WhisperModel, monotonic_path, repeated_tail
 from earmark.media import Source, open_recording
 from earmark.models import ModelStore
@@ -204,7 +208,7 @@ def test_sentences_end_at_full_stops_pauses_and_length():
     words = tuple(
         Word(text, start, start + 0.4, 1.0) for text, start in zip(texts, starts, strict=True)
     )
-    groups = [" ".join(word.text for word in group) for group in Transcript(words).sentences()]
+    groups = [" ".join(word.text for word in group) for group in split_sentences(words)]
     assert groups[:2] == ["One.", "Two three"]
     assert len(groups) == 4 and groups[2].startswith("four x")
 
@@ -222,7 +226,7 @@ def test_sentences_end_at_full_stops_pauses_and_length():
 def test_a_word_is_not_said_in_a_pause(spoken: str, word: str, meant: str):
     stretches = [Span(*each.span()) for each in re.finditer("-+", spoken)]
     start, end = re.search("=+", word).span()
-    (placed,) = Transcript((Word("x", start, end, 1.0),)).aligned_to(stretches).words
+    (placed,) = align_words([Word("x", start, end, 1.0)], stretches)
     assert (placed.start, placed.end) == re.search(r"=+|(?=\|)", meant).span()
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from earmark.errors import ModelMissing
-from earmark.evidence.voice_activity import VoiceActivity
+from earmark.evidence.speech_listener import VoiceActivity
 from earmark.models import ModelStore
 from made_speech import RATE, blocks, needs_espeak, needs_models, say, silence
 

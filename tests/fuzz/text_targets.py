@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from earmark.captioning.chat_protocol import MOST_CHARACTERS, read_json, read_reply
-from earmark.captioning.request import Request
+from earmark.captioning.request import Question, Request
 from earmark.errors import AnnotationError, UnreadableAnswer
 from earmark.timeline import Span
 from earmark_lab.annotations.readers import read_annotations
@@ -22,7 +22,8 @@ CORPUS = Path(__file__).parent / "text_corpus"
 
 _SCHEMAS = [None, {"type": "object", "required": ["action"]}, {"type": "array", "required": ["a"]}]
 _REQUESTS = [
-    Request("r", Span(0.0, 4.0), (2.0,), "What?", "m", 64, schema=schema) for schema in _SCHEMAS
+    Request("r", Span(0.0, 4.0), (2.0,), "What?", "m", Question(schema=schema))
+    for schema in _SCHEMAS
 ]
 
 
@@ -41,7 +42,7 @@ def reply(data: bytes) -> None:
             assert "\n" not in str(error)
             continue
         assert 0 < len(answer.text) <= MOST_CHARACTERS
-        assert (answer.data is None) == (request.schema is None) or answer.text == "null"
+        assert (answer.data is None) == (request.question.schema is None) or answer.text == "null"
         for count in (answer.prompt_tokens, answer.completion_tokens):
             assert count is None or 0 <= count <= 10**9
 

@@ -65,7 +65,7 @@ class Asked:
 
     def __call__(self, request, **_):
         self.texts.append(request.text)
-        assert len(request.text) // 3 + request.tokens <= request.most_tokens[0]
+        assert len(request.text) // 3 + request.question.tokens <= request.most_tokens[0]
         return Answer("somebody talks", "asked", prompt_tokens=1, completion_tokens=1)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from earmark.captioning.question import Question
+from earmark.captioning.request import Question
 from earmark.errors import ModelMissing
 from earmark.evidence.face_blur import FaceBlur
 from earmark.models import ModelStore

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from earmark.captioning.question import Question
-from earmark.captioning.request import Task
+from earmark.captioning.request import Question, Task
 from earmark.captioning.usage import Failure, Tally
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.media import Recording, open_recording

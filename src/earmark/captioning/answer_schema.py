@@ -11,15 +11,15 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from earmark.captioning.request import Answer
-from earmark.evidence.word_stems import stems
+from earmark.evidence.sound_query import stems
 from earmark.models import ModelStore
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.timeline import FloatArray
+
+if TYPE_CHECKING:
+    from earmark.captioning.request import Answer
 
 SCHEMA_TITLE = "caption_and_activity"
 """Title of the schema with earmark's own fields only: its answers can be read from plain text."""
@@ -131,10 +131,10 @@ class ActivityMeaning:
     def __call__(self, first: str, last: str) -> bool:
         if same_activity(first, last):
             return True
+        if not first or not last:
+            return False
         self.read([first, last])
-        nothing = np.zeros(1)
-        one, other = (self.vectors.get(activity, nothing) for activity in (first, last))
-        return one.shape == other.shape and float(one @ other) >= LEAST_SIMILARITY
+        return float(self.vectors[first] @ self.vectors[last]) >= LEAST_SIMILARITY
 
 
 def compare_activities(

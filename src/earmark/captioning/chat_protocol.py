@@ -6,7 +6,6 @@ import base64
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -17,41 +16,77 @@ from earmark.captioning.answer_schema import (
     read_yes_or_no,
     tell_yes_or_no,
 )
-from earmark.captioning.request import Answer, Form, Picture, Request
+from earmark.captioning.request import Answer, Form, Request
 from earmark.errors import UnreadableAnswer
+from earmark.media import Frame
 from earmark.redaction import map_texts
-from earmark.timeline import Span, format_clock
+from earmark.timeline import format_clock
 
 CLIP_RATE = 25
 """Frames a second declared for a clip whose frames are sent as a video. The server learns their
 times from their places on this grid, exact to 0.02 s."""
 
 MOST_LEVELS = 64
-
 MOST_BYTES = 4 << 20
-
 MOST_CHARACTERS = 100_000
-
 MOST_TOKENS = 10**9
+NEWER_LENGTH_LIMIT = "max_completion_tokens"
+"""The name of `max_tokens` for OpenAI's newer models; they refuse the old one and say so."""
 
 
 def chat_body(request: Request, *, form: Form) -> dict[str, Any]:
-    if not request.pictures:
+    """With `form="none"`, the text alone."""
+    if not request.pictures and form != "none":
         raise ValueError("a vision model needs frames to look at; see Request.showing")
-    show = video_parts if form == "video" else image_parts
-    content = [*show(request.pictures), {"type": "text", "text": request.text}]
+    pictures = [base64.b64encode(picture).decode("ascii") for picture in request.pictures]
+    parts: list[dict[str, Any]] = []
+    if form == "images":
+        urls = [f"data:image/jpeg;base64,{picture}" for picture in pictures]
+        parts = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+        parts = with_times(parts, request.frames)
+    elif form == "video":
+        url = f"data:video/jpeg;base64,{','.join(pictures)}"
+        parts = [{"type": "video_url", "video_url": {"url": url}}]
+    content = [*parts, {"type": "text", "text": request.text}]
+    question = request.question
     body: dict[str, Any] = {
         "model": request.model,
         "messages": [{"role": "user", "content": content}],
-        "max_tokens": request.answer_tokens,
+        "max_tokens": question.answer_tokens,
     }
-    if request.temperature is not None:
-        body["temperature"] = request.temperature
-    if request.schema is not None:
-        body["response_format"] = response_format(request.schema)
+    if question.temperature is not None:
+        body["temperature"] = question.temperature
+    if question.schema is not None:
+        body["response_format"] = response_format(question.schema)
     if form == "video":
-        body |= video_fields(request.pictures, request.span)
+        body["media_io_kwargs"] = {"video": _clip(request)}
     return body
+
+
+def with_times(parts: Sequence[dict[str, Any]], frames: Sequence[Frame]) -> list[dict[str, Any]]:
+    """Each part after the time of its frame; a single part stays alone."""
+    if len(parts) == 1:
+        return list(parts)
+    times = [f"{format_clock(frame.time, hours=True)}:" for frame in frames]
+    pairs = zip(({"type": "text", "text": time} for time in times), parts, strict=True)
+    return list(chain.from_iterable(pairs))
+
+
+def _clip(request: Request) -> dict[str, Any]:
+    """The times of the pictures, in the fields that vLLM reads.
+
+    The clip is the window; picture `n` of it is shown at `n / CLIP_RATE` from its start.
+    """
+    span = request.span
+    total = max(1, math.ceil(span.duration * CLIP_RATE))
+    indices = [round((frame.time - span.start) * CLIP_RATE) for frame in request.frames]
+    return {
+        "fps": CLIP_RATE,
+        "frames_indices": [min(total - 1, max(0, index)) for index in indices],
+        "total_num_frames": total,
+        "duration": span.duration,
+        "do_sample_frames": False,
+    }
 
 
 def response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,49 +108,6 @@ def _is_strict(schema: Any) -> bool:
     return all(map(_is_strict, schema.values()))
 
 
-def image_parts(pictures: Sequence[Picture]) -> list[dict[str, Any]]:
-    urls = [f"data:image/jpeg;base64,{_base64(picture)}" for picture in pictures]
-    parts = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
-    return timed_parts(
-        [(picture.time, part) for picture, part in zip(pictures, parts, strict=True)]
-    )
-
-
-def timed_parts(shown: Sequence[tuple[float, dict[str, Any]]]) -> list[dict[str, Any]]:
-    parts: list[dict[str, Any]] = []
-    for time, part in shown:
-        if len(shown) > 1:
-            parts.append({"type": "text", "text": f"{format_clock(time, hours=True)}:"})
-        parts.append(part)
-    return parts
-
-
-def video_parts(pictures: Sequence[Picture]) -> list[dict[str, Any]]:
-    url = f"data:video/jpeg;base64,{','.join(map(_base64, pictures))}"
-    return [{"type": "video_url", "video_url": {"url": url}}]
-
-
-def video_fields(pictures: Sequence[Picture], span: Span) -> dict[str, Any]:
-    """The times of the pictures, in the fields that vLLM reads.
-
-    The clip is the window; picture `n` of it is shown at `n / CLIP_RATE` from its start.
-    """
-    total = max(1, math.ceil(span.duration * CLIP_RATE))
-    places = [round((picture.time - span.start) * CLIP_RATE) for picture in pictures]
-    clip = {
-        "fps": CLIP_RATE,
-        "frames_indices": [min(total - 1, max(0, place)) for place in places],
-        "total_num_frames": total,
-        "duration": span.duration,
-        "do_sample_frames": False,
-    }
-    return {"media_io_kwargs": {"video": clip}}
-
-
-def _base64(picture: Picture) -> str:
-    return base64.b64encode(picture.jpeg).decode("ascii")
-
-
 def read_json(raw: bytes, *, clean: Callable[[str], str] = str) -> Any:
     """NaN and huge integers are None; `ValueError` if it is not JSON, or nested too deep."""
     try:
@@ -129,30 +121,20 @@ def read_json(raw: bytes, *, clean: Callable[[str], str] = str) -> Any:
         raise ValueError("the JSON is nested too deep") from None
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Tokens a reply reports; None if it reports none, or an impossible count."""
+def token_usage(reply: Mapping[str, Any]) -> tuple[int | None, int | None, str]:
+    """Prompt and completion tokens that a reply reports, and a note if they make no sense.
 
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    note: str = ""
-
-    @classmethod
-    def of(cls, reply: Mapping[str, Any]) -> Usage:
-        usage = reply.get("usage")
-        counts = usage if isinstance(usage, dict) else {}
-        reported = [counts.get("prompt_tokens"), counts.get("completion_tokens")]
-        prompt, completion = map(_token_count, reported)
-        is_odd = usage != counts if reported == [None, None] else None in (prompt, completion)
-        if usage is not None and is_odd:
-            note = "the server's usage makes no sense, so the most is counted"
-            return cls(prompt, completion, note)
-        return cls(prompt, completion)
-
-
-def _token_count(value: Any) -> int | None:
-    is_count = isinstance(value, int) and not isinstance(value, bool)
-    return value if is_count and 0 <= value <= MOST_TOKENS else None
+    None if it reports none, or an impossible count.
+    """
+    usage = reply.get("usage")
+    counts = usage if isinstance(usage, dict) else {}
+    reported = [counts.get("prompt_tokens"), counts.get("completion_tokens")]
+    prompt, completion = (
+        count if type(count) is int and 0 <= count <= MOST_TOKENS else None for count in reported
+    )
+    is_odd = usage != counts if reported == [None, None] else None in (prompt, completion)
+    note = "the server's usage makes no sense, so the most is counted"
+    return prompt, completion, note if usage is not None and is_odd else ""
 
 
 def read_reply(
@@ -163,25 +145,24 @@ def read_reply(
     latency: float = 0.0,
     note: str = "",
 ) -> Answer:
-    usage = Usage.of(reply)
+    prompt_tokens, completion_tokens, usage_note = token_usage(reply)
     try:
         words, finish, cut = first_choice_text(reply)
-        text, data = read_text(words, request, finish=finish)
+        text, data = read_text(words, request.question.schema, finish=finish)
     except UnreadableAnswer as error:
-        error.prompt_tokens = usage.prompt_tokens
-        error.completion_tokens = usage.completion_tokens
+        error.prompt_tokens, error.completion_tokens = prompt_tokens, completion_tokens
         raise
     model = reply.get("model")
     return Answer(
         text=text,
         model=model[:200] if isinstance(model, str) and model else request.model,
         data=data,
-        prompt_tokens=usage.prompt_tokens,
-        completion_tokens=usage.completion_tokens,
+        prompt_tokens=prompt_tokens,
+        completion_tokens=completion_tokens,
         latency=latency,
         form=form,
         finish=finish,
-        note="; ".join(filter(None, (note, cut, usage.note))),
+        note="; ".join(filter(None, (note, cut, usage_note))),
     )
 
 
@@ -210,31 +191,39 @@ def _join_parts(content: Any) -> str | None:
     return "".join(text for text in texts if isinstance(text, str))
 
 
-def read_text(text: str, request: Request, *, finish: str = "stop") -> tuple[str, Any]:
+def read_text(
+    text: str, schema: Mapping[str, Any] | None, *, finish: str = "stop"
+) -> tuple[str, Any]:
     """Only the schema's type `object` and its required names are checked."""
     words = text.strip()
+    hint = " (cut off: allow more `answer_tokens`)" if finish == "length" else ""
     if not words:
-        raise UnreadableAnswer(f"the model answered nothing{_truncation_hint(finish)}")
-    if request.schema is None:
+        raise UnreadableAnswer(f"the model answered nothing{hint}")
+    if schema is None:
         return words, None
     try:
-        data = parse_answer_json(words, request.schema)
+        data = parse_answer_json(words, schema)
     except (ValueError, RecursionError) as error:  # not JSON, or a number of thousands of digits
-        if request.schema.get("title") == SCHEMA_TITLE:  # a server without schemas
-            data = read_activity(words)
-            return data["caption"], data
-        if request.schema != YES_OR_NO_SCHEMA or not (reading := read_yes_or_no(words)):
+        data = _read_plain_text(words, schema)
+        if data is None:
             raise UnreadableAnswer(
-                f"the answer is not JSON, as the schema asks{_truncation_hint(finish)}: "
-                f"{words[:60]!r}"
+                f"the answer is not JSON, as the schema asks{hint}: {words[:60]!r}"
             ) from error
-        data = {"seen": reading[0], "what": reading[1]}
-    if request.schema == YES_OR_NO_SCHEMA:
+    if schema == YES_OR_NO_SCHEMA:
         if (text_and_data := tell_yes_or_no(data)) is None:
             raise UnreadableAnswer(f"the answer is neither yes nor no: {words[:60]!r}")
         return text_and_data
-    caption = data.get("caption") if request.schema.get("title") == SCHEMA_TITLE else None
+    caption = data.get("caption") if schema.get("title") == SCHEMA_TITLE else None
     return caption.strip() or words if isinstance(caption, str) else words, data
+
+
+def _read_plain_text(words: str, schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The answer of a server without schemas."""
+    if schema.get("title") == SCHEMA_TITLE:
+        return read_activity(words)
+    if schema == YES_OR_NO_SCHEMA and (reading := read_yes_or_no(words)):
+        return {"seen": reading[0], "what": reading[1]}
+    return None
 
 
 def parse_answer_json(words: str, schema: Mapping[str, Any]) -> Any:
@@ -253,12 +242,7 @@ def parse_answer_json(words: str, schema: Mapping[str, Any]) -> Any:
 
 
 def _depth(value: Any) -> int:
-    depth, level = 0, [value]
-    while level := [inner for inner in level if isinstance(inner, dict | list)]:
-        depth += 1
-        level = list(chain(*(box.values() if isinstance(box, dict) else box for box in level)))
-    return depth
-
-
-def _truncation_hint(finish: str) -> str:
-    return " (cut off: allow more `answer_tokens`)" if finish == "length" else ""
+    if not isinstance(value, dict | list):
+        return 0
+    items = value.values() if isinstance(value, dict) else value
+    return 1 + max(map(_depth, items), default=0)

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from earmark.captioning.openai_captioner import PROBE_PIXELS, Endpoint, probe_pictures
+from earmark.captioning.openai_captioner import PROBE_PIXELS, Endpoint, probe
 from earmark.errors import CallError, CallTimeout
 from earmark.media import Frame
 from earmark.redaction import redact_url
@@ -52,7 +52,7 @@ def advice(findings: Sequence[Discovery]) -> str:
     for finding in findings:
         if finding.state == "ready":
             return f"ask it with --model {finding.address}#{finding.model}"
-    is_here = any(one.name == "local" and one.state == "installed" for one in findings)
+    is_here = any(finding.name == "local" and finding.state == "installed" for finding in findings)
     cure = "" if is_here else ": pip install 'earmark[local]'"
     way = "the shortest way to a model is a GGUF file, with --model gguf:FILE"
     return f"no server takes pictures here; {way}{cure}"
@@ -76,31 +76,30 @@ def doctor(
 
 
 def _probe_server(name: str, url: str, *, timeout: float, models_asked: int) -> list[Discovery]:
-    endpoint, name, url = Endpoint(url), redact_url(name), redact_url(url)
+    endpoint = Endpoint(url)
+
+    def finding(state: State, detail: str = "", model: str = "") -> Discovery:
+        address = redact_url(endpoint.url)
+        return Discovery("server", redact_url(name), state, address, model, detail)
+
     try:
         models = endpoint.models(timeout=min(2.0, timeout))
     except CallError as error:
         if isinstance(error, CallTimeout) and "cannot be reached" in str(error):
-            return [Discovery("server", name, "silent", url, detail="nothing listens there")]
-        return [Discovery("server", name, "unwell", url, detail=str(error))]
+            return [finding("silent", "nothing listens there")]
+        return [finding("unwell", str(error))]
     if not models:
-        return [Discovery("server", name, "unwell", url, detail="it serves no model")]
-    probed = [
-        _probe_model(name, endpoint, model, timeout=timeout) for model in models[:models_asked]
-    ]
-    rest = [Discovery("server", name, "not asked", url, model) for model in models[models_asked:]]
-    return probed + rest
-
-
-def _probe_model(name: str, endpoint: Endpoint, model: str, *, timeout: float) -> Discovery:
-    url = redact_url(endpoint.url)
+        return [finding("unwell", "it serves no model")]
+    findings = []
     picture = Frame(0.0, np.full((PROBE_PIXELS, PROBE_PIXELS, 3), 128, dtype=np.uint8))
-    try:
-        result = probe_pictures(endpoint, model, picture, timeout=timeout)
-    except CallError as error:
-        return Discovery("server", name, "unwell", url, model, str(error))
-    state: State = "ready" if result.passed else "no pictures"
-    return Discovery("server", name, state, url, model, result.reason)
+    for model in models[:models_asked]:
+        try:
+            is_ready, reason = probe(endpoint, model, [picture], form="images", timeout=timeout)
+        except CallError as error:
+            findings.append(finding("unwell", str(error), model))
+        else:
+            findings.append(finding("ready" if is_ready else "no pictures", reason, model))
+    return findings + [finding("not asked", model=model) for model in models[models_asked:]]
 
 
 def _check_extra(name: str, libraries: Sequence[str]) -> Discovery:

@@ -8,17 +8,16 @@ worker threads                     begin ◀── one by one ────┘
 from __future__ import annotations
 
 import logging
-import random
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from earmark.captioning.captioner import Captioner
 from earmark.captioning.request import Answer, Request
-from earmark.captioning.usage import Failure, Tally, UsageCounter, backoff
+from earmark.captioning.usage import Failure, Tally, backoff
 from earmark.errors import CallError, CallTimeout, MediaError, UnreadableAnswer
 from earmark.settings import Limits
 
@@ -72,52 +71,24 @@ def dispatch(
 
     Counting continues from `tally`, which is up to date whenever the log is written.
     """
-    if captioner.at_once:
+    if captioner.at_once == 0:
+        limits = limits.model_copy(update={"retries": 0})
+    elif captioner.at_once:
         fewer = min(limits.concurrency, captioner.at_once)
         limits = limits.model_copy(update={"concurrency": fewer})
-    usage = UsageCounter(limits, Tally() if tally is None else tally)
-    if captioner.at_once == 0:
-        _answer_in_turn(requests, captioner, usage, log)
-    else:
-        _Dispatcher(captioner, limits, usage, log, sleep).run(requests)
-    return usage.tally
-
-
-def _answer_in_turn(
-    requests: Iterable[Request | Failure],
-    captioner: Captioner,
-    usage: UsageCounter,
-    log: CallLog,
-) -> None:
-    """Nothing is logged before a call, since no call costs anything, and none is tried again."""
-    for request in requests:
-        if isinstance(request, Failure):
-            usage.count(request.request, request)
-            log.failed(request)
-            continue
-        usage.tally.stopped = usage.exceeded_limit([], request)
-        if usage.tally.stopped is not None:
-            return
-        try:
-            outcome = captioner(request, timeout=usage.limits.timeout)
-        except (CallError, MediaError) as error:
-            failure = _failure(request, error, attempts=1)
-            usage.count(request, failure)
-            log.failed(failure)
-        else:
-            usage.count(request, outcome)
-            log.answered(request, outcome)
+    tally = Tally() if tally is None else tally
+    _Dispatcher(captioner, limits, tally, log, sleep).run(requests)
+    return tally
 
 
 @dataclass(slots=True, eq=False)
 class _Dispatcher:
     captioner: Captioner
     limits: Limits
-    usage: UsageCounter
+    tally: Tally
     log: CallLog
     sleep: Callable[[float], object] | None
     stopped: threading.Event = field(default_factory=threading.Event)
-    rng: random.Random = field(default_factory=random.Random)
     changed: threading.Condition = field(default_factory=threading.Condition)
     queue: deque[Request] = field(default_factory=deque)
     pending: list[Request] = field(default_factory=list)
@@ -148,21 +119,31 @@ class _Dispatcher:
             raise self.error
 
     def _admit(self, request: Request) -> bool:
-        usage = self.usage
+        """Whether the limits allow it; waits until the queue is short again."""
         with self.changed:
-            self._wait(lambda: not self.pending or not usage.exceeded_limit(self.pending, request))
-            usage.tally.stopped = usage.exceeded_limit(self.pending, request)
-            if usage.tally.stopped is not None:
+            self._wait(lambda: not self.pending or not self._exceeded_limit(self.pending, request))
+            self.tally.stopped = self._exceeded_limit(self.pending, request)
+            if self.tally.stopped is not None:
                 return False
-            self.queue.append(request)
-            self.pending.append(request)
-            if self.workers < self.limits.concurrency:
-                self.workers += 1
-                # Not a pool: its threads are joined at exit, which a second Ctrl-C must skip.
-                threading.Thread(target=self._work, daemon=True).start()
-            self.changed.notify_all()
-            self._wait(lambda: len(self.pending) < self.limits.concurrency + QUEUED_AHEAD)
+            if self.captioner.at_once != 0:
+                self._enqueue(request)
+                return True
+        # It asks nobody and costs nothing, so that nothing is logged before the call.
+        self._settle(request, self._ask(request))
         return True
+
+    def _exceeded_limit(self, pending: Sequence[Request], request: Request) -> str | None:
+        return self.tally.exceeded_limit(self.limits, pending, request)
+
+    def _enqueue(self, request: Request) -> None:
+        self.queue.append(request)
+        self.pending.append(request)
+        if self.workers < self.limits.concurrency:
+            self.workers += 1
+            # Not a pool: its threads are joined at exit, which a second Ctrl-C must skip.
+            threading.Thread(target=self._work, daemon=True).start()
+        self.changed.notify_all()
+        self._wait(lambda: len(self.pending) < self.limits.concurrency + QUEUED_AHEAD)
 
     def _wait(self, condition: Callable[[], bool]) -> None:
         self.changed.wait_for(lambda: self.error is not None or condition())
@@ -212,7 +193,7 @@ class _Dispatcher:
                 answer = self.captioner(request, timeout=self.limits.timeout)
                 return replace(answer, attempts=attempt)
             except CallTimeout as error:
-                wait = backoff(self.limits, attempt, retry_after=error.retry_after, rng=self.rng)
+                wait = backoff(self.limits, attempt, retry_after=error.retry_after)
                 exceeded_limit = self._count_lost_attempt(request) if error.was_sent else None
                 if reason := self._why_no_retry(attempt, wait, exceeded_limit):
                     return Failure(request, f"{error}{reason}", attempt)
@@ -225,10 +206,10 @@ class _Dispatcher:
 
     def _count_lost_attempt(self, request: Request) -> str | None:
         with self.changed:
-            self.usage.count(request, None)
+            self.tally.count(self.limits, request, None)
             self.log.lost(request)
             others = [other for other in self.pending if other is not request]
-            return self.usage.exceeded_limit(others, request)
+            return self._exceeded_limit(others, request)
 
     def _why_no_retry(self, attempt: int, wait: float, exceeded_limit: str | None) -> str:
         if attempt > self.limits.retries:
@@ -249,18 +230,18 @@ class _Dispatcher:
             try:
                 with self.log.together():
                     while self.outcomes:
-                        self._log_one(*self.outcomes.popleft())
+                        self._log_outcome(*self.outcomes.popleft())
             except BaseException as error:  # noqa: BLE001 - raised in the calling thread
                 self._stop(error)
 
-    def _log_one(self, request: Request, outcome: _Outcome) -> None:
+    def _log_outcome(self, request: Request, outcome: _Outcome) -> None:
         if request in self.pending:
             self.pending.remove(request)
         try:
             if outcome is None:
                 self.log.withdraw(request)
                 return
-            self.usage.count(request, outcome)
+            self.tally.count(self.limits, request, outcome)
             if isinstance(outcome, Answer):
                 self.log.answered(request, outcome)
             else:

@@ -14,22 +14,19 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from earmark.captioning.chat_protocol import (
     MOST_BYTES,
-    Usage,
+    NEWER_LENGTH_LIMIT,
     chat_body,
-    image_parts,
     read_json,
     read_reply,
-    video_fields,
-    video_parts,
+    token_usage,
 )
-from earmark.captioning.request import Answer, Form, Picture, Request
+from earmark.captioning.request import Answer, Form, Question, Request
 from earmark.errors import CallError, CallRejected, CallTimeout, UnreadableAnswer, summarise
 from earmark.media import Frame
 from earmark.redaction import SecretFilter, redact, redact_line, redact_url
@@ -40,18 +37,13 @@ if TYPE_CHECKING:
 
     from earmark.media.http_client import HttpClient
 
-FormChoice = Literal["auto", "images", "video"]
-
 PROBE_PIXELS = 64
-
 NO_KEY = "none"
 """Some local servers insist on a key, whatever it is."""
 
 RETRY_STATUSES = frozenset({408, 425, 429})
-
 PICTURE = re.compile(r"image|picture|vision|multi-?modal|mmproj", re.IGNORECASE)
 REFUSAL = re.compile(r"\bnot\b|n't\b|\bonly\b|unsupported|missing|at most 0", re.IGNORECASE)
-
 UNPARSED_ANSWER = "produced output that does not match the expected"
 """In llama.cpp's message, with status 500, for an answer that was cut off or that it cannot parse:
 a retry would give the same answer."""
@@ -63,13 +55,8 @@ NO_SCHEMAS = re.compile(
 )
 
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
-
 MOST_NAMES, LONGEST_NAME = 1000, 200
-
 MOST_REDIRECTS = 5
-
-NEWER_LENGTH_LIMIT = "max_completion_tokens"
-"""The name of `max_tokens` for OpenAI's newer models; they refuse the old one and say so."""
 
 
 class OpenAICaptioner:
@@ -80,19 +67,21 @@ class OpenAICaptioner:
     """
 
     def __init__(
-        self, url: str, model: str, *, api_key: str | None = None, form: FormChoice = "auto"
+        self,
+        url: str,
+        model: str,
+        api_key: str | None = None,
+        form: Literal["auto", "images", "video"] = "auto",
     ) -> None:
         self.endpoint = Endpoint(url, api_key=api_key)
         self.model = model
         self.form = form
-        self._api_key = api_key
         self.at_once: int | None = None  # servers differ, so the limits decide
         self._lock = threading.Lock()
-        self._takes_video: ProbeResult | None = None
+        self._takes_video: tuple[bool, str] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        again = partial(OpenAICaptioner, api_key=self._api_key, form=self.form)
-        return again, (self.endpoint.url, self.model)
+        return OpenAICaptioner, (self.endpoint.url, self.model, self.endpoint.api_key, self.form)
 
     def check(self) -> None:
         self.endpoint.check_model(self.model)
@@ -103,7 +92,7 @@ class OpenAICaptioner:
         started = time.monotonic()
         reply = self.endpoint.chat(body, timeout=timeout, identity=request.identity)
         latency = time.monotonic() - started
-        if request.schema is not None and not self.endpoint.takes_schemas:
+        if request.question.schema is not None and not self.endpoint.takes_schemas:
             note = "; ".join(filter(None, (note, "sent without a schema: the server refuses one")))
         return read_reply(reply, request, form=form, latency=latency, note=note)
 
@@ -114,61 +103,38 @@ class OpenAICaptioner:
             return "images", ""
         with self._lock:
             if self._takes_video is None:
-                self._takes_video = probe_video(
-                    self.endpoint, self.model, request.frames, timeout=timeout
+                self._takes_video = probe(
+                    self.endpoint, self.model, request.frames[:2], form="video", timeout=timeout
                 )
-        if self._takes_video.passed:
-            return "video", ""
-        return "images", f"sent as images: {self._takes_video.reason}"
+        takes_video, reason = self._takes_video
+        return ("video", "") if takes_video else ("images", f"sent as images: {reason}")
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeResult:
-    passed: bool
-    reason: str
+def probe(
+    endpoint: Endpoint, model: str, frames: Sequence[Frame], *, form: Form, timeout: float
+) -> tuple[bool, str]:
+    """Whether the server looks at `frames` sent as `form`, and how that is known."""
+    times = tuple(frame.time for frame in frames)
+    question = Question(answer_tokens=1, temperature=None)
+    request = Request("", Span(times[0], times[-1]), times, "What is this?", model, question)
+    request = request.showing([frame.resized(PROBE_PIXELS, PROBE_PIXELS) for frame in frames])
 
+    def count_tokens(form: Form) -> int | None:
+        return token_usage(endpoint.chat(chat_body(request, form=form), timeout=timeout))[0]
 
-def probe_pictures(
-    endpoint: Endpoint, model: str, picture: Frame, *, timeout: float
-) -> ProbeResult:
-    return _probe(endpoint, model, image_parts([Picture.of(picture)]), {}, timeout=timeout)
-
-
-def probe_video(
-    endpoint: Endpoint, model: str, frames: Sequence[Frame], *, timeout: float
-) -> ProbeResult:
-    tiny = [Picture.of(frame.resized(PROBE_PIXELS, PROBE_PIXELS)) for frame in frames[:2]]
-    fields = video_fields(tiny, Span(tiny[0].time, tiny[-1].time))
-    return _probe(endpoint, model, video_parts(tiny), fields, timeout=timeout)
-
-
-def _probe(
-    endpoint: Endpoint,
-    model: str,
-    parts: Sequence[dict[str, Any]],
-    fields: dict[str, Any],
-    *,
-    timeout: float,
-) -> ProbeResult:
-    def tokens(*parts: dict[str, Any], **fields: Any) -> int | None:
-        content = [*parts, {"type": "text", "text": "What is this?"}]
-        body = {"model": model, "messages": [{"role": "user", "content": content}]}
-        reply = endpoint.chat({**body, "max_tokens": 1, **fields}, timeout=timeout)
-        return Usage.of(reply).prompt_tokens
-
-    plain = tokens()
+    plain = count_tokens("none")
     try:
         try:
-            shown = tokens(*parts, **fields)
+            counted = count_tokens(form)
         except CallTimeout:  # some refuse with a temporary status: try once more
-            shown = tokens(*parts, **fields)
+            counted = count_tokens(form)
     except CallError as error:
-        return ProbeResult(False, str(error))
-    if shown is None or plain is None:
-        return ProbeResult(True, "accepted; the server does not count tokens")
-    if shown > plain:
-        return ProbeResult(True, f"{shown - plain} tokens of picture counted")
-    return ProbeResult(False, f"{endpoint.address} accepts it but does not look at it")
+        return False, str(error)
+    if counted is None or plain is None:
+        return True, "accepted; the server does not count tokens"
+    if counted > plain:
+        return True, f"{counted - plain} tokens of picture counted"
+    return False, f"{endpoint.address} accepts it but does not look at it"
 
 
 class Endpoint:
@@ -187,7 +153,7 @@ class Endpoint:
         path = parts.path.rstrip("/") or "/v1"
         self.url = parts._replace(path=path, fragment="").geturl()
         self.address = redact_url(self.url).partition("?")[0]
-        self._api_key = api_key or NO_KEY
+        self.api_key = api_key
         self._filter = SecretFilter(url, api_key or "")
         self._uses_newer_limit = False
         self.takes_schemas = True
@@ -199,11 +165,11 @@ class Endpoint:
 
         # A proxy from the environment cannot reach servers on this machine.
         is_loopback = urlsplit(self.url).hostname in LOOPBACK_HOSTS
-        headers = {"Authorization": f"Bearer {self._api_key}"}
+        headers = {"Authorization": f"Bearer {self.api_key or NO_KEY}"}
         return HttpClient(uses_proxies=not is_loopback, headers=headers)
 
     def models(self, *, timeout: float = 10.0) -> list[str]:
-        listed = self._ask("GET", "/models", timeout=timeout).get("data")
+        listed = self.ask("GET", "/models", timeout=timeout).get("data")
         if not isinstance(listed, list):
             raise UnreadableAnswer(f"{self.address}/models does not list models")
         models = [model for model in listed if isinstance(model, dict) and "id" in model]
@@ -228,7 +194,7 @@ class Endpoint:
         if not self.takes_schemas:
             sent.pop("response_format", None)
         try:
-            return self._ask(
+            return self.ask(
                 "POST", "/chat/completions", timeout=timeout, headers=headers, json=sent
             )
         except _NoSuchPage as error:
@@ -244,14 +210,7 @@ class Endpoint:
         self.takes_schemas = False  # it was the schema that was refused
         return reply
 
-    def transcribe(
-        self, wav: bytes, fields: Mapping[str, Any], *, timeout: float
-    ) -> dict[str, Any]:
-        files = {"file": ("speech.wav", wav, "audio/wav")}
-        page = "/audio/transcriptions"
-        return self._ask("POST", page, timeout=timeout, data=dict(fields), files=files)
-
-    def _ask(self, method: str, page: str, *, timeout: float, **content: Any) -> dict[str, Any]:
+    def ask(self, method: str, page: str, *, timeout: float, **content: Any) -> dict[str, Any]:
         import httpx
 
         base = httpx.URL(self.url)
@@ -277,27 +236,24 @@ class Endpoint:
         from earmark.media.http_client import BodyTooLarge
 
         for _ in range(MOST_REDIRECTS):
-            left = end - time.monotonic()
+            seconds = end - time.monotonic()
             try:
-                response, raw = self._client.send(request, seconds=left, limit_bytes=MOST_BYTES)
+                response, raw = self._client.send(request, seconds=seconds, limit_bytes=MOST_BYTES)
             except BodyTooLarge as error:
                 raise UnreadableAnswer(
                     f"{self.address} answered with more than {MOST_BYTES >> 20} MB"
                 ) from error
             if response.next_request is None:
                 return response, raw
-            self._check_origin(request.url, response.next_request.url)
+            url, other = request.url, response.next_request.url
+            if (url.scheme, url.netloc) != (other.scheme, other.netloc):
+                host = self._filter(f"{other.scheme}://{other.netloc.decode('ascii', 'replace')}")
+                raise CallRejected(  # pictures and keys must not go there
+                    f"{self.address} redirects to {host}, another server, which is sent nothing; "
+                    f"if it is the right one give its address instead"
+                )
             request = response.next_request
         raise CallRejected(f"{self.address} redirects again and again; check the address")
-
-    def _check_origin(self, url: httpx.URL, other: httpx.URL) -> None:
-        """Pictures and keys must not go to another server."""
-        if (url.scheme, url.netloc) != (other.scheme, other.netloc):
-            host = self._filter(f"{other.scheme}://{other.netloc.decode('ascii', 'replace')}")
-            raise CallRejected(
-                f"{self.address} redirects to {host}, another server, which is sent nothing; "
-                f"if it is the right one give its address instead"
-            )
 
     def _read(self, raw: bytes) -> dict[str, Any]:
         try:
@@ -328,13 +284,13 @@ class Endpoint:
         if status in RETRY_STATUSES or status >= 500:
             return self._explain_fault(response, words)
         if status in (401, 403):
-            what = "wants a key" if self._api_key == NO_KEY else "refuses the key"
+            what = "refuses the key" if self.api_key else "wants a key"
             cure = "it is read from OPENAI_API_KEY (in Python: api_key)"
             return CallRejected(f"{self.address} {what} ({status}): {words}; {cure}")
         if status == 404:
             return _NoSuchPage(f"{self.address} answered 404: {words}")
-        server = "`temperature` = server"
-        cure = f"; leave it to the server with {server}" if "temperature" in words else ""
+        has_cure = "temperature" in words
+        cure = "; leave it to the server with `temperature` = server" if has_cure else ""
         return CallRejected(f"{self.address} rejects the request ({status}): {words}{cure}")
 
     def _explain_fault(self, response: httpx.Response, words: str) -> CallError:
@@ -344,8 +300,8 @@ class Endpoint:
                 f"more `answer_tokens` ({words})"
             )
         wait = retry_after(response.headers.get("retry-after"), now=time.time())
-        status = response.status_code
-        return CallTimeout(f"{self.address} answered {status}: {words}", retry_after=wait)
+        what = f"{self.address} answered {response.status_code}: {words}"
+        return CallTimeout(what, retry_after=wait)
 
     def _explain_missing(self, model: str, error: _NoSuchPage) -> CallRejected:
         try:

@@ -5,7 +5,7 @@ import math
 import wave
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from earmark.features.encoder import SAMPLE_RATE
 from earmark.timeline import FloatArray
 
 DEFAULT_CONFIDENCE = 0.5
-
 TIMEOUT = 120.0
 
 
@@ -35,12 +34,15 @@ class ServerTranscriber:
 
     def __call__(self, samples: FloatArray, *, languages: Collection[str] = ()) -> Transcript:
         del languages
-        fields = {"model": self.model, "response_format": "verbose_json"}
-        fields |= {"language": self.language} if self.language else {}
-        granularity = {"timestamp_granularities[]": ["word", "segment"]}
-        reply = self._endpoint().transcribe(
-            encode_wav(samples), fields | granularity, timeout=TIMEOUT
-        )
+        fields = {
+            "model": self.model,
+            "response_format": "verbose_json",
+            "timestamp_granularities[]": ["word", "segment"],
+            **({"language": self.language} if self.language else {}),
+        }
+        files = {"file": ("speech.wav", encode_wav(samples), "audio/wav")}
+        page = "/audio/transcriptions"
+        reply = self._endpoint().ask("POST", page, timeout=TIMEOUT, data=fields, files=files)
         words = tuple(_read_words(reply, seconds=len(samples) / SAMPLE_RATE))
         return Transcript(words, str(reply.get("language") or self.language))
 
@@ -61,35 +63,33 @@ def encode_wav(samples: FloatArray) -> bytes:
 def _read_words(reply: Mapping[str, Any], *, seconds: float) -> Iterator[Word]:
     """Words without times are spread evenly over their segment or the whole piece."""
     segments, words = _objects(reply.get("segments")), _objects(reply.get("words"))
-    for each in words:
-        text, start, end = str(each.get("word") or "").strip(), each.get("start"), each.get("end")
-        if text and _is_time(start) and _is_time(end):
-            yield Word(text, start, max(start, end), _confidence(segments, start))
+    for word in words:
+        text = str(word.get("word") or "").strip()
+        if text and (span := _span_of(word)):
+            yield Word(text, *span, _confidence(segments, span[0]))
     if words:
         return
-    whole = {"text": reply.get("text"), "start": 0.0, "end": seconds}
-    for each in segments or [whole]:
-        texts = str(each.get("text") or "").split()
-        if not texts or not _is_time(each.get("start")) or not _is_time(each.get("end")):
-            continue
-        edges = np.linspace(each["start"], max(each["start"], each["end"]), len(texts) + 1)
-        for text, first, last in zip(texts, edges, edges[1:], strict=False):
-            yield Word(text, float(first), float(last), _confidence(segments, float(first)))
+    for segment in segments or [{"text": reply.get("text"), "start": 0.0, "end": seconds}]:
+        texts = str(segment.get("text") or "").split()
+        if texts and (span := _span_of(segment)):
+            edges = np.linspace(*span, len(texts) + 1).tolist()
+            for text, start, end in zip(texts, edges, edges[1:], strict=False):
+                yield Word(text, start, end, _confidence(segments, start))
 
 
 def _objects(value: object) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def _is_time(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and math.isfinite(value) and value >= 0
+def _span_of(item: Mapping[str, Any]) -> tuple[float, float] | None:
+    values = [item.get("start"), item.get("end")]
+    times = [value for value in values if isinstance(value, int | float) and 0 <= value < math.inf]
+    return (times[0], max(times)) if len(times) == 2 else None
 
 
 def _confidence(segments: list[dict[str, Any]], time: float) -> float:
     for segment in segments:
-        mean = segment.get("avg_logprob")
-        start, end = segment.get("start"), segment.get("end")
-        is_here = _is_time(start) and _is_time(end) and start <= time <= end
-        if is_here and isinstance(mean, int | float):
+        mean, span = segment.get("avg_logprob"), _span_of(segment)
+        if span and span[0] <= time <= span[1] and isinstance(mean, int | float):
             return float(min(1.0, math.exp(min(0.0, mean))))
     return DEFAULT_CONFIDENCE

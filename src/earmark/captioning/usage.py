@@ -44,47 +44,34 @@ class Tally:
     """Calls of earlier processes of the same run; only the caps count these three."""
     tokens_before: int = 0
     spend_before: float = 0.0
+    most_prompt: int = 0
+    """The most tokens that one call used so far: reserved for each further one."""
+    most_completion: int = 0
 
     @property
     def tokens(self) -> int:
         return self.prompt_tokens + self.completion_tokens
 
-    def fail(self, failure: Failure) -> None:
-        """One never sent is no failure in a row."""
-        self.calls += 1
-        self.failed += 1
-        self.failures_in_a_row += failure.attempts > 0
-        self.last_reason = failure.reason
-
-
-@dataclass(slots=True)
-class UsageCounter:
-    limits: Limits
-    tally: Tally
-    most_prompt: int = 0
-    most_completion: int = 0
-
-    def exceeded_limit(self, pending: Sequence[Request], request: Request) -> str | None:
-        limits, tally = self.limits, self.tally
-        if limits.most_failures is not None and tally.failures_in_a_row >= limits.most_failures:
-            return f"{tally.failures_in_a_row} calls in a row failed, the last: {tally.last_reason}"
-        calls = tally.calls_before + tally.calls + len(pending)
+    def exceeded_limit(
+        self, limits: Limits, pending: Sequence[Request], request: Request
+    ) -> str | None:
+        if limits.most_failures is not None and self.failures_in_a_row >= limits.most_failures:
+            return f"{self.failures_in_a_row} calls in a row failed, the last: {self.last_reason}"
+        calls = self.calls_before + self.calls + len(pending)
         if limits.max_calls is not None and calls >= limits.max_calls:
             return f"the cap on calls, {limits.max_calls}, is reached"
         if limits.max_tokens is None and limits.max_spend is None:
             return None
         reserves = [self._reserve(other) for other in (*pending, request)]
         prompt, completion = (sum(counts) for counts in zip(*reserves, strict=True))
-        tokens, spend = tally.tokens_before + tally.tokens, tally.spend_before + tally.spend
+        tokens, spend = self.tokens_before + self.tokens, self.spend_before + self.spend
         if limits.max_tokens is not None and tokens + prompt + completion > limits.max_tokens:
             return (
                 f"the cap of {limits.max_tokens} tokens is reached: {tokens} are spent, "
                 f"and a call may take {sum(reserves[-1])}"
             )
-        if (
-            limits.max_spend is not None
-            and spend + limits.price(prompt, completion) > limits.max_spend
-        ):
+        most_spend = spend + limits.price(prompt, completion)
+        if limits.max_spend is not None and most_spend > limits.max_spend:
             return (
                 f"the cap of {limits.max_spend:g} {CURRENCY} is reached: {spend:.4f} is spent, "
                 f"and a call may cost {limits.price(*reserves[-1]):.4f}"
@@ -95,28 +82,30 @@ class UsageCounter:
         prompt, completion = request.most_tokens
         return max(prompt, self.most_prompt), max(completion, self.most_completion)
 
-    def count(self, request: Request, outcome: Answer | Failure | None) -> None:
+    def count(self, limits: Limits, request: Request, outcome: Answer | Failure | None) -> None:
         """None is an attempt that broke off; tokens not reported are counted as reserved."""
-        tally, prompt, completion = self.tally, None, None
+        prompt = completion = None
         if outcome is not None:
-            tally.attempts += outcome.attempts
+            self.calls += 1
+            self.attempts += outcome.attempts
             prompt, completion = outcome.prompt_tokens, outcome.completion_tokens
         if isinstance(outcome, Failure):
-            tally.guessed += outcome.is_guessed
-            tally.fail(outcome)
+            self.guessed += outcome.is_guessed
+            self.failed += 1
+            self.failures_in_a_row += outcome.attempts > 0  # one never sent is none in a row
+            self.last_reason = outcome.reason
         elif outcome is not None:
-            tally.calls += 1
-            tally.answered += 1
-            tally.failures_in_a_row = 0
+            self.answered += 1
+            self.failures_in_a_row = 0
         if prompt is None or completion is None or min(prompt, completion) < 0:
-            tally.guessed += 1
+            self.guessed += 1
             prompt, completion = self._reserve(request)
         else:
             self.most_prompt = max(self.most_prompt, prompt)
             self.most_completion = max(self.most_completion, completion)
-        tally.prompt_tokens += prompt
-        tally.completion_tokens += completion
-        tally.spend += self.limits.price(prompt, completion)
+        self.prompt_tokens += prompt
+        self.completion_tokens += completion
+        self.spend += limits.price(prompt, completion)
 
 
 def cost_of(limits: Limits, request: Request, answer: Answer) -> float:
@@ -125,13 +114,12 @@ def cost_of(limits: Limits, request: Request, answer: Answer) -> float:
     return limits.price(answer.prompt_tokens, answer.completion_tokens)
 
 
-def backoff(
-    limits: Limits, attempt: int, *, retry_after: float | None, rng: random.Random
-) -> float:
+def backoff(limits: Limits, attempt: int, *, retry_after: float | None) -> float:
     """Seconds to wait after failed attempt number `attempt`, from 1; at least `retry_after`.
 
     Exponential with jitter: doubled each time and shortened by up to half at random, so that
     callers refused together do not come back together.
     """
     doubled = min(limits.longest_wait, FIRST_WAIT * 2.0 ** (attempt - 1))
-    return max(doubled * rng.uniform(0.5, 1.0), retry_after or 0.0)
+    jittered = doubled * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+    return max(jittered, retry_after or 0.0)

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from earmark.captioning.captioner import ModelAddress
 from earmark.captioning.discovery import DEFAULT_ADDRESSES, advice
 from earmark.captioning.discovery import doctor as look_around
-from earmark.captioning.model_choice import ModelAddress
 from earmark.cli import options
 from earmark.errors import EarmarkError, ModelMismatch, ModelMissing
 from earmark.media import open_recording

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from earmark.captioning.model_choice import FORMS
+from earmark.captioning.captioner import FORMS
 from earmark.cli import options
 from earmark.errors import RunError
 from earmark.models.model_store import cache_folder

@@ -26,9 +26,7 @@ from earmark.models import ModelStore
 from earmark.timeline import FloatArray
 
 STRIDE = 4
-
 SIDE_MULTIPLE = 32
-
 _SHAPE = re.compile(rb"\n\x02\x08\n(\n\x02\x08.)\n\x02\x08([\x20\x08])\n\x02\x08\2", re.DOTALL)
 _FREE = b"\n\x02\x12\x00"
 
@@ -97,9 +95,9 @@ def decode(
     Each is `(…, rows, columns)`: confidence `heat` at each cell, logarithm of height and width in
     cells, and offset of the centre, down and right of the cell.
     """
-    places = np.argwhere(heat >= least)
-    sure = heat[tuple(places.T)]
-    ordered = places[np.argsort(-sure, kind="stable")].T
+    cells = np.argwhere(heat >= least)
+    confidence = heat[tuple(cells.T)]
+    ordered = cells[np.argsort(-confidence, kind="stable")].T
     at = (slice(None), *ordered)
     middles = (ordered + offset[at] + 0.5) * STRIDE
     halves = np.exp(np.clip(size[at], -5, 8)) * STRIDE / 2
@@ -152,7 +150,7 @@ def _with_free_shapes(model: bytes) -> bytes:
     keep every byte in its place: a size `08 20` becomes an empty name, `12 00`, and an input of the
     graph (field 11) becomes a value info (field 13).
     """
-    patched = bytearray(_SHAPE.sub(lambda found: _FREE + found[1] + _FREE * 2, model))
+    patched = bytearray(_SHAPE.sub(lambda match: _FREE + match[1] + _FREE * 2, model))
     offset = patched.rfind(b"\n\x07input.1") - 2  # minus its tag and length
     offset += 2 + patched[offset + 1]
     while offset < len(patched) and patched[offset] == 11 << 3 | 2:

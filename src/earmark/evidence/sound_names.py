@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from earmark.errors import EarmarkError
-from earmark.evidence.evidence_entry import EvidenceEntry
+from earmark.evidence.evidence_entry import EvidenceEntry, EvidenceTimeline
 from earmark.evidence.picture_evidence import available_kinds
 from earmark.media import Recording
 from earmark.media.atomic_file import content_file, write_whole
@@ -26,9 +24,7 @@ if TYPE_CHECKING:
     from earmark.features.sound_tags import SoundTagger
 
 NAMES = "names"
-
 STEADY_DB = 3.0
-
 SUDDEN_DB = 12.0
 
 SoundNames = dict[Span, tuple[str, ...]]
@@ -91,7 +87,6 @@ class SoundNamer:
 
 @dataclass(frozen=True, slots=True)
 class NamingItem:
-    index: int
     recording: Recording
     spans: tuple[Span, ...]
 
@@ -99,7 +94,7 @@ class NamingItem:
         return self.recording.name
 
 
-def _name_item(item: NamingItem, *, namer: SoundNamer) -> SoundNames:
+def _name_item(namer: SoundNamer, item: NamingItem) -> SoundNames:
     return namer(item.recording, item.spans)
 
 
@@ -113,22 +108,22 @@ def name_sounds(
     recordings: Iterable[tuple[Recording, Sequence[Span]]],
     spread: ParallelMap,
 ) -> list[tuple[SoundNames, str]]:
+    """The names of the spans of each recording, and why they are missing."""
     if namer is None:
         return [({}, "") for _ in recordings]
     items = [
-        NamingItem(index, recording, tuple(spans) if recording.has_audio else ())
-        for index, (recording, spans) in enumerate(recordings)
+        NamingItem(recording, tuple(spans) if recording.has_audio else ())
+        for recording, spans in recordings
     ]
-    names = [namer.cached(item.recording) if item.spans else {} for item in items]
-    missing = [item for item in items if not names[item.index].keys() >= set(item.spans)]
-    reasons = [""] * len(items)
-    for item, outcome in spread(partial(_name_item, namer=namer), missing):
+    results = {item: (namer.cached(item.recording) if item.spans else {}, "") for item in items}
+    missing = [item for item, (names, _) in results.items() if not names.keys() >= set(item.spans)]
+    for item, outcome in spread(partial(_name_item, namer), missing):
         if isinstance(outcome, EarmarkError):
-            names[item.index], reasons[item.index] = {}, f"its sounds could not be named: {outcome}"
+            results[item] = {}, f"its sounds could not be named: {outcome}"
         else:
-            names[item.index] = outcome
+            results[item] = outcome, ""
             namer.keep(item.recording, outcome)
-    return list(zip(names, reasons, strict=True))
+    return [results[item] for item in items]
 
 
 def sound_namer(
@@ -166,27 +161,15 @@ def sounds_in(
     names: Mapping[Span, tuple[str, ...]],
     said: Iterable[EvidenceEntry] = (),
 ) -> dict[Span, WindowSounds]:
-    sentences = SpokenSentences(said)
+    speech = EvidenceTimeline(said)
     return {
         span: WindowSounds(
             names.get(span, ()),
             level_words(level, span) if level else (),
-            sentences.within(span),
+            tuple(entry.text for entry in speech.overlapping(span)),
         )
         for span in spans
     }
-
-
-class SpokenSentences:
-    def __init__(self, said: Iterable[EvidenceEntry] = ()) -> None:
-        self._said = sorted(said, key=lambda entry: entry.span.start)
-        self._starts = [entry.span.start for entry in self._said]
-        # The latest end so far never falls, so that what has ended before a span is a beginning.
-        self._ended = list(accumulate((entry.span.end for entry in self._said), max))
-
-    def within(self, span: Span) -> tuple[str, ...]:
-        first, last = bisect_right(self._ended, span.start), bisect_left(self._starts, span.end)
-        return tuple(entry.text for entry in self._said[first:last] if entry.span.overlaps(span))
 
 
 @lru_cache(maxsize=2)

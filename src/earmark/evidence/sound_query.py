@@ -6,22 +6,21 @@ and by meaning if MiniLM is available.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
-from earmark.evidence.word_stems import stems
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.timeline import FloatArray
 
 MAX_FAMILY = 4
-
 SAME_MEANING = 0.6
-
 NEAREST_MEANING = 0.45
 """Least cosine of the nearest name, if none reaches `SAME_MEANING`."""
 
@@ -30,6 +29,27 @@ TEMPERATURE = 0.05
 
 BROADER_WEIGHT = 0.6
 """Of a broad sound if one of its subclasses is meant: it may be another one."""
+
+
+@cache
+def _stemmer() -> Any:
+    import snowballstemmer
+
+    return snowballstemmer.stemmer("porter")
+
+
+@lru_cache(maxsize=1 << 16)
+def _stem(word: str) -> str:
+    return str(_stemmer().stemWord(word))
+
+
+def stems(text: str) -> list[str]:
+    """By the same algorithm (Porter) as the text index of a run.
+
+    >>> stems("Drilling, power tools")
+    ['drill', 'power', 'tool']
+    """
+    return [_stem(word) for word in re.findall(r"[^\W_]+", text.casefold())]
 
 
 @cache
@@ -46,8 +66,8 @@ def narrower(name: str) -> frozenset[str]:
     >>> "Drill" in narrower("Tools"), narrower("Drill")
     (True, frozenset())
     """
-    own = subclasses().get(name, ())
-    return frozenset(own).union(*map(narrower, own))
+    direct = subclasses().get(name, ())
+    return frozenset(direct).union(*map(narrower, direct))
 
 
 @cache
@@ -144,12 +164,12 @@ def _match_words(words: str, names: Sequence[str]) -> dict[str, SoundMatch]:
     Words in brackets only qualify a name: `food` finds `Frying (food)`, `someone chops food` does
     not.
     """
-    asked = set(stems(words))
+    stemmed = set(stems(words))
     matches = {}
     for name in names:
         head, _, aside = name.partition("(")
         parts = [set(stems(part)) for part in head.split(",")]
-        if any(part and asked >= part for part in parts) or asked == set(stems(aside)):
+        if any(part and stemmed >= part for part in parts) or stemmed == set(stems(aside)):
             matches[name] = SoundMatch(name, 1.0, "")
     return matches
 

@@ -9,20 +9,18 @@ Only classes with some probability are stored for a cell, so an hour takes 0.5 M
 
 from __future__ import annotations
 
-import math
 import zipfile
-from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, logit
 
 from earmark.errors import EarmarkError
-from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
+from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry, EvidenceTimeline
 from earmark.evidence.sound_query import broader
 from earmark.features.sound_tags import BACKGROUND, likeliest_names
 from earmark.features.yamnet import YAMNet
@@ -31,16 +29,12 @@ from earmark.media.atomic_file import content_file, replacing
 from earmark.timeline import HOP, FloatArray, IndexArray, Span, Track, merge
 
 SOUNDS = "sounds"
-
 CACHE_VERSION = 3
-
 CELL = 24
 """Steps of the clock: 0.96 s. The network's own hop of 0.48 s would process each moment twice."""
 
 ABOVE_QUIET_DB = 3.0
-
 QUIET_CELLS = 312
-
 QUIET_DB = -50.0
 """Of full scale; a room whose quiet level is below this counts as quiet."""
 
@@ -51,19 +45,9 @@ MIN_PROBABILITY = 0.02
 """Least probability stored: too little to report, enough to search for."""
 
 ONSET_PROBABILITY = 0.4
-
 CONTINUE_PROBABILITY = 0.15
-
 MAX_GAP = 4.0
 """Longest silence, in seconds, within one event."""
-
-
-def logit(share: float) -> float:
-    return math.log(share / (1 - share))
-
-
-def _probability(logits: NDArray[np.float32]) -> NDArray[np.float32]:
-    return np.asarray(1 / (1 + np.exp(-logits)), dtype=np.float32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,7 +72,7 @@ class SoundTrack:
     def strongest(self, weights: FloatArray) -> Track:
         """The maximum of probability times weight in each cell; one weight per class."""
         values = np.zeros(self._count, dtype=np.float32)
-        np.maximum.at(values, self.cells, _probability(self.logits) * weights[self.classes])
+        np.maximum.at(values, self.cells, expit(self.logits) * weights[self.classes])
         return Track(values, hop=self.hop)
 
     def mean_logits(self, shares: FloatArray) -> Track:
@@ -116,35 +100,32 @@ class SoundTrack:
         return sorted(_without_broader(events), key=lambda event: (event.span, event.text))
 
     def _events_of(self, number: int, own: IndexArray) -> Iterator[EvidenceEntry]:
-        likely = _probability(self.logits[own])
+        likely = expit(self.logits[own])
         goes_on = likely >= CONTINUE_PROBABILITY
         cells, likely = self.cells[own][goes_on], likely[goes_on]
-        if likely.max(initial=0.0) < ONSET_PROBABILITY:
+        if likely.max(initial=0.0) < ONSET_PROBABILITY:  # as of most classes
             return
         breaks = np.flatnonzero(np.diff(cells) * self.hop > MAX_GAP + self.hop) + 1
-        for part, some in zip(np.split(cells, breaks), np.split(likely, breaks), strict=True):
-            if some.max() >= ONSET_PROBABILITY:
+        for part, shares in zip(np.split(cells, breaks), np.split(likely, breaks), strict=True):
+            confidence = float(shares.max())
+            if confidence >= ONSET_PROBABILITY:
                 end = min(self.duration, float(part[-1] + 1) * self.hop)
                 span = Span(float(part[0]) * self.hop, end)
-                confidence = float(some.max())
                 yield EvidenceEntry(span, "heard", self.names[number], confidence, SOUND_TRACK)
 
 
 def _without_broader(events: Sequence[EvidenceEntry]) -> Iterator[EvidenceEntry]:
-    spans: dict[str, list[Span]] = {}
+    narrower: dict[str, list[EvidenceEntry]] = {}
     for event in events:
         for broad in broader(event.text):
-            spans.setdefault(broad, []).append(event.span)
-    merged = {broad: merge(own) for broad, own in spans.items()}
+            narrower.setdefault(broad, []).append(event)
+    timelines = {broad: EvidenceTimeline(members) for broad, members in narrower.items()}
     for event in events:
-        own = merged.get(event.text, [])
-        first = max(0, bisect_right(own, event.span) - 1)
-        inside = 0.0
-        for span in islice(own, first, None):
-            if span.start >= event.span.end:
-                break
-            inside += max(0.0, min(span.end, event.span.end) - max(span.start, event.span.start))
-        if inside < event.span.duration / 2:
+        timeline, own = timelines.get(event.text), event.span
+        members = timeline.overlapping(own) if timeline else []
+        spans = merge(member.span for member in members)
+        inside = sum(min(span.end, own.end) - max(span.start, own.start) for span in spans)
+        if inside < own.duration / 2:
             yield event
 
 
@@ -187,8 +168,11 @@ class SoundTracker:
                 read.append(block)
                 yield block
 
-        for some in self.encoder.cell_logits(reading(), CellSelector()):
-            self._append(*some)
+        for first, steps, cells, rows in self.encoder.cell_logits(reading(), CellSelector()):
+            self._steps += steps
+            indices, classes = np.nonzero(rows >= logit(MIN_PROBABILITY))
+            logits = rows[indices, classes].astype(np.float32)
+            self._pieces.append((cells[indices] + first, classes.astype(np.int16), logits))
             while read:
                 yield read.popleft()
         yield from read
@@ -197,12 +181,6 @@ class SoundTracker:
         arrays = map(np.concatenate, zip(*self._pieces, strict=True))
         hop, duration = self.encoder.cell * HOP, self._steps * HOP
         return SoundTrack(self.encoder.classes, hop, duration, *arrays)
-
-    def _append(self, first: int, steps: int, places: IndexArray, rows: FloatArray) -> None:
-        self._steps += steps
-        cells, classes = np.nonzero(rows >= logit(MIN_PROBABILITY))
-        logits = rows[cells, classes].astype(np.float32)
-        self._pieces.append((places[cells] + first, classes.astype(np.int16), logits))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,15 @@ from __future__ import annotations
 import json
 import math
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
+from collections.abc import Collection, Iterable, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy import fft
+from scipy.ndimage import median_filter
+from scipy.special import logsumexp, softmax
 
 from earmark.evidence.speech_listener import Transcript, Word
 from earmark.features.encoder import SAMPLE_RATE
@@ -29,13 +31,13 @@ from earmark.models.catalogue import WHISPER
 from earmark.models.sessions import open_session
 from earmark.timeline import FloatArray
 
-MAX_SECONDS = 30.0
+_Past = dict[str, FloatArray]
 
+MAX_SECONDS = 30.0
 BANDS, SIZE, HOP = 80, 400, 160
 """Mel bands, samples per spectrum, and samples between spectra."""
 
 STEP = 2 * HOP / SAMPLE_RATE
-
 TOKENS_A_SECOND, EXTRA_TOKENS = 7.0, 12
 """More is a model that makes up what it hears."""
 
@@ -43,9 +45,7 @@ MAX_FIRST_TIME = 50
 """Steps of 0.02 s; the authors' choice."""
 
 KNOWN_LANGUAGE_WEIGHT = 10.0
-
 ONSET_SHARE = 0.5
-
 MEDIAN_STEPS = 7
 
 
@@ -82,40 +82,75 @@ class WhisperModel:
     def check(self) -> None:
         for name in WHISPER:
             self._store.find(name)
-        known = [code.strip("<|>") for code in self._settings["lang_to_id"]]
-        if self._language and self._language not in known:
+        codes = [code.strip("<|>") for code in self._settings["lang_to_id"]]
+        if self._language and self._language not in codes:
             raise ValueError(
-                f"Whisper knows no language {self._language!r}, but {', '.join(known)}"
+                f"Whisper knows no language {self._language!r}, but {', '.join(codes)}"
             )
 
     def _find_language(self, encoded: FloatArray, before: Collection[str]) -> tuple[str, float]:
-        codes = self._settings["lang_to_id"]
-        logits = self._decoder.run(encoded, [self._settings["decoder_start_token_id"]]).logits[-1]
-        shares = _softmax(logits[list(codes.values())])
-        known = dict(zip((code.strip("<|>") for code in codes), shares, strict=True))
-        weight = {code: KNOWN_LANGUAGE_WEIGHT if code in before else 1.0 for code in known}
-        language = self._language or max(known, key=lambda code: known[code] * weight[code])
-        return language, float(known[language])
+        tokens = self._settings["lang_to_id"]
+        logits, *_ = self._run_decoder(encoded, [self._settings["decoder_start_token_id"]])
+        shares = softmax(logits[-1, list(tokens.values())])
+        share_of = dict(zip((code.strip("<|>") for code in tokens), shares, strict=True))
+
+        def weighted(code: str) -> float:
+            return float(share_of[code]) * (KNOWN_LANGUAGE_WEIGHT if code in before else 1.0)
+
+        language = self._language or max(share_of, key=weighted)
+        return language, float(share_of[language])
+
+    def _run_decoder(
+        self, encoded: FloatArray, tokens: Sequence[int], past: _Past | None = None
+    ) -> tuple[FloatArray, list[FloatArray], _Past]:
+        """Logits `(tokens, vocabulary)`, cross-attention, and the past of the next call.
+
+        Each row of logits predicts the next token. The attention of each layer is `(heads, tokens,
+        steps)`; there is none if there is a `past`.
+        """
+        is_first = past is None
+        if past is None:
+            past = {
+                value.name: np.zeros((1, value.shape[1], 0, value.shape[3]), np.float32)
+                for value in self._decoder.get_inputs()
+                if value.name.startswith("past")
+            }
+        unused = ("decoder_attentions",) if is_first else ("decoder_attentions", "cross")
+        names = [value.name for value in self._decoder.get_outputs()]
+        names = [name for name in names if not name.startswith(unused)]
+        inputs = {
+            "input_ids": np.array([tokens], dtype=np.int64),
+            "encoder_hidden_states": encoded,
+            "use_cache_branch": np.array([not is_first]),
+            **past,
+        }
+        outputs = dict(zip(names, self._decoder.run(names, inputs), strict=True))
+        present = {
+            name.replace("present", "past_key_values"): value
+            for name, value in outputs.items()
+            if name.startswith("present") and (is_first or ".decoder." in name)
+        }
+        attention = [value[0] for name, value in outputs.items() if name.startswith("cross")]
+        return outputs["logits"][0], attention, past | present
 
     def _decode_tokens(self, encoded: FloatArray, start: Sequence[int], *, most: int) -> list[int]:
         settings, text = self._settings, list[int]()
         end = settings["eos_token_id"]
-        step = self._decoder.run(encoded, start)
+        suppressed = [*settings["suppress_tokens"], *range(end + 1, self._first_time_token)]
+        logits, _, past = self._run_decoder(encoded, start)
         while len(text) < most:
-            logits = step.logits[-1].copy()
-            logits[
-                [*settings["suppress_tokens"], *range(end + 1, self._first_time_token)]
-            ] = -np.inf
+            scores = logits[-1].copy()
+            scores[suppressed] = -np.inf
             if not text:
-                logits[settings["begin_suppress_tokens"]] = -np.inf
-            token = int(self._apply_time_rules(logits, text).argmax())
+                scores[settings["begin_suppress_tokens"]] = -np.inf
+            token = int(self._apply_time_rules(scores, text).argmax())
             if token == end:
                 break
             text.append(token)
             spoken = [index for index, word in enumerate(text) if word < self._first_time_token]
             if extra := repeated_tail([text[index] for index in spoken]):
                 return text[: spoken[-extra]]
-            step = self._decoder.run(encoded, [token], after=step)
+            logits, _, past = self._run_decoder(encoded, [token], past)
         return text
 
     def _apply_time_rules(self, logits: FloatArray, text: Sequence[int]) -> FloatArray:
@@ -133,11 +168,7 @@ class WhisperModel:
         earlier_times = [token for token in text if token >= times]
         if earlier_times:
             logits[times : earlier_times[-1] + (not is_time[-1])] = -np.inf
-        later = logits[times:].max()
-        together = (
-            later + np.log(np.exp(logits[times:] - later).sum()) if later > -np.inf else later
-        )
-        if together > logits[:times].max():
+        if logsumexp(logits[times:]) > logits[:times].max():
             logits[:times] = -np.inf
         return logits
 
@@ -147,13 +178,14 @@ class WhisperModel:
         if not text or steps == 0:
             return ()
         end = self._settings["eos_token_id"]
-        step = self._decoder.run(encoded, [*start, *text, end])
+        logits, attention, _ = self._run_decoder(encoded, [*start, *text, end])
         rows = slice(len(start) - 1, len(start) + len(text))  # each row predicts the next token
-        heads = [step.attention[layer][head] for layer, head in self._settings["alignment_heads"]]
+        heads = [attention[layer][head] for layer, head in self._settings["alignment_heads"]]
         begins, ends = monotonic_path(np.stack(heads)[:, rows, :steps])
-        shares = _softmax(step.logits[rows][: len(text)])
-        sure = shares[np.arange(len(text)), list(text)]
-        return words_from_tokens(text, begins * STEP, ends * STEP, sure, self._vocabulary)
+        shares = softmax(logits[rows][: len(text)], axis=-1)
+        pieces = [self._vocabulary.get(token, b"") for token in text]
+        own = shares[np.arange(len(text)), list(text)]
+        return words_from_pieces(pieces, begins * STEP, ends * STEP, own)
 
     @property
     def _first_time_token(self) -> int:
@@ -164,65 +196,27 @@ class WhisperModel:
         return open_session(self._store.find("whisper-encoder"))
 
     @cached_property
-    def _decoder(self) -> _Decoder:
-        return _Decoder(open_session(self._store.find("whisper-decoder")))
+    def _decoder(self) -> Any:
+        return open_session(self._store.find("whisper-decoder"))
 
     @cached_property
-    def _vocabulary(self) -> dict[int, str]:
-        known = json.loads(self._store.find("whisper-vocabulary").read_text(encoding="utf-8"))
-        return {number: token for token, number in known.items()}
+    def _vocabulary(self) -> dict[int, bytes]:
+        alphabet = _byte_alphabet()
+        return {
+            number: bytes(alphabet[char] for char in token if char in alphabet)
+            for token, number in self._read_json("whisper-vocabulary").items()
+        }
 
     @cached_property
     def _settings(self) -> dict[str, Any]:
-        return dict(json.loads(self._store.find("whisper-settings").read_text(encoding="utf-8")))
+        return self._read_json("whisper-settings")
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _DecoderOutput:
-    logits: FloatArray
-    """`(tokens, vocabulary)`; each row predicts the next token."""
-    attention: list[FloatArray]
-    """Cross-attention per layer, `(heads, tokens, steps)`; only for a first call."""
-    cache: dict[str, FloatArray]
-
-
-class _Decoder:
-    def __init__(self, session: Any) -> None:
-        self._session = session
-        self._names = [value.name for value in session.get_outputs()]
-        past_inputs = [value for value in session.get_inputs() if value.name.startswith("past")]
-        self._empty = {
-            value.name: np.zeros((1, value.shape[1], 0, value.shape[3]), np.float32)
-            for value in past_inputs
-        }
-
-    def run(
-        self, encoded: FloatArray, tokens: Sequence[int], *, after: _DecoderOutput | None = None
-    ) -> _DecoderOutput:
-        past = after.cache if after else self._empty
-        is_first = after is None
-        names = [name for name in self._names if is_first or not name.startswith("cross")]
-        names = [name for name in names if not name.startswith("decoder_attentions")]
-        inputs = {
-            "input_ids": np.array([tokens], dtype=np.int64),
-            "encoder_hidden_states": encoded,
-            "use_cache_branch": np.array([not is_first]),
-            **past,
-        }
-        outputs = dict(zip(names, self._session.run(names, inputs), strict=True))
-        cache = {
-            name.replace("present", "past_key_values"): value
-            for name, value in outputs.items()
-            if name.startswith("present") and (is_first or ".decoder." in name)
-        }
-        attention = [value[0] for name, value in outputs.items() if name.startswith("cross")]
-        return _DecoderOutput(outputs["logits"][0], attention, past | cache)
+    def _read_json(self, name: str) -> dict[str, Any]:
+        return dict(json.loads(self._store.find(name).read_text(encoding="utf-8")))
 
 
 def log_mel(samples: FloatArray) -> FloatArray:
     """As Whisper was trained on, `(1, BANDS, 3000)`: padded to 30 s."""
-    from scipy import fft
-
     whole = np.zeros(round(MAX_SECONDS * SAMPLE_RATE), dtype=np.float32)
     whole[: len(samples)] = samples
     around = np.pad(whole, SIZE // 2, mode="reflect")
@@ -247,8 +241,6 @@ def monotonic_path(attention: FloatArray) -> tuple[FloatArray, FloatArray]:
     The path visits every token in order, and assigns a pause to the token after it: a token begins
     where the attention to it does. `attention` is `(heads, tokens, steps)`.
     """
-    from scipy.ndimage import median_filter
-
     spread = attention.std(axis=1, keepdims=True)
     scaled = (attention - attention.mean(axis=1, keepdims=True)) / np.maximum(spread, 1e-9)
     gain = median_filter(scaled, size=(1, 1, MEDIAN_STEPS)).mean(axis=0)  # (tokens, steps)
@@ -291,44 +283,34 @@ def repeated_tail(text: Sequence[int]) -> int:
     return 0
 
 
-def _softmax(logits: FloatArray) -> FloatArray:
-    shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return np.asarray(shifted / shifted.sum(axis=-1, keepdims=True))
-
-
-def words_from_tokens(
-    tokens: Sequence[int],
-    begins: FloatArray,
-    ends: FloatArray,
-    sure: FloatArray,
-    vocabulary: Mapping[int, str],
+def words_from_pieces(
+    pieces: Sequence[bytes], begins: FloatArray, ends: FloatArray, shares: FloatArray
 ) -> tuple[Word, ...]:
+    """Times and probabilities are one per piece, the bytes of a token."""
     words: list[Word] = []
-    for indices in _group_tokens(tokens, vocabulary):
-        text = _text([tokens[index] for index in indices], vocabulary)
+    for indices in _group_pieces(pieces):
+        text = _text(pieces[index] for index in indices)
         start, end = float(begins[indices[0]]), float(ends[indices[-1]])
-        share = float(np.mean(sure[list(indices)]))
+        share = float(np.mean(shares[indices]))
         words.append(Word(text.strip(), start, max(start, end), min(1.0, share)))
     return tuple(word for word in words if word.text)
 
 
-def _group_tokens(tokens: Sequence[int], vocabulary: Mapping[int, str]) -> Iterator[list[int]]:
+def _group_pieces(pieces: Sequence[bytes]) -> list[list[int]]:
     """A space starts a word, punctuation never does.
 
     In scripts without spaces a word ends as soon as its bytes are whole characters.
     """
-    group: list[int] = []
-    for index in range(len(tokens)):
-        so_far = _text([tokens[member] for member in group], vocabulary)
-        piece = _text([tokens[index]], vocabulary)
-        is_whole = "\ufffd" not in so_far
-        begins = piece.startswith(" ") or (is_whole and so_far and not _has_blanks(so_far + piece))
-        if group and begins and not _is_punctuation(piece):
-            yield group
-            group = []
-        group.append(index)
-    if group:
-        yield group
+    groups: list[list[int]] = []
+    for index, piece in enumerate(pieces):
+        before = _text(pieces[member] for member in groups[-1]) if groups else ""
+        text = _text([piece])
+        is_whole = before and "\ufffd" not in before
+        begins = text.startswith(" ") or (is_whole and not _has_blanks(before + text))
+        if not groups or (begins and not _is_punctuation(text)):
+            groups.append([])
+        groups[-1].append(index)
+    return groups
 
 
 def _has_blanks(text: str) -> bool:
@@ -342,17 +324,13 @@ def _is_punctuation(text: str) -> bool:
     return bool(stripped) and all(unicodedata.category(char).startswith("P") for char in stripped)
 
 
-def _text(tokens: Sequence[int], vocabulary: Mapping[int, str]) -> str:
-    spelt = "".join(vocabulary.get(token, "") for token in tokens)
-    alphabet = _byte_alphabet()
-    return bytes(alphabet[char] for char in spelt if char in alphabet).decode("utf-8", "replace")
+def _text(pieces: Iterable[bytes]) -> str:
+    return b"".join(pieces).decode("utf-8", "replace")
 
 
-@cache
 def _byte_alphabet() -> dict[str, int]:
     """A byte is itself if printable, else a character from 256 on."""
-    seen = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in seen]
-    return {chr(byte): byte for byte in seen} | {
-        chr(256 + place): byte for place, byte in enumerate(others)
-    }
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    codes = [*printable, *range(256, 256 + len(others))]
+    return {chr(code): byte for code, byte in zip(codes, [*printable, *others], strict=True)}

@@ -5,16 +5,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
+from earmark.captioning.captioner import ModelAddress
 from earmark.captioning.chat_protocol import (
-    Usage,
     first_choice_text,
     parse_answer_json,
     response_format,
+    token_usage,
 )
-from earmark.captioning.model_choice import ModelAddress
 from earmark.captioning.openai_captioner import Endpoint
-from earmark.captioning.question import Question
-from earmark.captioning.request import CHARACTERS_A_TOKEN
+from earmark.captioning.request import CHARACTERS_A_TOKEN, Question
 from earmark.errors import CallRejected, UnreadableAnswer
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.pipeline.find import find
@@ -159,5 +158,5 @@ def _chat(
         if finish == "length":
             why = f"the answer was cut off after {ANSWER_TOKENS} tokens; ask about less at a time"
         raise UnreadableAnswer(f"{why}: {words[:60]!r}") from error
-    used = Usage.of(reply)
-    return data, (used.prompt_tokens or 0) + (used.completion_tokens or 0)
+    prompt_tokens, completion_tokens, _ = token_usage(reply)
+    return data, (prompt_tokens or 0) + (completion_tokens or 0)

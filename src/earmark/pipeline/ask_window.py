@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from earmark.captioning.captioner import Captioner
-from earmark.captioning.question import Question
-from earmark.captioning.request import Request, Task
+from earmark.captioning.request import Question, Request, Task
 from earmark.captioning.usage import Tally
 from earmark.errors import RunError
 from earmark.evidence.sound_names import name_sounds, sounds_in

@@ -10,10 +10,9 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from earmark.captioning.openai_batch import read_batch, write_batch
-from earmark.captioning.question import Question
-from earmark.captioning.request import Answer, Request, Task
-from earmark.captioning.usage import Failure, UsageCounter, cost_of
+from earmark.captioning.answer_files import read_batch, write_batch
+from earmark.captioning.request import Answer, Question, Request, Task
+from earmark.captioning.usage import Failure, cost_of
 from earmark.errors import MediaError, RunError
 from earmark.evidence.picture_evidence import PictureEvidence, picture_evidence
 from earmark.pipeline.ask import decode
@@ -93,7 +92,7 @@ def _write_tasks(
 ) -> BatchExport:
     """Ends before a cap would be exceeded if every call cost its maximum."""
     left_out: list[str] = []
-    usage = UsageCounter(log.limits, replace(log.tally))
+    tally = replace(log.tally)
 
     def requests() -> Iterator[Request]:
         with closing(decode(tasks, log)) as decoded:
@@ -101,17 +100,17 @@ def _write_tasks(
                 if isinstance(request, Failure):
                     left_out.append(request.reason)
                     continue
-                if cap := usage.exceeded_limit([], request):
+                if cap := tally.exceeded_limit(log.limits, [], request):
                     left_out.append(f"stopped: {cap}")
                     return
-                usage.count(request, Answer(text="", model=request.model))
+                tally.count(log.limits, request, Answer(text="", model=request.model))
                 evidence = look(request.frames, request.span) if look else ()
                 if evidence:
                     log.note_evidence(request, evidence)
                 yield replace(request, evidence=evidence)
 
     paths = write_batch(requests(), path)
-    return BatchExport(paths, usage.tally.calls, left_out)
+    return BatchExport(paths, tally.calls, left_out)
 
 
 def import_batch(
@@ -119,25 +118,27 @@ def import_batch(
 ) -> BatchImport:
     with Run(folder) as run:
         plan, question = run.plan(), question_of(run, open_session())
-        requests = [request for _, request in batch_requests(run, model, question)]
+        requests = {
+            request.identity: request for _, request in batch_requests(run, model, question)
+        }
         answered = run.answered_identities()
     limits = limits or Limits()
-    asked = {request.identity: request for request in requests}
-    results = read_batch(paths, requests)
-    if results.unknown and not results.answers and not results.failures:
+    outcomes, unknown = read_batch(paths, requests)
+    if unknown and not outcomes:
         raise RunError(
-            f"none of the {len(results.unknown)} results answers a call of {folder} to {model}; "
+            f"none of the {unknown} results answers a call of {folder} to {model}; "
             "name the model and the run that the requests were written for"
         )
+    failed = 0
     with Run(folder, plan) as run:
-        run.unanswered(asked[one] for one in (*results.answers, *results.failures))
-        for identity, answer in results.answers.items():
-            spend = cost_of(limits, asked[identity], answer)
-            run.keep(asked[identity], answer, spend=spend)
-        for identity, reason in results.failures.items():
-            run.fail(asked[identity], reason)
+        run.unanswered(requests[identity] for identity in outcomes)
+        for identity, outcome in outcomes.items():
+            request = requests[identity]
+            if isinstance(outcome, Answer):
+                run.keep(request, outcome, spend=cost_of(limits, request, outcome))
+            else:
+                run.fail(request, outcome)
+                failed += 1
         publish(run)
-    missing = set(results.missing) - answered
-    return BatchImport(
-        len(results.answers), len(results.failures), len(missing), len(results.unknown)
-    )
+    missing = requests.keys() - outcomes.keys() - answered
+    return BatchImport(len(outcomes) - failed, failed, len(missing), unknown)

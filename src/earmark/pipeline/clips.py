@@ -14,7 +14,7 @@ from pathlib import Path
 
 from earmark.errors import EarmarkError, MediaError
 from earmark.evidence.face_blur import FaceBlur
-from earmark.evidence.voice_activity import VoiceActivity
+from earmark.evidence.speech_listener import VoiceActivity
 from earmark.features.encoder import SAMPLE_RATE
 from earmark.media import Recording
 from earmark.media.atomic_file import replacing

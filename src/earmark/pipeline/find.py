@@ -17,10 +17,8 @@ from typing import Any, Unpack
 import numpy as np
 
 from earmark.captioning.answer_schema import YES_OR_NO_SCHEMA, is_seen, tell_yes_or_no
-from earmark.captioning.captioner import TagsCaptioner, WrappedCaptioner
-from earmark.captioning.model_choice import FORMS
-from earmark.captioning.question import Prompt, Question
-from earmark.captioning.request import TAGS_MODEL, Answer, Request
+from earmark.captioning.captioner import FORMS, TagsCaptioner, WrappedCaptioner
+from earmark.captioning.request import TAGS_MODEL, Answer, Question, Request
 from earmark.errors import EarmarkError, MediaError, UnreadableAnswer
 from earmark.evidence.sound_names import sounds_in
 from earmark.evidence.sound_query import SoundMatch
@@ -208,7 +206,7 @@ def find(
 
 def as_question(question: str, before: Question) -> Question:
     template = TEMPLATE.format(question=question.strip().replace("$", "$$"))
-    return replace(before, prompt=Prompt(template, YES_OR_NO_SCHEMA))
+    return replace(before, template=template, schema=YES_OR_NO_SCHEMA)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from earmark.captioning.model_choice import ModelAddress
-from earmark.captioning.question import Question
+from earmark.captioning.captioner import ModelAddress
+from earmark.captioning.request import Question
 from earmark.errors import MediaError, RunError
 from earmark.media import Recording, open_recording
 from earmark.media.source import stored_path

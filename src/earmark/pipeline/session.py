@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
-from earmark.captioning.model_choice import make_captioner
-from earmark.captioning.question import DEFAULT_TEMPLATE, Prompt, Question
+from earmark.captioning.captioner import make_captioner
+from earmark.captioning.request import DEFAULT_TEMPLATE, Question
 from earmark.errors import EarmarkError
 from earmark.gate.forecast_error import ForecastError
 from earmark.gate.frontline import AUTO, Frontline, frontline_named, unheard
@@ -191,8 +191,7 @@ class Session:
     def open_speech_listener(self, *, api_key: str | None = None) -> SpeechListener | None:
         if not self.settings.speech:
             return None
-        from earmark.evidence.speech_listener import SpeechListener, Transcriber
-        from earmark.evidence.voice_activity import VoiceActivity
+        from earmark.evidence.speech_listener import SpeechListener, Transcriber, VoiceActivity
 
         wanted, store = self.settings.transcription, self.store
         activity = VoiceActivity(weights=store.find("silero-vad"))
@@ -343,10 +342,15 @@ def _question(settings: Settings, store: ModelStore, *, has_activity: bool) -> Q
 
         blur = FaceBlur(store)
     with _about("prompt"):
-        prompt = Prompt(asked.prompt or DEFAULT_TEMPLATE, asked.answer_schema)
-    question = Question(
-        prompt, asked.frames, asked.tokens, asked.answer_tokens, asked.temperature, blur
-    )
+        question = Question(
+            asked.prompt or DEFAULT_TEMPLATE,
+            asked.answer_schema,
+            asked.frames,
+            asked.tokens,
+            asked.answer_tokens,
+            asked.temperature,
+            blur,
+        )
     return question.with_activity() if has_activity else question
 
 

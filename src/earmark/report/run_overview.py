@@ -10,8 +10,7 @@ from itertools import groupby
 import numpy as np
 
 from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
-from earmark.evidence.sound_query import family_of, narrower
-from earmark.evidence.word_stems import stems
+from earmark.evidence.sound_query import family_of, narrower, stems
 from earmark.gate.listener import SILENT_DB
 from earmark.run.records import HeardRow, RecordingRow, RunPick
 from earmark.run.run import Run

@@ -10,7 +10,8 @@ from typing import Any
 
 from earmark.captioning.answer_schema import activity_of, is_seen
 from earmark.captioning.request import Answer
-from earmark.evidence.sound_names import SpokenSentences, WindowSounds, level_words
+from earmark.evidence.evidence_entry import EvidenceTimeline
+from earmark.evidence.sound_names import WindowSounds, level_words
 from earmark.gate.forecast_error import ForecastError, ForecastRange
 from earmark.gate.listener import Listened
 from earmark.grid import Windows
@@ -184,10 +185,11 @@ class RunPick(Pick):
             "seen": self.seen,
         }
 
-    def sounds(self, level: Track | None, said: SpokenSentences) -> WindowSounds:
+    def sounds(self, level: Track | None, said: EvidenceTimeline) -> WindowSounds:
         words = level_words(level, self.span) if level else ()
         names = self.heard[: len(self.heard) - len(words)]
-        return WindowSounds(names, words, said.within(self.span))
+        sentences = tuple(entry.text for entry in said.overlapping(self.span))
+        return WindowSounds(names, words, sentences)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from earmark.captioning.question import Question
-from earmark.captioning.request import Answer, Request, Task
+from earmark.captioning.request import Answer, Question, Request, Task
 from earmark.captioning.usage import Failure, Tally, cost_of
-from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.evidence.sound_names import SpokenSentences, sounds_in
+from earmark.evidence.evidence_entry import EvidenceEntry, EvidenceTimeline
+from earmark.evidence.sound_names import sounds_in
 from earmark.gate.forecast_error import ForecastError
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
@@ -100,7 +99,7 @@ def requests_about(
     run: Run, recording: str, rows: Iterable[RunPick], question: Question, model: str
 ) -> Iterator[Request]:
     level = run.heard(recording).level
-    speech = SpokenSentences(run.evidence(recording, kinds=("said",)))
+    speech = EvidenceTimeline(run.evidence(recording, kinds=("said",)))
     for row in rows:
         yield Request.about(recording, row, question, row.sounds(level, speech), model)
 

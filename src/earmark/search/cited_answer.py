@@ -16,7 +16,7 @@ from typing import Any
 
 from earmark.errors import UnreadableAnswer
 from earmark.evidence.evidence_entry import SOUND_TRACK
-from earmark.evidence.word_stems import stems
+from earmark.evidence.sound_query import stems
 from earmark.media.source import place_of
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.run.records import title_of

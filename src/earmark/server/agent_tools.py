@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from earmark.captioning.captioner import WrappedCaptioner
-from earmark.captioning.question import Question
-from earmark.captioning.request import Answer, Request
+from earmark.captioning.request import Answer, Question, Request
 from earmark.errors import CallRejected, EarmarkError, RunError
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.sound_names import WindowSounds
@@ -331,7 +330,7 @@ class AgentTools:
         (decoded,) = prefetch([FrameRequest(open_again(row), request.times)])
         if not decoded.frames:
             raise EarmarkError(decoded.failure)
-        return [picture.jpeg for picture in request.showing(decoded.frames).pictures]
+        return list(request.showing(decoded.frames).pictures)
 
     def _evidence(self, run: str, recording: str, kind: str, span: Span) -> dict[str, Any]:
         with self.library[run].open() as opened_run:

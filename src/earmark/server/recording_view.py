@@ -9,7 +9,7 @@ import numpy as np
 
 from earmark.errors import RunError
 from earmark.evidence.evidence_entry import EvidenceEntry, describe_evidence, evidence_by_span
-from earmark.evidence.word_stems import stems
+from earmark.evidence.sound_query import stems
 from earmark.media.source import name_of, suffix_of
 from earmark.media.source_listing import SUFFIXES
 from earmark.redaction import is_redacted

@@ -23,8 +23,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from earmark.captioning.question import Question
-from earmark.captioning.request import Request
+from earmark.captioning.request import Question, Request
 from earmark.errors import EarmarkError
 from earmark.evidence.sound_names import WindowSounds
 from earmark.media import Source

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from earmark.captioning.model_choice import make_captioner
+from earmark.captioning.captioner import make_captioner
 from earmark.cli.options import api_key
 from earmark.gate.frontline import FRONTLINES, with_checkpoints
 from earmark.gate.listener import cache_at

@@ -16,8 +16,7 @@ import numpy as np
 
 from earmark.captioning.captioner import Captioner
 from earmark.captioning.dispatch import dispatch
-from earmark.captioning.question import Prompt
-from earmark.captioning.request import Answer, Request
+from earmark.captioning.request import Answer, Question, Request
 from earmark.captioning.usage import Failure
 from earmark.errors import AnnotationError, MediaError, NoAudioStream
 from earmark.evidence.sound_names import sound_namer
@@ -83,7 +82,7 @@ def tag_sounds(recording: Recording, spans: Sequence[Span]) -> list[tuple[str, .
 @dataclass(frozen=True, slots=True)
 class CaptionTools:
     captioner: Captioner
-    prompt: Prompt = field(default_factory=Prompt)
+    question: Question = field(default_factory=Question)
     limits: Limits = field(default_factory=Limits)
     crop: Callable[[Frame], Frame | None] = field(default_factory=HandCrop)
     tags: Callable[[Recording, Sequence[Span]], list[tuple[str, ...]]] = tag_sounds
@@ -267,12 +266,10 @@ class _VariantRun:
             recording=f"{key} {self.variant.name}" if self.variant.crops_hands else key,
             span=stimulus.window,
             times=times,
-            prompt=self.tools.prompt.render(stimulus.window, times=times, tags=tags),
+            prompt=self.tools.question.prompt(stimulus.window, times=times, tags=tags),
             model=self.tools.captioner.model,
-            tokens=self.variant.tokens,
+            question=replace(self.tools.question, tokens=self.variant.tokens),
             tags=tags,
-            schema=self.tools.prompt.schema,
-            answer_tokens=ANSWER_TOKENS,
         )
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from earmark.captioning.openai_captioner import OpenAICaptioner
-from earmark.captioning.question import Prompt
+from earmark.captioning.request import Question
 from earmark.errors import ModelMissing
 from earmark.features.yamnet import YAMNet
 from earmark.models import ModelStore
@@ -51,7 +51,7 @@ class Kitchen:
         captioner = OpenAICaptioner(self.url, OpenAICaptioner(self.url, "").endpoint.models()[0])
         tools = CaptionTools(
             captioner,
-            Prompt(schema=json.loads((self.folder / schema).read_text())),
+            Question(schema=json.loads((self.folder / schema).read_text())),
             Limits(concurrency=2),
             log=CaptionLog.open(log) if log else CaptionLog(),
         )

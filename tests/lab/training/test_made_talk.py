@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from earmark.evidence.voice_activity import VoiceActivity
+from earmark.evidence.speech_listener import VoiceActivity
 from earmark.features.log_mel import FloorMel
 from earmark.media import Sound
 from earmark_lab.training.head import in_seconds

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from earmark.errors import ModelMissing
-from earmark.evidence.text_reader import TextReader
+from earmark.evidence.picture_evidence import TextReader
 from earmark.media import Frame
 from earmark.models import ModelStore
 from earmark.models.catalogue import PPOCR

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from earmark.captioning.transformers_captioner import _Checkpoint
+from earmark.captioning.local_captioners import _Checkpoint
+from earmark.captioning.request import Question
 from earmark.errors import CallRejected
 from earmark.media import Frame
 from stills import ask_about
@@ -89,11 +90,12 @@ def test_a_temperature_of_its_own_is_the_checkpoints(loaded):
     own = loaded.weights.generation_config
     before = own.do_sample, own.temperature
     own.do_sample, own.temperature = True, 100.0
-    request = replace(showing([(64, 64)]), answer_tokens=24)
+    request = replace(showing([(64, 64)]), question=Question(answer_tokens=24))
     try:
         inputs, said = loaded.inputs(request), {}
         for warmth in (0.0, None):
-            asked = replace(request, temperature=warmth)
+            question = Question(answer_tokens=24, temperature=warmth)
+            asked = replace(request, question=question)
             said[warmth] = set()
             for seed in range(3):
                 torch.manual_seed(seed)

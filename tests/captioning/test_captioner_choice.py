@@ -8,12 +8,10 @@ import sys
 
 import pytest
 
-from earmark.captioning.captioner import TagsCaptioner
-from earmark.captioning.llama_cpp import LocalCaptioner
-from earmark.captioning.model_choice import ModelAddress, make_captioner
+from earmark.captioning.answer_files import Replay
+from earmark.captioning.captioner import ModelAddress, TagsCaptioner, make_captioner
+from earmark.captioning.local_captioners import LocalCaptioner, TransformersCaptioner
 from earmark.captioning.openai_captioner import OpenAICaptioner
-from earmark.captioning.replay import Replay
-from earmark.captioning.transformers_captioner import TransformersCaptioner
 from earmark.errors import EarmarkError
 from fault_server import fault_server
 
@@ -110,10 +108,11 @@ def test_a_captioner_of_another_package_is_found_by_its_name(tmp_path):
         "class Parrot:\n    def __init__(self, model='parrot'):\n        self.model = model\n"
     )
     code = (
-        "from earmark.captioning.model_choice import make_captioner\n"
+        "from earmark.captioning.captioner import make_captioner\n"
         "for text in ('parrot', 'parrot:grey'):\n"
         "    print(make_captioner(text, concurrency=2, tokens=1280).model)"
     )
-    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    paths = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     command = [sys.executable, "-c", code]
     assert subprocess.check_output(command, env=env, text=True) == "parrot\ngrey\n"

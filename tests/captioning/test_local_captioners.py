@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from earmark.captioning.llama_cpp import LocalCaptioner
-from earmark.captioning.transformers_captioner import TransformersCaptioner
+from earmark.captioning.local_captioners import LocalCaptioner, TransformersCaptioner
 from earmark.errors import CallRejected
 from stills import ask_about, still
 
@@ -36,7 +35,7 @@ def test_it_looks_at_the_picture_and_says_nothing_aside(gguf_pair, capfd):
     texts = {
         local(bare.showing([still(2.0, level=level)]), timeout=600.0).text for level in (0, 90, 255)
     }
-    local.close()
+    del local
     assert len(texts) == 3
     assert capfd.readouterr() == ("", "")
 
@@ -58,8 +57,7 @@ def test_a_missing_extra_names_its_cure(gguf_pair, library, make, cure):
     program = f"""
 import sys; sys.modules[{library!r}] = None
 from pathlib import Path
-from earmark.captioning.llama_cpp import LocalCaptioner
-from earmark.captioning.transformers_captioner import TransformersCaptioner
+from earmark.captioning.local_captioners import LocalCaptioner, TransformersCaptioner
 model, encoder = map(Path, sys.argv[1:])
 {make}.check()
 """
