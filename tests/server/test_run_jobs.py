@@ -191,12 +191,12 @@ def ended(script: str) -> run_jobs.Job:
 def test_a_process_that_dies_has_failed_and_says_so():
     job = ended("import os; os._exit(7)")
     assert job.state == "failed"
-    assert "exit code 7" in job.view().failure
+    assert "exit code 7" in job.to_json()["failure"]
 
 
 def test_what_a_library_prints_does_not_end_the_following_of_a_job():
     job = ended("""print('loading ...'); print('{0: 1}'); print('{"result": {"a": 1}}')""")
-    assert (job.state, job.view().result) == ("done", {"a": 1})
+    assert (job.state, job.to_json()["result"]) == ("done", {"a": 1})
 
 
 def test_a_process_that_was_stopped_is_stopped():
@@ -259,7 +259,6 @@ def test_a_run_made_elsewhere_goes_on_as_it_was_made(tmp_path: Path, choices: di
     restored = run_jobs.restore_session(served, ours)
     assert restored.run_json("m") == session.run_json("m")
     assert restored.limits.max_calls == 7
-    served.close()
 
 
 def test_a_run_with_a_gate_file_goes_on_with_that_file(tmp_path: Path):
@@ -269,7 +268,6 @@ def test_a_run_with_a_gate_file_goes_on_with_that_file(tmp_path: Path):
         session.store_settings(tmp_path)
     served = ServedRun("key", tmp_path, "run")
     assert run_jobs.restore_session(served, open_session()).listening == session.listening
-    served.close()
 
 
 @pytest.mark.parametrize(
@@ -289,4 +287,3 @@ def test_a_run_whose_settings_do_not_say_all_is_not_continued(
     served = ServedRun("key", tmp_path, "run")
     with pytest.raises(ValueError, match="run its command again"):
         run_jobs.restore_session(served, open_session())
-    served.close()

@@ -136,26 +136,32 @@ def show_progress(
 @contextmanager
 def json_lines(progress: Progress) -> Iterator[Callable[[Progress], None]]:
     """First and last state, each new stage, else one a second."""
-    written, last_stage = -LINE_INTERVAL, ""
 
-    def write() -> None:
+    def write(_: Progress) -> None:
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         line = {"at": now, "event": "progress", **progress.to_json()}
         sys.stderr.write(json.dumps(line, allow_nan=False) + "\n")
         sys.stderr.flush()
 
-    def show(_: Progress) -> None:
-        nonlocal written, last_stage
-        moment = time.monotonic()
-        if moment - written >= LINE_INTERVAL or progress.stage != last_stage:
-            written, last_stage = moment, progress.stage
-            write()
-
     try:
-        yield show
+        yield throttled(write, LINE_INTERVAL)
     finally:
-        if last_stage:
-            write()
+        if progress.recordings or progress.calls:
+            write(progress)
+
+
+def throttled(write: Callable[[Progress], None], interval: float) -> Callable[[Progress], None]:
+    """Calls `write` once every `interval` seconds at most, and when a stage or its size changes."""
+    written_at, last_stage = -interval, ("", 0, 0)
+
+    def on_change(progress: Progress) -> None:
+        nonlocal written_at, last_stage
+        now, stage = time.monotonic(), (progress.stage, progress.recordings, progress.calls)
+        if now - written_at >= interval or stage != last_stage:
+            written_at, last_stage = now, stage
+            write(progress)
+
+    return on_change
 
 
 @contextmanager
@@ -170,33 +176,32 @@ def bars(console: Console) -> Iterator[Callable[[Progress], None]]:
         TimeRemainingColumn(),
     )
     with Bars(*columns, console=console, transient=True) as bar:
-        hearing = bar.add_task("recordings", total=0, visible=False, verb="listening")
-        current = bar.add_task("s", total=0, visible=False, verb="listening")
-        asking = bar.add_task("calls", total=0, visible=False, verb="asking")
+        recordings, current, calls = (
+            bar.add_task("", total=0, visible=False, verb="listening") for _ in range(3)
+        )
 
         def show(now: Progress) -> None:
             failed = f", {now.missed} failed" if now.missed else ""
-            (done, total), heard = now.at_seconds, now.heard + now.missed
-            verb, thing = ("asking", "calls") if now.has_model else ("looking", "windows")
+            verb, unit = ("asking", "calls") if now.has_model else ("looking", "windows")
             bar.update(
-                hearing,
-                completed=heard,
+                recordings,
+                completed=now.heard + now.missed,
                 total=now.recordings,
                 description=f"recordings{failed}",
                 visible=now.recordings > 1,
             )
             bar.update(
                 current,
-                completed=done,
-                total=total,
+                completed=now.at_seconds[0],
+                total=now.at_seconds[1],
                 description=f"s of {now.at_work}",
                 visible=bool(now.at_work) and now.asked is None,
             )
             bar.update(
-                asking,
+                calls,
                 completed=now.done,
                 total=now.calls,
-                description=f"{thing}{_describe_calls(now)}",
+                description=f"{unit}{_describe_calls(now)}",
                 visible=now.calls > 0,
                 verb=verb,
             )

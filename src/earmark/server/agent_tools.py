@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +34,14 @@ from earmark.pipeline.preview import preview
 from earmark.pipeline.session import Session, open_session
 from earmark.redaction import redact
 from earmark.run.lock import is_at_work
-from earmark.run.records import RecordingRow, title_of
+from earmark.run.records import RecordingRow
 from earmark.run.run import Run, blur_of
 from earmark.search.archive_search import FoundMoment
 from earmark.search.archive_search import search as search_run
 from earmark.search.cited_answer import MOST_ENTRIES, MOST_TEXT, run_paths
 from earmark.selection import Pick
 from earmark.server.archive_view import ArchiveQuery, find_rows
-from earmark.server.recording_view import find_recording
+from earmark.server.recording_view import describe_moment, find_recording
 from earmark.server.run_jobs import forecast_of, key_of, sample_request
 from earmark.server.run_library import ServedRun, Service
 from earmark.text_format import CURRENCY, counted
@@ -62,16 +62,12 @@ class OutsideFolders(EarmarkError): ...
 class NotGranted(EarmarkError): ...
 
 
-@dataclass(slots=True, eq=False)
 class CallAllowance:
-    granted: int
-    left: int = field(init=False)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def __post_init__(self) -> None:
-        if self.granted < 0:
-            raise ValueError(f"granted calls must be 0 or more, not {self.granted}")
-        self.left = self.granted
+    def __init__(self, granted: int) -> None:
+        if granted < 0:
+            raise ValueError(f"granted calls must be 0 or more, not {granted}")
+        self.granted = self.left = granted
+        self.lock = threading.Lock()
 
     def take(self) -> None:
         """`CallRejected` if none is left."""
@@ -142,9 +138,7 @@ class AgentTools:
             ]
             return {"notice": NOTICE, "found": len(paths), "recordings": paths[page]}
         matches = find_rows(self.library[run], ArchiveQuery(words=words))
-        rows = [asdict(row) for row in matches[page]]
-        for row in rows:
-            del row["path"]
+        rows = [{name: row[name] for name in row if name != "path"} for row in matches[page]]
         return {"notice": NOTICE, "found": len(matches), "recordings": rows}
 
     def search(
@@ -163,21 +157,12 @@ class AgentTools:
         for served in [self.library[run]] if run else self.library.runs():
             try:
                 moments = search_run(served.folder, words, most=most, meaning=encoder)
+                hits += ((served, moment) for moment in moments)
             except RunError as error:
                 skipped.append(redact(str(error)))
-                continue
-            hits += ((served, moment) for moment in moments)
         hits.sort(key=lambda hit: hit[1].rank)
-        found = [
-            moment.to_json()
-            | {
-                "run": served.key,
-                "path": _title(served, moment.hit.path),
-                "file": name_of(moment.clip.path),
-            }
-            for served, moment in hits[:most]
-        ]
-        return {"notice": NOTICE, "moments": found, "skipped": skipped}
+        described = [describe_moment(served, moment) for served, moment in hits[:most]]
+        return {"notice": NOTICE, "moments": described, "skipped": skipped}
 
     def look(
         self, run: str, recording: str, time: float, frames: int = 1
@@ -367,11 +352,6 @@ def _limited(limit: int) -> int:
 def _most_cost(question: Question, plan: Session, calls: int) -> tuple[int, float]:
     request = sample_request(plan, question)
     return calls * sum(request.most_tokens), calls * plan.limits.price(*request.most_tokens)
-
-
-def _title(served: ServedRun, path: str) -> str:
-    with served.open() as run:
-        return title_of(path, run.folders(path).get(path, ""))
 
 
 def _describe_window(run: Run, row: RecordingRow, span: Span) -> dict[str, Any]:

@@ -96,7 +96,6 @@ def make_app(
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
         service.jobs.close()
-        service.library.close()
 
     app = FastAPI(
         title="earmark",

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -15,67 +15,15 @@ from earmark.media.source_listing import SUFFIXES
 from earmark.redaction import is_redacted
 from earmark.report.report_page import forecast_of, scale_curve
 from earmark.report.run_overview import overview_of
-from earmark.run.corrections import Correction, read_corrections
-from earmark.run.records import ChoiceRow, HeardRow, RecordingRow, RunPick
+from earmark.run.corrections import read_corrections
+from earmark.run.records import HeardRow, RecordingRow, RunPick, title_of
 from earmark.run.run import Run
+from earmark.search.archive_search import FoundMoment
 from earmark.server.archive_view import max_pool
+from earmark.server.run_library import ServedRun
 from earmark.timeline import FloatArray, Span
 
 MOST_ENTRIES = 2000
-
-
-@dataclass(frozen=True, slots=True)
-class MediaPart:
-    part: int
-    start: float
-    name: str
-    why_not: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class RecordingDetail:
-    recording: RecordingRow
-    name: str
-    window: float
-    windows: int
-    expected: float
-    coverage: dict[str, Any]
-    """Share, range, sure, words, actions."""
-    overview: list[tuple[str, tuple[str, ...]]]
-    choice: ChoiceRow
-    warnings: list[str]
-    parts: list[MediaPart]
-
-
-@dataclass(frozen=True, slots=True)
-class PickPage:
-    total: int
-    offset: int
-    picks: list[dict[str, Any]]
-    """See `RunPick.to_json`; also `has_picture`, and `verdicts`, the latest last."""
-
-
-@dataclass(frozen=True, slots=True)
-class LaneEntry:
-    start: float
-    end: float
-    text: str
-    kind: str
-
-
-@dataclass(frozen=True, slots=True)
-class TimelineView:
-    start: float
-    end: float
-    level: list[int]
-    """From 0 to 100; empty if not known."""
-    score: list[int]
-    picks: list[LaneEntry]
-    sounds: list[LaneEntry]
-    speech: list[LaneEntry]
-    corrections: list[Correction]
-    is_whole: bool
-    """False if a lane has too many entries, and only every n-th is included."""
 
 
 class UnknownRecording(RunError): ...
@@ -88,23 +36,28 @@ def find_recording(run: Run, recording: str) -> RecordingRow:
     return row
 
 
-def describe(run: Run, row: RecordingRow, *, hidden: str = "") -> RecordingDetail:
+def describe(run: Run, row: RecordingRow, *, hidden: str = "") -> dict[str, Any]:
     heard, choice = run.heard(row.id) or HeardRow(row.id), run.choice(row.id)
-    return RecordingDetail(
-        recording=row,
-        name=row.title,
-        window=heard.window,
-        windows=len(heard.scores),
-        expected=float(np.sum(heard.rates)),
-        coverage=forecast_of(run, row, heard),
-        overview=list(overview_of(run, row).lines()),
-        choice=choice,
-        warnings=[warning for warning in heard.warnings if warning not in choice.notes],
-        parts=[
-            MediaPart(place, start, name_of(path), hidden or why_unplayable(path))
-            for place, (path, start) in enumerate(row.files)
+    return {
+        "recording": asdict(row),
+        "name": row.title,
+        "window": heard.window,
+        "windows": len(heard.scores),
+        "expected": float(np.sum(heard.rates)),
+        "coverage": forecast_of(run, row, heard),
+        "overview": list(overview_of(run, row).lines()),
+        "choice": asdict(choice),
+        "warnings": [warning for warning in heard.warnings if warning not in choice.notes],
+        "parts": [
+            {
+                "part": index,
+                "start": start,
+                "name": name_of(path),
+                "why_not": hidden or why_unplayable(path),
+            }
+            for index, (path, start) in enumerate(row.files)
         ],
-    )
+    }
 
 
 def why_unplayable(path: str) -> str:
@@ -116,63 +69,74 @@ def why_unplayable(path: str) -> str:
     return ""
 
 
-def read_timeline(run: Run, row: RecordingRow, span: Span, cells: int) -> TimelineView:
+def read_timeline(run: Run, row: RecordingRow, span: Span, cells: int) -> dict[str, Any]:
+    """Curves go from 0 to 100. `is_whole` is false if a lane contains only every n-th entry."""
     heard = run.heard(row.id) or HeardRow(row.id)
-    lanes: dict[str, list[LaneEntry]] = {"picked": [], "heard": [], "said": []}
+    level, scores = heard.level, heard.scores
+    lanes: dict[str, list[dict[str, Any]]] = {"picks": [], "sounds": [], "speech": []}
     for pick in run.picks(row.id):
         if pick.span.overlaps(span):
             text = pick.caption if pick.caption is not None else ", ".join(pick.tags)
-            when = pick.span
-            lanes["picked"].append(LaneEntry(when.start, when.end, text[:200], pick.status))
+            lanes["picks"].append(_lane_entry(pick.span, text[:200], pick.status))
     for entry in run.evidence(row.id, kinds=("heard", "said"), within=span):
-        when = entry.span
-        lanes[entry.kind].append(LaneEntry(when.start, when.end, entry.text, entry.kind))
+        lane = lanes["sounds" if entry.kind == "heard" else "speech"]
+        lane.append(_lane_entry(entry.span, entry.text, entry.kind))
     steps = {name: math.ceil(len(lane) / MOST_ENTRIES) or 1 for name, lane in lanes.items()}
-    shown = {name: lane[:: steps[name]] for name, lane in lanes.items()}
-    level, step = heard.level, heard.window
-    return TimelineView(
-        start=span.start,
-        end=span.end,
-        level=_cells(level.values, level.hop, span, cells) if level else [],
-        score=_cells(heard.scores, step, span, cells) if len(heard.scores) else [],
-        picks=shown["picked"],
-        sounds=shown["heard"],
-        speech=shown["said"],
-        corrections=[one for one in read_corrections(run, row.id) if one.span.overlaps(span)],
-        is_whole=max(steps.values()) == 1,
-    )
+    corrections = read_corrections(run, row.id)
+    return {
+        **asdict(span),
+        "level": _cells(level.values, level.hop, span, cells) if level else [],
+        "score": _cells(scores, heard.window, span, cells) if len(scores) else [],
+        **{name: lane[:: steps[name]] for name, lane in lanes.items()},
+        "corrections": [asdict(each) for each in corrections if each.span.overlaps(span)],
+        "is_whole": max(steps.values()) == 1,
+    }
 
 
-def read_picks(run: Run, row: RecordingRow, *, offset: int, limit: int, words: str) -> PickPage:
+def _lane_entry(span: Span, text: str, kind: str) -> dict[str, Any]:
+    return {**asdict(span), "text": text, "kind": kind}
+
+
+def read_picks(
+    run: Run, row: RecordingRow, *, offset: int = 0, limit: int = 500, words: str = ""
+) -> dict[str, Any]:
+    """Picks as in `RunPick.to_json`, with `has_picture` and `verdicts`, the latest last."""
     picks, query = list(run.picks(row.id)), stems(words)
     if query:
-        known = evidence_by_span(run.evidence(row.id), [pick.span for pick in picks])
-        picks = [pick for pick in picks if _holds(query, pick, known[pick.span])]
-    verdicts: dict[Span, list[Correction]] = defaultdict(list)
+        evidence = evidence_by_span(run.evidence(row.id), [pick.span for pick in picks])
+        picks = [pick for pick in picks if _matches(query, pick, evidence[pick.span])]
+    verdicts: dict[Span, list[dict[str, Any]]] = defaultdict(list)
     for correction in read_corrections(run, row.id):
         if correction.verdict != "missed" and not correction.withdrawn:
-            verdicts[correction.span].append(correction)
+            verdicts[correction.span].append(asdict(correction))
     views = [
         replace(pick, evidence=describe_evidence(run.evidence(row.id, within=pick.span))).to_json()
         | {"has_picture": run.has_thumbnail(row.id, pick.span), "verdicts": verdicts[pick.span]}
         for pick in picks[offset : offset + limit]
     ]
-    return PickPage(len(picks), offset, views)
+    return {"total": len(picks), "offset": offset, "picks": views}
 
 
-def _holds(query: list[str], row: RunPick, known: list[EvidenceEntry]) -> bool:
-    own = stems(" ".join([row.caption or "", *row.tags, *(entry.text for entry in known)]))
-    return all(any(word.startswith(part) for word in own) for part in query)
+def describe_moment(served: ServedRun, moment: FoundMoment) -> dict[str, Any]:
+    """With names instead of paths."""
+    folders = served.cached("folders", lambda run: run.folders())
+    title = title_of(moment.hit.path, folders.get(moment.hit.path, ""))
+    names = {"run": served.key, "name": title, "path": title, "file": name_of(moment.clip.path)}
+    return moment.to_json() | names
+
+
+def _matches(query: list[str], pick: RunPick, evidence: list[EvidenceEntry]) -> bool:
+    texts = [pick.caption or "", *pick.tags, *(entry.text for entry in evidence)]
+    words = stems(" ".join(texts))
+    return all(any(word.startswith(part) for word in words) for part in query)
 
 
 def _cells(values: FloatArray, hop: float, span: Span, cells: int) -> list[int]:
     first = max(0, math.floor(span.start / hop))
     last = max(first + 1, math.ceil(span.end / hop))
-    scaled = np.asarray(scale_curve(values), dtype=float)[first:last]
-    if len(scaled) > cells:
-        return [round(value) for value in max_pool(scaled, cells).tolist()]
-    if len(scaled) == 0:
-        return []
-    times = span.start + (np.arange(cells) + 0.5) * span.duration / cells
-    places = np.clip((times / hop - first).astype(int), 0, len(scaled) - 1)
-    return [round(value) for value in scaled[places].tolist()]
+    scaled = np.asarray(scale_curve(values))[first:last]
+    if 0 < len(scaled) <= cells:
+        times = span.start + (np.arange(cells) + 0.5) * span.duration / cells
+        scaled = scaled[np.clip((times / hop - first).astype(int), 0, len(scaled) - 1)]
+    whole: list[int] = max_pool(scaled, cells).tolist()
+    return whole

@@ -116,7 +116,6 @@ def serve_mcp(
         on_start(f"http://{host}:{listening.getsockname()[1]}/mcp")
         hosts = (*LOOPBACK, host)
         serve_app(AccessControl(app, options.token, hosts, rate=options.rate), listening)
-    service.library.close()
 
 
 def _make_mcp_server(service: Service, *, calls: int) -> MCPServer[Any]:
