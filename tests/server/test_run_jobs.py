@@ -225,7 +225,7 @@ def test_a_folder_of_runs_that_cannot_be_made_is_told(tmp_path: Path):
 
 def test_a_run_is_not_started_twice(tmp_path: Path):
     plan = open_session([tmp_path], rule="uniform", pictures=False)
-    jobs = run_jobs.RunJobs(plan)
+    jobs = run_jobs.RunJobs()
     try:
         jobs.start(tmp_path / "run", plan)
         with pytest.raises(EarmarkError, match="already running"):

@@ -227,23 +227,20 @@ def exposition(progress: Progress) -> str:
 @contextmanager
 def serve_metrics(progress: Progress, port: int, *, host: str = "127.0.0.1") -> Iterator[int]:
     """At `/metrics`; yields the port, a free one for port 0."""
-    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+    from wsgiref.simple_server import WSGIRequestHandler, make_server
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            text = exposition(progress).encode()
-            path = self.path.partition("?")[0]
-            self.send_response(200 if path in ("/metrics", "/") else 404)
-            self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text)
-
+    class Handler(WSGIRequestHandler):
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             ...
 
+    def answer(request: dict[str, Any], start: Callable[..., object]) -> list[bytes]:
+        is_metrics = request["PATH_INFO"] in ("/metrics", "/")
+        kind = "text/plain; version=0.0.4; charset=utf-8"
+        start("200 OK" if is_metrics else "404 Not Found", [("Content-Type", kind)])
+        return [exposition(progress).encode()]
+
     try:
-        server = ThreadingHTTPServer((host, port), Handler)
+        server = make_server(host, port, answer, handler_class=Handler)
     except (OSError, OverflowError) as error:
         raise BackendError(
             f"no metrics can be served on port {port} ({error}); choose another port"
@@ -251,7 +248,7 @@ def serve_metrics(progress: Progress, port: int, *, host: str = "127.0.0.1") -> 
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield server.server_address[1]
+        yield server.server_port
     finally:
         server.shutdown()
         server.server_close()

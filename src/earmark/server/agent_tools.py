@@ -8,7 +8,7 @@ of calls that a person has granted.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ from earmark.pipeline.session import Session, open_session
 from earmark.redaction import redact
 from earmark.run.lock import is_at_work
 from earmark.run.records import RecordingRow
-from earmark.run.run import Run, blur_of
+from earmark.run.run import blur_of
 from earmark.search.archive_search import FoundMoment
 from earmark.search.archive_search import search as search_run
 from earmark.search.cited_answer import MOST_ENTRIES, MOST_TEXT, run_paths
@@ -177,17 +177,27 @@ class AgentTools:
             if heard is None:
                 raise ValueError("the run has not listened to this recording yet")
             pick = window_at(heard, time)
-            described = _describe_window(opened_run, row, pick.span)
-            thumbnail = opened_run.thumbnail(recording, pick.span)
+            span = pick.span
+            picks = [each for each in opened_run.picks(row.id) if each.span.overlaps(span)]
+            evidence = [_entry_json(entry) for entry in opened_run.evidence(row.id, within=span)]
+            described = {
+                "notice": NOTICE,
+                "recording": row.title,
+                **asdict(span),
+                "duration": row.duration,
+                "captions": [each.to_json() for each in picks],
+                "evidence": evidence[:MOST_RESULTS],
+            }
+            thumbnail = opened_run.thumbnail(recording, span)
             plan = self.service.plan
             blur = blur_of(opened_run, plan.question.blur, plan.store)
         question = replace(plan.question, frames=min(8, max(1, frames)), blur=blur)
         try:
             return self._pictures(row, pick, question), described
         except (EarmarkError, OSError) as error:
-            note = f"{redact(str(error))}; this is the thumbnail stored in the run"
-            described["picture"] = note if thumbnail else redact(str(error))
-            return ([thumbnail] if thumbnail else []), described
+            note = "; this is the thumbnail stored in the run" if thumbnail else ""
+            described["picture"] = redact(str(error)) + note
+            return [thumbnail] if thumbnail else [], described
 
     def sounds(
         self, run: str, recording: str, start: float = 0.0, end: float = 1e7
@@ -217,17 +227,22 @@ class AgentTools:
         ended: `calls` is the number for both together.
         """
         sources = self.sources(recordings)
-        asked = as_question(question, self.service.plan.question)
-        self.allowance.require(calls, *_most_cost(asked, self.service.plan, calls))
+        plan = self.service.plan
+        self.allowance.require(calls, *_most_cost(question, plan, calls))
         folder = self._folder(f"find {question[:40]}", sources)
         with self.service.ask_lock:
-            metered = self._metered()
-            found = find_moments(question, sources, run=folder, calls=calls, settings=metered)
+            settings = self._metered()
+            found = find_moments(question, sources, run=folder, calls=calls, settings=settings)
         result = found.to_json()
         for recording in result["recordings"]:
             recording["path"] = name_of(recording["path"])
         del result["page"]
-        return {"notice": NOTICE, **result, "run": key_of(folder), **self._calls_left()}
+        return {
+            "notice": NOTICE,
+            **result,
+            "run": key_of(folder),
+            "calls_left": self.allowance.left,
+        }
 
     def ask(self, run: str, question: str, calls: int = 0) -> dict[str, Any]:
         """Ask a run a question; every sentence of the answer quotes something in the run.
@@ -238,7 +253,7 @@ class AgentTools:
         if calls < 0:
             raise ValueError(f"calls must be 0 or more, not {calls}")
         served, plan = self.library[run], self.service.plan
-        tokens, money = _most_cost(as_question(question, plan.question), plan, calls)
+        tokens, money = _most_cost(question, plan, calls)
         text = MOST_ENTRIES * MOST_TEXT // 3
         money += plan.limits.price(text, ANSWER_TOKENS)
         self.allowance.require(1 + calls, tokens + text + ANSWER_TOKENS, money)
@@ -253,7 +268,12 @@ class AgentTools:
         for sentence in answer["sentences"]:
             for citation in sentence["citations"]:
                 citation["entry"]["path"] = name_of(citation["entry"]["path"])
-        return {"notice": NOTICE, **answer, "bought": answered.bought, **self._calls_left()}
+        return {
+            "notice": NOTICE,
+            **answer,
+            "bought": answered.bought,
+            "calls_left": self.allowance.left,
+        }
 
     def caption(self, recordings: list[str], budget: str = "25%") -> dict[str, Any]:
         """Caption the windows of recordings most worth a call; gives a run to search and look at.
@@ -275,7 +295,7 @@ class AgentTools:
             "totals": asdict(done.totals),
             "missed": done.missed,
             "stopped": done.tally.stopped,
-            **self._calls_left(),
+            "calls_left": self.allowance.left,
         }
 
     def sources(self, paths: Sequence[str]) -> list[Source]:
@@ -283,14 +303,13 @@ class AgentTools:
         if not paths:
             raise ValueError("name recordings by their paths, as list_recordings lists them")
         sources = find_sources([self._resolve(path) for path in paths])
-        for source in sources:
-            self._check_served(source.uris)
+        self._check_served(uri for source in sources for uri in source.uris)
         present = [source for source in sources if all(Path(uri).is_file() for uri in source.uris)]
         if not present:
             raise OutsideFolders("there is no recording in the served folders under these paths")
         return present
 
-    def _check_served(self, uris: Sequence[str]) -> None:
+    def _check_served(self, uris: Iterable[str]) -> None:
         for uri in uris:
             if not self._is_served(uri):
                 raise OutsideFolders(f"{name_of(uri)} is not in the served folders")
@@ -311,7 +330,7 @@ class AgentTools:
         raise OutsideFolders(f"there is no {path[:200]!r} in the served folders")
 
     def _pictures(self, row: RecordingRow, pick: Pick, question: Question) -> list[bytes]:
-        self._check_served([path for path, _ in row.files])
+        self._check_served(path for path, _ in row.files)
         request = Request.about(row.id, pick, question, WindowSounds(), "")
         (decoded,) = prefetch([FrameRequest(open_again(row), request.times)])
         if not decoded.frames:
@@ -331,9 +350,6 @@ class AgentTools:
         captioner = MeteredCaptioner(self.service.captioner, self.allowance)
         return open_session((), self.service.plan, captioner=captioner)
 
-    def _calls_left(self) -> dict[str, int]:
-        return {"calls_left": self.allowance.left}
-
     def _folder(self, name: str, sources: Sequence[Source]) -> Path:
         uris = (uri for source in sources for uri in source.uris)
         digest = key_of("\n".join([name, *uris]))[:8]
@@ -349,22 +365,9 @@ def _limited(limit: int) -> int:
     return min(MOST_RESULTS, max(1, limit))
 
 
-def _most_cost(question: Question, plan: Session, calls: int) -> tuple[int, float]:
-    request = sample_request(plan, question)
+def _most_cost(question: str, plan: Session, calls: int) -> tuple[int, float]:
+    request = sample_request(plan, as_question(question, plan.question))
     return calls * sum(request.most_tokens), calls * plan.limits.price(*request.most_tokens)
-
-
-def _describe_window(run: Run, row: RecordingRow, span: Span) -> dict[str, Any]:
-    picks = [pick.to_json() for pick in run.picks(row.id) if pick.span.overlaps(span)]
-    evidence = [_entry_json(entry) for entry in run.evidence(row.id, within=span)]
-    return {
-        "notice": NOTICE,
-        "recording": row.title,
-        **asdict(span),
-        "duration": row.duration,
-        "captions": picks,
-        "evidence": evidence[:MOST_RESULTS],
-    }
 
 
 def _entry_json(entry: EvidenceEntry) -> dict[str, Any]:

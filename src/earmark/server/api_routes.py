@@ -406,7 +406,8 @@ def list_sources(service: Services) -> list[Json]:
 @api.post("/forecasts", status_code=202)
 def start_forecast(service: Services, body: NewRun) -> Json:
     """Start a forecast of what budgets reach and cost; it listens and makes no calls."""
-    return service.jobs.forecast(_chosen_sources(service, body), body.budget).to_json()
+    plan = open_session(_chosen_sources(service, body), service.plan, budget=body.budget)
+    return service.jobs.forecast(plan).to_json()
 
 
 @api.get("/jobs/{job}")

@@ -96,8 +96,7 @@ class Job:
 
 
 class RunJobs:
-    def __init__(self, plan: Session, api_key: str | None = None) -> None:
-        self.plan = plan
+    def __init__(self, api_key: str | None = None) -> None:
         self._api_key = api_key
         self._jobs: dict[str, Job] = {}
         self._lock = threading.RLock()
@@ -110,8 +109,8 @@ class RunJobs:
             jobs = [job for job in self._jobs.values() if job.folder == folder]
         return jobs[-1] if jobs else None
 
-    def forecast(self, sources: Sequence[Source], budget: str) -> Job:
-        return self._start("forecast", open_session(sources, self.plan, budget=budget), None)
+    def forecast(self, plan: Session) -> Job:
+        return self._start("forecast", plan, None)
 
     def start(self, folder: Path, plan: Session) -> Job:
         with self._lock:

@@ -130,7 +130,7 @@ class Service:
     ask_lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        self.jobs = RunJobs(self.plan, self.api_key)
+        self.jobs = RunJobs(self.api_key)
 
     @cached_property
     def sources(self) -> dict[str, Source]:
