@@ -25,9 +25,8 @@ from earmark.run.run import Run
 from earmark.server import web_server
 from earmark.server.access_control import TokenBucket
 from earmark.server.application import make_app
-from earmark.server.archive_view import read_rows
-from earmark.server.recording_view import describe, find_recording
 from earmark.server.run_library import RunLibrary, Service
+from earmark.server.run_views import describe, find_recording, read_rows
 from earmark_lab.annotations.readers import read_annotations
 from report_runs import HOSTILE
 from served import SECRET, TOKEN, run_named, serving

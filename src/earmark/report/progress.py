@@ -176,35 +176,23 @@ def bars(console: Console) -> Iterator[Callable[[Progress], None]]:
         TimeRemainingColumn(),
     )
     with Bars(*columns, console=console, transient=True) as bar:
-        recordings, current, calls = (
-            bar.add_task("", total=0, visible=False, verb="listening") for _ in range(3)
-        )
+        tasks = [bar.add_task("", total=0, visible=False, verb="") for _ in range(3)]
 
         def show(now: Progress) -> None:
             failed = f", {now.missed} failed" if now.missed else ""
-            verb, unit = ("asking", "calls") if now.has_model else ("looking", "windows")
-            bar.update(
-                recordings,
-                completed=now.heard + now.missed,
-                total=now.recordings,
-                description=f"recordings{failed}",
-                visible=now.recordings > 1,
+            asking, unit = ("asking", "calls") if now.has_model else ("looking", "windows")
+            done, total = now.at_seconds
+            is_listening = bool(now.at_work) and now.asked is None
+            heard, calls = now.heard + now.missed, f"{unit}{_describe_calls(now)}"
+            rows = (
+                ("listening", heard, now.recordings, f"recordings{failed}", now.recordings > 1),
+                ("listening", done, total, f"s of {now.at_work}", is_listening),
+                (asking, now.done, now.calls, calls, now.calls > 0),
             )
-            bar.update(
-                current,
-                completed=now.at_seconds[0],
-                total=now.at_seconds[1],
-                description=f"s of {now.at_work}",
-                visible=bool(now.at_work) and now.asked is None,
-            )
-            bar.update(
-                calls,
-                completed=now.done,
-                total=now.calls,
-                description=f"{unit}{_describe_calls(now)}",
-                visible=now.calls > 0,
-                verb=verb,
-            )
+            for task, (verb, done, total, text, visible) in zip(tasks, rows, strict=True):
+                bar.update(
+                    task, verb=verb, completed=done, total=total, description=text, visible=visible
+                )
 
         yield show
 

@@ -40,8 +40,7 @@ from earmark.search.archive_search import FoundMoment
 from earmark.search.archive_search import search as search_run
 from earmark.search.cited_answer import MOST_ENTRIES, MOST_TEXT, run_paths
 from earmark.selection import Pick
-from earmark.server.archive_view import ArchiveQuery, find_rows
-from earmark.server.recording_view import describe_moment, find_recording
+from earmark.server import run_views
 from earmark.server.run_jobs import forecast_of, key_of, sample_request
 from earmark.server.run_library import ServedRun, Service
 from earmark.text_format import CURRENCY, counted
@@ -110,16 +109,10 @@ class AgentTools:
 
     def list_runs(self) -> dict[str, Any]:
         """List every run of earmark below the folders, with its id and its totals."""
-        runs = []
-        for served in self.library.runs():
-            row: dict[str, Any] = {"id": served.key, "name": served.name}
-            try:
-                opened, totals = served.cached("opened", lambda run: (run.opened(), run.totals()))
-                row |= {"opened": opened, "totals": asdict(totals)}
-            except RunError as error:
-                row["failure"] = redact(str(error))
-            runs.append(row)
-        return {"notice": NOTICE, "runs": runs}
+        names = ("id", "name", "opened", "totals", "failure")
+        runs = run_views.list_runs(self.library)
+        rows = [{name: run[name] for name in names if name in run} for run in runs]
+        return {"notice": NOTICE, "runs": rows}
 
     def list_recordings(
         self, run: str = "", words: str = "", offset: int = 0, limit: int = 50
@@ -137,7 +130,7 @@ class AgentTools:
                 if all(self._is_served(uri) and Path(uri).is_file() for uri in source.uris)
             ]
             return {"notice": NOTICE, "found": len(paths), "recordings": paths[page]}
-        matches = find_rows(self.library[run], ArchiveQuery(words=words))
+        matches = run_views.find_rows(self.library[run], run_views.ArchiveQuery(words=words))
         rows = [{name: row[name] for name in row if name != "path"} for row in matches[page]]
         return {"notice": NOTICE, "found": len(matches), "recordings": rows}
 
@@ -161,7 +154,7 @@ class AgentTools:
             except RunError as error:
                 skipped.append(redact(str(error)))
         hits.sort(key=lambda hit: hit[1].rank)
-        described = [describe_moment(served, moment) for served, moment in hits[:most]]
+        described = [run_views.describe_moment(served, moment) for served, moment in hits[:most]]
         return {"notice": NOTICE, "moments": described, "skipped": skipped}
 
     def look(
@@ -172,7 +165,7 @@ class AgentTools:
         Returns as many pictures as `frames` says, up to 8, if the recording is still there.
         """
         with self.library[run].open() as opened_run:
-            row = find_recording(opened_run, recording)
+            row = run_views.find_recording(opened_run, recording)
             heard = opened_run.heard(recording)
             if heard is None:
                 raise ValueError("the run has not listened to this recording yet")
@@ -339,7 +332,7 @@ class AgentTools:
 
     def _evidence(self, run: str, recording: str, kind: str, span: Span) -> dict[str, Any]:
         with self.library[run].open() as opened_run:
-            find_recording(opened_run, recording)
+            run_views.find_recording(opened_run, recording)
             evidence = opened_run.evidence(recording, kinds=(kind,), within=span)
             entries = [_entry_json(entry) for entry in evidence]
         rest = {"more_from": entries[MOST_RESULTS]["start"]} if len(entries) > MOST_RESULTS else {}

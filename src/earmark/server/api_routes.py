@@ -6,8 +6,8 @@ import asyncio
 import json
 import re
 import tempfile
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import AsyncIterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,25 +24,14 @@ from earmark.pipeline.session import open_session
 from earmark.redaction import redact
 from earmark.report.export_formats import EXPORTERS
 from earmark.report.export_formats import export as write_export
-from earmark.report.run_overview import summarise_run
 from earmark.run.corrections import Agreement, Correction, correct, read_corrections, withdraw
 from earmark.run.lock import is_at_work
-from earmark.run.records import FailedRecording, Totals
-from earmark.run.run import Run
+from earmark.run.records import Totals
 from earmark.search.archive_search import search_words
-from earmark.server.archive_view import ArchiveQuery, read_page
-from earmark.server.recording_view import (
-    UnknownRecording,
-    describe,
-    describe_moment,
-    find_recording,
-    read_picks,
-    read_timeline,
-    why_unplayable,
-)
+from earmark.server import run_views
 from earmark.server.run_jobs import restore_session, run_folder
 from earmark.server.run_library import ServedRun, Service, UnknownRun
-from earmark.settings import STORED, Choosing
+from earmark.settings import Choosing
 from earmark.timeline import Span
 from earmark.version import VERSION
 
@@ -71,22 +60,6 @@ Seconds = Annotated[float, Query(ge=0, le=1e7, allow_inf_nan=False)]
 
 
 Json = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunView:
-    id: str
-    name: str
-    opened: str = ""
-    is_at_work: bool = False
-    can_continue: bool = False
-    """Whether this server knows its recordings and options."""
-    totals: Totals = field(default_factory=Totals)
-    agreement: Agreement | None = None
-    plan: Json = field(default_factory=dict)
-    missed: Sequence[FailedRecording] = ()
-    told: str = ""
-    failure: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,56 +114,34 @@ def session(service: Services) -> Json:
 
 
 @api.get("/runs")
-def list_runs(service: Services) -> list[RunView]:
+def list_runs(service: Services) -> list[Json]:
     """Every run below the folders that are served."""
-    views = []
-    for served in service.library.runs():
-        try:
-            views.append(show_run(served))
-        except RunError as error:
-            views.append(RunView(id=served.key, name=served.name, failure=redact(str(error))))
-    return views
+    return run_views.list_runs(service.library)
 
 
 @api.get("/runs/{run}")
-def show_run(served: Served) -> RunView:
+def show_run(served: Served) -> Json:
     """One run: its totals, and how often the model was right."""
-
-    def read(run: Run) -> Json:
-        return {
-            "opened": run.opened(),
-            "totals": run.totals(),
-            "agreement": Agreement.of(read_corrections(run)),
-            "plan": run.plan(),
-            "missed": run.failed_recordings()[:100],
-            "told": summarise_run(run),
-        }
-
-    return RunView(
-        id=served.key,
-        name=served.name,
-        is_at_work=is_at_work(served.folder),
-        can_continue=(served.folder / STORED).is_file(),
-        **served.cached("view", read),
-    )
+    return run_views.describe_run(served)
 
 
 @api.get("/runs/{run}/recordings")
 def list_recordings(
     served: Served,
-    query: Annotated[ArchiveQuery, Depends()],
+    query: Annotated[run_views.ArchiveQuery, Depends()],
     offset: Offset = 0,
     limit: Limit = 100,
 ) -> Json:
     """A page of rows of an archive, sorted and filtered."""
-    return read_page(served, query, offset=offset, limit=limit)
+    return run_views.read_page(served, query, offset=offset, limit=limit)
 
 
 @api.get("/runs/{run}/recordings/{recording}")
 def show_recording(served: Served, recording: str) -> Json:
     """One recording."""
     with served.open() as run:
-        return describe(run, find_recording(run, recording), hidden=served.hidden(run))
+        row = run_views.find_recording(run, recording)
+        return run_views.describe(run, row, hidden=served.hidden(run))
 
 
 @api.get("/runs/{run}/recordings/{recording}/timeline")
@@ -203,10 +154,10 @@ def show_timeline(
 ) -> Json:
     """A span of a recording, at the resolution of a screen."""
     with served.open() as run:
-        row = find_recording(run, recording)
+        row = run_views.find_recording(run, recording)
         first = min(start, row.duration)
         span = Span(first, max(first, min(end, row.duration)))
-        return read_timeline(run, row, span, cells)
+        return run_views.read_timeline(run, row, span, cells)
 
 
 @api.get("/runs/{run}/recordings/{recording}/picks")
@@ -215,8 +166,8 @@ def list_picks(
 ) -> Json:
     """The picks of a recording in order of time."""
     with served.open() as run:
-        row = find_recording(run, recording)
-        return read_picks(run, row, offset=offset, limit=limit, words=words)
+        row = run_views.find_recording(run, recording)
+        return run_views.read_picks(run, row, offset=offset, limit=limit, words=words)
 
 
 @api.get(
@@ -229,7 +180,7 @@ def show_picture(served: Served, recording: str, start: Seconds, end: Seconds) -
     with served.open() as run:
         picture = run.thumbnail(recording, Span(start, max(start, end)))
     if not picture:
-        raise UnknownRecording("there is no picture of that span")
+        raise run_views.UnknownRecording("there is no picture of that span")
     return Response(picture, media_type="image/jpeg", headers={"cache-control": "private"})
 
 
@@ -247,11 +198,11 @@ def cut_span(
     """
     span = Span(start, min(end, start + LONGEST_CLIP))
     with served.open() as run, tempfile.TemporaryDirectory() as scratch:
-        row = find_recording(run, recording)
+        row = run_views.find_recording(run, recording)
         if not 0 <= start < span.end <= row.duration + 1 or any(
-            why_unplayable(path) for path, _ in row.files
+            run_views.why_unplayable(path) for path, _ in row.files
         ):
-            raise UnknownRecording("the recording has no such span to cut")
+            raise run_views.UnknownRecording("the recording has no such span to cut")
         path, plan = Path(scratch) / "clip.mp4", service.plan
         cut_kept(run, row, span, path, blur=plan.question.blur, store=plan.store)
         content = path.read_bytes()
@@ -263,14 +214,14 @@ def cut_span(
 def list_corrections(served: Served, recording: str) -> list[Correction]:
     """All corrections of a recording."""
     with served.open() as run:
-        return read_corrections(run, find_recording(run, recording).id)
+        return read_corrections(run, run_views.find_recording(run, recording).id)
 
 
 @api.post("/runs/{run}/recordings/{recording}/corrections", status_code=201)
 def add_correction(served: Served, recording: str, body: NewCorrection) -> Correction:
     """Say that an answer is right or wrong, give better words, or mark a missed moment."""
     with served.open() as run:
-        find_recording(run, recording)
+        run_views.find_recording(run, recording)
     span = Span(body.start, body.end)
     correction = Correction(recording, span, body.verdict, body.author, body.text)
     return correct(served.folder, correction)
@@ -289,7 +240,7 @@ def quote(service: Services, served: Served, recording: str, time: Seconds) -> W
     """The most that a call about the window at a time costs."""
     model = service.require_model()
     with served.open() as run:
-        find_recording(run, recording)
+        run_views.find_recording(run, recording)
         return quote_window(run, recording, time, service.plan, model)
 
 
@@ -321,7 +272,7 @@ def search(
     """Moments whose caption, tags or evidence contain all words, the best match first."""
     with served.open() as run:
         moments = search_words([run], words, most=limit)
-    return [describe_moment(served, moment) for moment in moments]
+    return [run_views.describe_moment(served, moment) for moment in moments]
 
 
 @api.get("/runs/{run}/export", response_class=Response)

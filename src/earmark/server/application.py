@@ -17,9 +17,9 @@ from earmark.media.storage import Meter
 from earmark.redaction import redact
 from earmark.server.access_control import LOOPBACK, AccessControl
 from earmark.server.api_routes import Served, api
-from earmark.server.recording_view import UnknownRecording, find_recording, why_unplayable
 from earmark.server.run_jobs import explain_refusal
 from earmark.server.run_library import Service, UnknownRun
+from earmark.server.run_views import UnknownRecording, find_recording, why_unplayable
 from earmark.version import VERSION
 
 CHUNK_BYTES = 1 << 18
