@@ -250,9 +250,9 @@ def export(run: Run, path: Path, *, format: str) -> list[Path]:  # noqa: A002 - 
     elif path.is_dir():
         raise ValueError(f"{path} is a folder and {format} is one file: name a file in it")
     spare_recordings(recordings, files)
-    for target, own in files.items():
+    for target, contained in files.items():
         with replacing(target) as scratch:
-            write(Export.of(run, own), scratch)
+            write(Export.of(run, contained), scratch)
     return list(files)
 
 
@@ -273,8 +273,8 @@ def file_stems(recordings: Iterable[tuple[str, str]]) -> list[str]:
         stem = (file.stem if counts[file.stem] == 1 else file.name) or "recording"
         if name:
             stem = re.sub(r"[^\w.+-]+", "_", name).strip(".") or "recording"
-        numbered = (f"{stem}-{number}" for number in count(2))
-        stems[next(each for each in chain([stem], numbered) if each not in stems)] = None
+        candidates = chain([stem], (f"{stem}-{number}" for number in count(2)))
+        stems[next(name for name in candidates if name not in stems)] = None
     return list(stems)
 
 

@@ -150,8 +150,7 @@ def total_lines(overviews: Sequence[RecordingOverview]) -> Iterator[tuple[str, t
         found = f"“{searches[0].question}” {sum(counts)}× in {where}"
         nowhere = replace(searches[0], asked=sum(search.asked for search in searches))
         yield "Found", (found if counts else str(nowhere),)
-    active = [(each.active, each.heard_for) for each in overviews if each.active is not None]
-    if active:
+    if active := [(row.active, row.heard_for) for row in overviews if row.active is not None]:
         yield "Active", (_describe_active(*map(sum, zip(*active, strict=True))),)
     tallies: dict[str, list[int]] = defaultdict(list)
     for overview in overviews:
@@ -166,8 +165,7 @@ def total_lines(overviews: Sequence[RecordingOverview]) -> Iterator[tuple[str, t
         yield "Heard", _first_lines(sounds, MOST_SOUNDS, "other sound")
     if spoken := sum(bool(overview.speech) for overview in overviews):
         yield "Speech", (f"in {counted(spoken, 'recording')}",)
-    louder = [(each.louder, each.heard_for) for each in overviews if each.louder is not None]
-    if louder:
+    if louder := [(row.louder, row.heard_for) for row in overviews if row.louder is not None]:
         yield "Louder", (_describe_louder(*map(sum, zip(*louder, strict=True))),)
 
 
@@ -204,9 +202,9 @@ def _from_to(span: Span) -> str:
 
 
 def _first_lines(lines: Iterable[str], most: int, thing: str) -> tuple[str, ...]:
-    every = tuple(lines)
-    more = len(every) - most
-    return (*every[:most], f"and {counted(more, thing)}") if more > 0 else every
+    texts = tuple(lines)
+    more = len(texts) - most
+    return (*texts[:most], f"and {counted(more, thing)}") if more > 0 else texts
 
 
 def summarise_run(run: Run) -> str:

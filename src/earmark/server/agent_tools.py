@@ -169,16 +169,16 @@ class AgentTools:
             heard = opened_run.heard(recording)
             if heard is None:
                 raise ValueError("the run has not listened to this recording yet")
-            pick = window_at(heard, time)
-            span = pick.span
-            picks = [each for each in opened_run.picks(row.id) if each.span.overlaps(span)]
+            window = window_at(heard, time)
+            span = window.span
+            picks = [pick for pick in opened_run.picks(row.id) if pick.span.overlaps(span)]
             evidence = [_entry_json(entry) for entry in opened_run.evidence(row.id, within=span)]
             described = {
                 "notice": NOTICE,
                 "recording": row.title,
                 **asdict(span),
                 "duration": row.duration,
-                "captions": [each.to_json() for each in picks],
+                "captions": [pick.to_json() for pick in picks],
                 "evidence": evidence[:MOST_RESULTS],
             }
             thumbnail = opened_run.thumbnail(recording, span)
@@ -186,7 +186,7 @@ class AgentTools:
             blur = blur_of(opened_run, plan.question.blur, plan.store)
         question = replace(plan.question, frames=min(8, max(1, frames)), blur=blur)
         try:
-            return self._pictures(row, pick, question), described
+            return self._pictures(row, window, question), described
         except (EarmarkError, OSError) as error:
             note = "; this is the thumbnail stored in the run" if thumbnail else ""
             described["picture"] = redact(str(error)) + note
@@ -225,8 +225,9 @@ class AgentTools:
         folder = self._folder(f"find {question[:40]}", sources)
         with self.service.ask_lock:
             settings = self._metered()
-            found = find_moments(question, sources, run=folder, calls=calls, settings=settings)
-        result = found.to_json()
+            result = find_moments(
+                question, sources, run=folder, calls=calls, settings=settings
+            ).to_json()
         for recording in result["recordings"]:
             recording["path"] = name_of(recording["path"])
         del result["page"]

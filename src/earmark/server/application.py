@@ -137,12 +137,12 @@ def _explain(_: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"detail": redact(words)}, status_code=status)
 
 
-def read_range(path: str, wanted: str | None, *, is_head: bool = False) -> Response:
+def read_range(path: str, byte_range: str | None, *, is_head: bool = False) -> Response:
     storage = open_storage(path, Meter())
     size = storage.size_bytes
     kind = TYPES.get(suffix_of(path), "application/octet-stream")
     headers = {"accept-ranges": "bytes", "content-type": kind, "cache-control": "private"}
-    match = _RANGE.fullmatch(wanted.strip()) if wanted else None
+    match = _RANGE.fullmatch(byte_range.strip()) if byte_range else None
     start, end = _bounds(match, size) if match else (0, size)
     if match and start >= end:
         storage.close()

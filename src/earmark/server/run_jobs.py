@@ -151,7 +151,7 @@ class RunJobs:
             json.dump(order, child.stdin, default=str)
         job = Job(secrets.token_hex(8), kind, child, folder)
         with self._lock:
-            finished = [key for key, each in self._jobs.items() if each.state != "at work"]
+            finished = [key for key, other in self._jobs.items() if other.state != "at work"]
             for key in finished[: max(0, len(self._jobs) - MOST_JOBS + 1)]:
                 del self._jobs[key]
             self._jobs[job.id] = job
