@@ -26,7 +26,7 @@ from earmark.server import web_server
 from earmark.server.access_control import TokenBucket
 from earmark.server.application import make_app
 from earmark.server.run_library import RunLibrary, Service
-from earmark.server.run_views import describe, find_recording, read_rows
+from earmark.server.run_views import describe, read_rows
 from earmark_lab.annotations.readers import read_annotations
 from report_runs import HOSTILE
 from served import SECRET, TOKEN, run_named, serving
@@ -215,10 +215,10 @@ def test_what_is_odd_about_a_recording_is_said_once(tmp_path: Path):
         ledger.add(row("b"))
         ledger.hear("b", windows("1.1."), key="k", warnings=("cut off",))
         with Run(ledger.folder) as run:
-            before = describe(run, find_recording(run, "b"))
+            before = describe(run, "b")
         ledger.choose("b", [], notes=("no call is made", "cut off"))
         with Run(ledger.folder) as run:
-            after = describe(run, find_recording(run, "b"))
+            after = describe(run, "b")
     assert (before["warnings"], before["choice"]["notes"]) == (["cut off"], ())
     assert (after["warnings"], after["choice"]["notes"]) == ([], ("no call is made", "cut off"))
 

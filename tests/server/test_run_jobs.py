@@ -121,7 +121,7 @@ def order_of(session: Session) -> dict[str, Any]:
     """A run as the server orders it of its process."""
     paths = [asdict(source) for source in session.sources()]
     settings = session.settings.model_dump(mode="json")
-    return {"kind": "run", "paths": paths, "settings": settings, "api_key": None}
+    return {"paths": paths, "settings": settings, "api_key": None}
 
 
 def test_how_many_calls_there_are_to_make_is_told_at_once(tmp_path: Path, monkeypatch):
@@ -183,7 +183,7 @@ def ended(script: str) -> run_jobs.Job:
     """A job whose process has run `script` to its end."""
     words = [sys.executable, "-c", script]
     child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    job = run_jobs.Job("1", "run", child, None)
+    job = run_jobs.Job("1", child, None)
     job.follow()
     return job
 
@@ -227,9 +227,9 @@ def test_a_run_is_not_started_twice(tmp_path: Path):
     plan = open_session([tmp_path], rule="uniform", pictures=False)
     jobs = run_jobs.RunJobs()
     try:
-        jobs.start(tmp_path / "run", plan)
+        jobs.start(plan, tmp_path / "run")
         with pytest.raises(EarmarkError, match="already running"):
-            jobs.start(tmp_path / "run", plan)  # its process has not opened the ledger yet
+            jobs.start(plan, tmp_path / "run")  # its process has not opened the ledger yet
     finally:
         jobs.close()
 

@@ -140,8 +140,7 @@ def list_recordings(
 def show_recording(served: Served, recording: str) -> Json:
     """One recording."""
     with served.open() as run:
-        row = run_views.find_recording(run, recording)
-        return run_views.describe(run, row, hidden=served.hidden(run))
+        return run_views.describe(run, recording, hidden=served.hidden(run))
 
 
 @api.get("/runs/{run}/recordings/{recording}/timeline")
@@ -154,10 +153,7 @@ def show_timeline(
 ) -> Json:
     """A span of a recording, at the resolution of a screen."""
     with served.open() as run:
-        row = run_views.find_recording(run, recording)
-        first = min(start, row.duration)
-        span = Span(first, max(first, min(end, row.duration)))
-        return run_views.read_timeline(run, row, span, cells)
+        return run_views.read_timeline(run, recording, Span(start, max(start, end)), cells)
 
 
 @api.get("/runs/{run}/recordings/{recording}/picks")
@@ -166,8 +162,7 @@ def list_picks(
 ) -> Json:
     """The picks of a recording in order of time."""
     with served.open() as run:
-        row = run_views.find_recording(run, recording)
-        return run_views.read_picks(run, row, offset=offset, limit=limit, words=words)
+        return run_views.read_picks(run, recording, offset=offset, limit=limit, words=words)
 
 
 @api.get(
@@ -344,7 +339,7 @@ def stop_run(service: Services, served: Served) -> Json:
 @api.post("/runs/{run}/continue", status_code=202)
 def continue_run(service: Services, served: Served) -> Json:
     """Continue a run that was stopped: no stored answer is asked for again."""
-    return service.jobs.start(served.folder, restore_session(served, service.plan)).to_json()
+    return service.jobs.start(restore_session(served, service.plan), served.folder).to_json()
 
 
 @api.get("/sources")
@@ -358,7 +353,7 @@ def list_sources(service: Services) -> list[Json]:
 def start_forecast(service: Services, body: NewRun) -> Json:
     """Start a forecast of what budgets reach and cost; it listens and makes no calls."""
     plan = open_session(_chosen_sources(service, body), service.plan, budget=body.budget)
-    return service.jobs.forecast(plan).to_json()
+    return service.jobs.start(plan).to_json()
 
 
 @api.get("/jobs/{job}")
@@ -376,7 +371,7 @@ def start_run(service: Services, body: NewRun) -> Json:
     sources = _chosen_sources(service, body)
     plan = open_session(sources, service.plan, budget=body.budget, across=body.across)
     folder = run_folder(service.library.folders[0], body.name, sources)
-    return service.jobs.start(folder, plan).to_json()
+    return service.jobs.start(plan, folder).to_json()
 
 
 def _chosen_sources(service: Service, body: NewRun) -> list[Source]:

@@ -2,7 +2,7 @@
 
 The process is this module, run by itself:
 
-    stdin   one JSON document: the kind of job, the recordings, the settings, the folder
+    stdin   one JSON document: the recordings, the settings, the folder of a run
     stdout  JSON lines: progress, and at the end the result or the failure
 """
 
@@ -54,7 +54,6 @@ STOP_TIMEOUT = 20.0
 @dataclass(slots=True, eq=False)
 class Job:
     id: str
-    kind: str
     child: subprocess.Popen[str]
     folder: Path | None
     state: str = "at work"
@@ -67,7 +66,7 @@ class Job:
         has_run = self.folder is not None and (self.folder / FILE).is_file()
         return {
             "id": self.id,
-            "kind": self.kind,
+            "kind": "run" if self.folder else "forecast",
             "state": self.state,
             "run": key_of(self.folder) if self.folder and has_run else "",
             "progress": self.messages.get("progress", {}),
@@ -109,17 +108,29 @@ class RunJobs:
             jobs = [job for job in self._jobs.values() if job.folder == folder]
         return jobs[-1] if jobs else None
 
-    def forecast(self, plan: Session) -> Job:
-        return self._start("forecast", plan, None)
-
-    def start(self, folder: Path, plan: Session) -> Job:
+    def start(self, plan: Session, folder: Path | None = None) -> Job:
+        """A run in `folder`; a forecast if there is none."""
+        sources = [asdict(source) for source in plan.sources(allow_none=True)]
+        order = {
+            "paths": sources,
+            "settings": plan.portable_settings().model_dump(),
+            "api_key": self._api_key,
+            "run": str(folder) if folder else None,
+        }
         with self._lock:
-            job = self.of(folder)  # its process may not have opened the run yet
-            if is_at_work(folder) or (job and job.state == "at work"):
-                raise EarmarkError(f"{folder.name} is already running")
-            folder.mkdir(parents=True, exist_ok=True)
-            write_whole(folder / SOURCES, json.dumps({"paths": _sources_json(plan)}))
-            return self._start("run", plan, folder)
+            if folder:
+                job = self.of(folder)  # its process may not have opened the run yet
+                if is_at_work(folder) or (job and job.state == "at work"):
+                    raise EarmarkError(f"{folder.name} is already running")
+                folder.mkdir(parents=True, exist_ok=True)
+                write_whole(folder / SOURCES, json.dumps({"paths": sources}))
+            finished = [key for key, other in self._jobs.items() if other.state != "at work"]
+            for key in finished[: max(0, len(self._jobs) - MOST_JOBS + 1)]:
+                del self._jobs[key]
+            job = Job(secrets.token_hex(8), _start_process(order), folder)
+            self._jobs[job.id] = job
+        threading.Thread(target=job.follow, name=f"job-{job.id}", daemon=True).start()
+        return job
 
     def close(self) -> None:
         for job in self._jobs.values():
@@ -130,42 +141,25 @@ class RunJobs:
             except subprocess.TimeoutExpired:
                 job.child.kill()
 
-    def _start(self, kind: str, plan: Session, folder: Path | None) -> Job:
-        order = {
-            "kind": kind,
-            "paths": _sources_json(plan),
-            "settings": plan.portable_settings().model_dump(),
-            "api_key": self._api_key,
-            "run": str(folder) if folder else None,
-        }
-        child = subprocess.Popen(  # this interpreter and module
-            [sys.executable, "-m", "earmark.server.run_jobs"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            start_new_session=True,  # Ctrl-C in the terminal is the server's
-        )
-        assert child.stdin is not None
-        with child.stdin:
-            json.dump(order, child.stdin, default=str)
-        job = Job(secrets.token_hex(8), kind, child, folder)
-        with self._lock:
-            finished = [key for key, other in self._jobs.items() if other.state != "at work"]
-            for key in finished[: max(0, len(self._jobs) - MOST_JOBS + 1)]:
-                del self._jobs[key]
-            self._jobs[job.id] = job
-        threading.Thread(target=job.follow, name=f"job-{job.id}", daemon=True).start()
-        return job
+
+def _start_process(order: dict[str, Any]) -> subprocess.Popen[str]:
+    child = subprocess.Popen(  # this interpreter and module
+        [sys.executable, "-m", "earmark.server.run_jobs"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,  # Ctrl-C in the terminal is the server's
+    )
+    assert child.stdin is not None
+    with child.stdin:
+        json.dump(order, child.stdin, default=str)
+    return child
 
 
 def key_of(path: str | Path) -> str:
     """No request contains a path."""
     return hashlib.sha256(str(path).encode("utf-8", "replace")).hexdigest()[:16]
-
-
-def _sources_json(plan: Session) -> list[dict[str, Any]]:
-    return [asdict(source) for source in plan.sources(allow_none=True)]
 
 
 def _read_sources(stored: Iterable[dict[str, Any]]) -> list[Source]:
@@ -228,7 +222,7 @@ def explain_refusal(error: OSError) -> str:
 
 def _run_order(order: dict[str, Any], progress: Progress) -> dict[str, Any]:
     plan = open_session(_read_sources(order["paths"]), Settings.model_validate(order["settings"]))
-    if order["kind"] == "forecast":
+    if order["run"] is None:
         return forecast_of(plan, progress)
     from earmark.pipeline.caption import caption
 

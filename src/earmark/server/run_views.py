@@ -241,7 +241,8 @@ def find_recording(run: Run, recording: str) -> RecordingRow:
     return row
 
 
-def describe(run: Run, row: RecordingRow, *, hidden: str = "") -> dict[str, Any]:
+def describe(run: Run, recording: str, *, hidden: str = "") -> dict[str, Any]:
+    row = find_recording(run, recording)
     heard, choice = run.heard(row.id) or HeardRow(row.id), run.choice(row.id)
     return {
         "recording": asdict(row),
@@ -274,8 +275,10 @@ def why_unplayable(path: str) -> str:
     return ""
 
 
-def read_timeline(run: Run, row: RecordingRow, span: Span, cells: int) -> dict[str, Any]:
+def read_timeline(run: Run, recording: str, span: Span, cells: int) -> dict[str, Any]:
     """Curves go from 0 to 100. `is_whole` is false if a lane contains only every n-th entry."""
+    row = find_recording(run, recording)
+    span = Span(min(span.start, row.duration), min(span.end, row.duration))
     heard = run.heard(row.id) or HeardRow(row.id)
     level, scores = heard.level, heard.scores
     lanes: dict[str, list[dict[str, Any]]] = {"picks": [], "sounds": [], "speech": []}
@@ -303,9 +306,10 @@ def _lane_entry(span: Span, text: str, kind: str) -> dict[str, Any]:
 
 
 def read_picks(
-    run: Run, row: RecordingRow, *, offset: int = 0, limit: int = 500, words: str = ""
+    run: Run, recording: str, *, offset: int = 0, limit: int = 500, words: str = ""
 ) -> dict[str, Any]:
     """Picks as in `RunPick.to_json`, with `has_picture` and `verdicts`, the latest last."""
+    row = find_recording(run, recording)
     picks, query = list(run.picks(row.id)), stems(words)
     if query:
         evidence = evidence_by_span(run.evidence(row.id), [pick.span for pick in picks])
