@@ -111,7 +111,7 @@ class AgentTools:
         """List every run of earmark below the folders, with its id and its totals."""
         names = ("id", "name", "opened", "totals", "failure")
         runs = run_views.list_runs(self.library)
-        rows = [{name: run[name] for name in names if name in run} for run in runs]
+        rows = [{name: run[name] for name in names if run.get(name)} for run in runs]
         return {"notice": NOTICE, "runs": rows}
 
     def list_recordings(
@@ -154,7 +154,15 @@ class AgentTools:
             except RunError as error:
                 skipped.append(redact(str(error)))
         hits.sort(key=lambda hit: hit[1].rank)
-        described = [run_views.describe_moment(served, moment) for served, moment in hits[:most]]
+        described = [
+            moment.to_json()
+            | {
+                "run": served.key,
+                "path": run_views.title_in(served, moment.hit.path),
+                "file": name_of(moment.clip.path),
+            }
+            for served, moment in hits[:most]
+        ]
         return {"notice": NOTICE, "moments": described, "skipped": skipped}
 
     def look(

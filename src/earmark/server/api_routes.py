@@ -267,7 +267,17 @@ def search(
     """Moments whose caption, tags or evidence contain all words, the best match first."""
     with served.open() as run:
         moments = search_words([run], words, most=limit)
-    return [run_views.describe_moment(served, moment) for moment in moments]
+    return [
+        {
+            "recording": moment.hit.recording,
+            "name": run_views.title_in(served, moment.hit.path),
+            **asdict(moment.span),
+            "caption": moment.hit.caption or moment.hit.text,
+            "tags": moment.hit.tags,
+            "kinds": moment.kinds,
+        }
+        for moment in moments
+    ]
 
 
 @api.get("/runs/{run}/export", response_class=Response)

@@ -29,7 +29,6 @@ from earmark.run.lock import is_at_work
 from earmark.run.records import HeardRow, RecordingRow, RunPick, title_of
 from earmark.run.run import Run
 from earmark.run.summaries import RecordingSummary, read_strips, read_summaries
-from earmark.search.archive_search import FoundMoment
 from earmark.server.run_library import RunLibrary, ServedRun
 from earmark.settings import STORED
 from earmark.timeline import FloatArray, Span
@@ -93,14 +92,16 @@ class ArchiveQuery:
 
 def list_runs(library: RunLibrary) -> list[dict[str, Any]]:
     """A run that cannot be read has a `failure` and no totals."""
-    views = []
+    names = ("id", "name", "opened", "is_at_work", "totals", "told", "failure")
+    rows = []
     for served in library.runs():
         try:
-            views.append(describe_run(served))
+            view = describe_run(served)
+            rows.append({name: view[name] for name in names})
         except RunError as error:
             failure = redact(str(error))
-            views.append({"id": served.key, "name": served.name, "failure": failure})
-    return views
+            rows.append({"id": served.key, "name": served.name, "failure": failure})
+    return rows
 
 
 def describe_run(served: ServedRun) -> dict[str, Any]:
@@ -122,6 +123,7 @@ def describe_run(served: ServedRun) -> dict[str, Any]:
         **served.cached("view", read),
         "is_at_work": is_at_work(served.folder),
         "can_continue": (served.folder / STORED).is_file(),
+        "failure": "",
     }
 
 
@@ -326,12 +328,9 @@ def read_picks(
     return {"total": len(picks), "offset": offset, "picks": views}
 
 
-def describe_moment(served: ServedRun, moment: FoundMoment) -> dict[str, Any]:
-    """With names instead of paths."""
+def title_in(served: ServedRun, path: str) -> str:
     folders = served.cached("folders", lambda run: run.folders())
-    title = title_of(moment.hit.path, folders.get(moment.hit.path, ""))
-    names = {"run": served.key, "name": title, "path": title, "file": name_of(moment.clip.path)}
-    return moment.to_json() | names
+    return title_of(path, folders.get(path, ""))
 
 
 def _matches(query: list[str], pick: RunPick, evidence: list[EvidenceEntry]) -> bool:
