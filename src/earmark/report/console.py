@@ -121,14 +121,16 @@ def print_table(
     """
     rows = list(rows)
     is_folded = [name in words and name not in whole for name in columns]
-    cells = zip(*rows, strict=True) if rows else ((),) * len(columns)
+    cells = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
     widths = list(map(_least_width, columns, cells, is_folded))
+    full_widths = (max(map(cell_len, pair)) for pair in zip(columns, *rows, strict=True))
+    has_room = sum(full_widths) + 2 * len(widths) - 2 <= out.width
     if sum(widths) + 2 * len(widths) - 2 > out.width:
         _print_blocks(columns, rows, title)
         return
     table = RichTable(box=None, pad_edge=False, title=title, title_justify="left")
     for name, width, folded in zip(columns, widths, is_folded, strict=True):
-        head = name if folded else "\n".join(textwrap.wrap(name, width))
+        head = name if folded or has_room else "\n".join(textwrap.wrap(name, width))
         side = "left" if name in words else "right"
         table.add_column(head, justify=side, overflow="fold", no_wrap=not folded)  # type: ignore[arg-type]
     for row in rows:

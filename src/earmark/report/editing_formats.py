@@ -40,7 +40,8 @@ class EditList(TextExporter):
     def _pieces(self, export: Export) -> Iterable[str]:
         recordings = {row.id: row for row in export.recordings}
         clips = (_as_clip(pick, recordings[pick.recording]) for pick in export.shown())
-        yield edit_list(export.title, clips, frame_rate=_rate_of(export.recordings))
+        text = edit_list(export.title, clips, frame_rate=_rate_of(export.recordings))
+        yield _INVALID_XML.sub("\ufffd", text)
 
 
 class OpenTimeline(TextExporter):
@@ -109,6 +110,10 @@ class LabelStudio(TextExporter):
         yield json.dumps(list(tasks.values()), ensure_ascii=False, indent=1) + "\n"
 
 
+def _text_line(text: str) -> str:
+    return _INVALID_XML.sub("\ufffd", one_line(text))
+
+
 def _rate_of(recordings: Iterable[RecordingRow]) -> float:
     """`FRAME_RATE` if rates differ, are unknown, or round to 0, which time codes cannot count."""
     rates = {recording.frame_rate for recording in recordings} - {0.0}
@@ -138,10 +143,10 @@ def _otio_clip(otio: Any, pick: RunPick, recording: RecordingRow, rate: float) -
     values = pick.to_json()
     about = {name: values[name] for name in names if values[name] is not None}
     return otio.schema.Clip(
-        name=one_line(PurePath(name_of(clip.path)).name),
+        name=_text_line(PurePath(name_of(clip.path)).name),
         media_reference=media,
         source_range=span(clip.start, clip.end),
-        markers=[otio.schema.Marker(one_line(pick.description), span(clip.start, clip.end))],
+        markers=[otio.schema.Marker(_text_line(pick.description), span(clip.start, clip.end))],
         metadata={"earmark": about},
     )
 
@@ -209,4 +214,4 @@ def time_code(seconds: float, frame_rate: float = FRAME_RATE) -> str:
 
 def one_line(text: str) -> str:
     """A line break would end an entry of the list."""
-    return _INVALID_XML.sub("\ufffd", " ".join(text.split()))
+    return " ".join(text.split())

@@ -57,8 +57,6 @@ Offset = Annotated[int, Query(ge=0, le=10_000_000)]
 Limit = Annotated[int, Query(ge=1, le=500)]
 Words = Annotated[str, Query(max_length=400)]
 Seconds = Annotated[float, Query(ge=0, le=1e7, allow_inf_nan=False)]
-
-
 Json = dict[str, Any]
 
 
