@@ -86,29 +86,6 @@ def test_a_person_is_shown_what_a_machine_would_be_given():
     os.close(ours)
 
 
-@pytest.mark.parametrize("width", [24, 200])
-def test_a_table_is_drawn_as_rich_draws_it(width, monkeypatch):
-    """The quick way is the slow way where it fits; where it does not, cells are folded."""
-    columns = ("window", "\u65e5\u672c", "why")
-    rows = [
-        ("3", "\u2013", "two actions are expected here"),
-        ("12", "\u672c", "\x1b[2J"),
-        ("", "", "a\nb"),
-    ]
-    for count in (0, 2, 3):
-        texts = []
-        for align in (console._align, lambda *_: None):
-            shown = type(out)(
-                file=io.StringIO(), width=width, soft_wrap=True, highlight=False, markup=False
-            )
-            monkeypatch.setattr(console, "out", shown)
-            monkeypatch.setattr(console, "_align", align)
-            print_table(columns, rows[:count], words=["why"])
-            texts.append(shown.file.getvalue())
-        assert texts[0] == texts[1]
-        assert "window" in texts[0]
-
-
 @pytest.mark.parametrize("count", [0, 1])
 @pytest.mark.parametrize("width", [80, 40, 20])
 def test_what_must_be_whole_is_whole_however_narrow_the_terminal(width, count, monkeypatch):

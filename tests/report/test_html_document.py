@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from earmark.report.html_document import assemble, embed_image, embed_json
+from earmark.report.report_page import assemble, embed_image, embed_json
 from earmark.text_format import escape
 from report_runs import HOSTILE
 

@@ -25,9 +25,8 @@ from earmark.run.run import Run
 from earmark.server import web_server
 from earmark.server.access_control import TokenBucket
 from earmark.server.application import make_app
-from earmark.server.archive_view import read_rows
-from earmark.server.recording_view import describe, find_recording
 from earmark.server.run_library import RunLibrary, Service
+from earmark.server.run_views import describe, read_rows
 from earmark_lab.annotations.readers import read_annotations
 from report_runs import HOSTILE
 from served import SECRET, TOKEN, run_named, serving
@@ -105,8 +104,8 @@ def test_of_a_recording_that_nothing_was_heard_of_no_actions_are_told(tmp_path: 
         (heard,) = read_rows(run)
         ledger.choose("a", run.picks("a"), rule="strata")
         (unheard,) = read_rows(run)
-    assert heard.activity and heard.doubt is not None
-    assert (unheard.activity, unheard.doubt, unheard.picks) == (None, None, 2)
+    assert heard["activity"] and heard["doubt"] is not None
+    assert (unheard["activity"], unheard["doubt"], unheard["picks"]) == (None, None, 2)
 
 
 @pytest.mark.parametrize("name", ["activity", "doubt", "score"])
@@ -216,12 +215,12 @@ def test_what_is_odd_about_a_recording_is_said_once(tmp_path: Path):
         ledger.add(row("b"))
         ledger.hear("b", windows("1.1."), key="k", warnings=("cut off",))
         with Run(ledger.folder) as run:
-            before = describe(run, find_recording(run, "b"))
+            before = describe(run, "b")
         ledger.choose("b", [], notes=("no call is made", "cut off"))
         with Run(ledger.folder) as run:
-            after = describe(run, find_recording(run, "b"))
-    assert (before.warnings, before.choice.notes) == (["cut off"], ())
-    assert (after.warnings, after.choice.notes) == ([], ("no call is made", "cut off"))
+            after = describe(run, "b")
+    assert (before["warnings"], before["choice"]["notes"]) == (["cut off"], ())
+    assert (after["warnings"], after["choice"]["notes"]) == ([], ("no call is made", "cut off"))
 
 
 def test_the_video_comes_by_ranges_from_the_original_file(served: SimpleNamespace):
@@ -366,7 +365,6 @@ def asked(app: ASGIApp, *requests: tuple[str, str], token: str = TOKEN, **more: 
 def service(tmp_path: Path) -> Iterator[Service]:
     library = RunLibrary([tmp_path])
     yield Service(library, open_session([tmp_path], rule="uniform"))
-    library.close()
 
 
 def test_who_asks_too_much_waits(service: Service):

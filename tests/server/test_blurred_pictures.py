@@ -63,4 +63,3 @@ def test_an_agent_sees_no_face(archive, name):
         assert run.hidden(kept) == "", "on this machine it is played"
     pictures, _ = tools.look(run.key, row.id, 5.0, frames=2)
     assert [*map(faces_in, pictures)] == [0, 0]
-    tools.library.close()

@@ -171,7 +171,6 @@ def tools_of(folder: Path) -> Iterator[Any]:
 
     library = RunLibrary([folder])
     yield AgentTools(Service(library, open_session([])))
-    library.close()
 
 
 def test_nothing_is_asked_that_was_not_granted(made: SimpleNamespace):

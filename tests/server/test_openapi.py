@@ -38,7 +38,6 @@ def test_whatever_the_document_allows_is_answered_as_it_says(tmp_path: Path):
         check(found.ok(), names) for found in document.exclude(path=ENDLESS).get_all_operations()
     ]
     assert len(checked) > 18
-    service.library.close()
 
 
 def check(operation: Any, names: dict[str, str]) -> str:

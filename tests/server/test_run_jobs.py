@@ -121,7 +121,7 @@ def order_of(session: Session) -> dict[str, Any]:
     """A run as the server orders it of its process."""
     paths = [asdict(source) for source in session.sources()]
     settings = session.settings.model_dump(mode="json")
-    return {"kind": "run", "paths": paths, "settings": settings, "api_key": None}
+    return {"paths": paths, "settings": settings, "api_key": None}
 
 
 def test_how_many_calls_there_are_to_make_is_told_at_once(tmp_path: Path, monkeypatch):
@@ -183,7 +183,7 @@ def ended(script: str) -> run_jobs.Job:
     """A job whose process has run `script` to its end."""
     words = [sys.executable, "-c", script]
     child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    job = run_jobs.Job("1", "run", child, None)
+    job = run_jobs.Job("1", child, None)
     job.follow()
     return job
 
@@ -191,12 +191,12 @@ def ended(script: str) -> run_jobs.Job:
 def test_a_process_that_dies_has_failed_and_says_so():
     job = ended("import os; os._exit(7)")
     assert job.state == "failed"
-    assert "exit code 7" in job.view().failure
+    assert "exit code 7" in job.to_json()["failure"]
 
 
 def test_what_a_library_prints_does_not_end_the_following_of_a_job():
     job = ended("""print('loading ...'); print('{0: 1}'); print('{"result": {"a": 1}}')""")
-    assert (job.state, job.view().result) == ("done", {"a": 1})
+    assert (job.state, job.to_json()["result"]) == ("done", {"a": 1})
 
 
 def test_a_process_that_was_stopped_is_stopped():
@@ -225,11 +225,11 @@ def test_a_folder_of_runs_that_cannot_be_made_is_told(tmp_path: Path):
 
 def test_a_run_is_not_started_twice(tmp_path: Path):
     plan = open_session([tmp_path], rule="uniform", pictures=False)
-    jobs = run_jobs.RunJobs(plan)
+    jobs = run_jobs.RunJobs()
     try:
-        jobs.start(tmp_path / "run", plan)
+        jobs.start(plan, tmp_path / "run")
         with pytest.raises(EarmarkError, match="already running"):
-            jobs.start(tmp_path / "run", plan)  # its process has not opened the ledger yet
+            jobs.start(plan, tmp_path / "run")  # its process has not opened the ledger yet
     finally:
         jobs.close()
 
@@ -259,7 +259,6 @@ def test_a_run_made_elsewhere_goes_on_as_it_was_made(tmp_path: Path, choices: di
     restored = run_jobs.restore_session(served, ours)
     assert restored.run_json("m") == session.run_json("m")
     assert restored.limits.max_calls == 7
-    served.close()
 
 
 def test_a_run_with_a_gate_file_goes_on_with_that_file(tmp_path: Path):
@@ -269,7 +268,6 @@ def test_a_run_with_a_gate_file_goes_on_with_that_file(tmp_path: Path):
         session.store_settings(tmp_path)
     served = ServedRun("key", tmp_path, "run")
     assert run_jobs.restore_session(served, open_session()).listening == session.listening
-    served.close()
 
 
 @pytest.mark.parametrize(
@@ -289,4 +287,3 @@ def test_a_run_whose_settings_do_not_say_all_is_not_continued(
     served = ServedRun("key", tmp_path, "run")
     with pytest.raises(ValueError, match="run its command again"):
         run_jobs.restore_session(served, open_session())
-    served.close()

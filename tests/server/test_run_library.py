@@ -21,4 +21,3 @@ def test_a_run_that_is_replaced_while_it_is_read_is_read_anew(tmp_path: Path):
         assert len(run.recordings()) == 1
     with served.open() as run:
         assert len(run.recordings()) == 2
-    library.close()

@@ -60,7 +60,7 @@ def printable(text: str) -> str:
     >>> printable("\x1b[2J")
     '\\x1b[2J'
     """
-    return _UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], text)
+    return _UNPRINTABLE.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 class _SafeConsole(Console):
@@ -120,24 +120,17 @@ def print_table(
     does not fit, each row is printed as a block of lines.
     """
     rows = list(rows)
-    lines = _align(columns, rows, words)
-    if title is None and lines is not None:
-        out.print(lines[0], style="bold")
-        if rows:
-            out.print("\n".join(lines[1:]))
-        return
     is_folded = [name in words and name not in whole for name in columns]
-    shown = zip(*rows, strict=True) if rows else ((),) * len(columns)
-    widths = [
-        _least_width(name, cells, is_folded=folded)
-        for name, cells, folded in zip(columns, shown, is_folded, strict=True)
-    ]
+    cells = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
+    widths = list(map(_least_width, columns, cells, is_folded))
+    full_widths = (max(map(cell_len, pair)) for pair in zip(columns, *rows, strict=True))
+    has_room = sum(full_widths) + 2 * len(widths) - 2 <= out.width
     if sum(widths) + 2 * len(widths) - 2 > out.width:
         _print_blocks(columns, rows, title)
         return
     table = RichTable(box=None, pad_edge=False, title=title, title_justify="left")
     for name, width, folded in zip(columns, widths, is_folded, strict=True):
-        head = name if folded else "\n".join(textwrap.wrap(name, width))
+        head = name if folded or has_room else "\n".join(textwrap.wrap(name, width))
         side = "left" if name in words else "right"
         table.add_column(head, justify=side, overflow="fold", no_wrap=not folded)  # type: ignore[arg-type]
     for row in rows:
@@ -145,7 +138,7 @@ def print_table(
     out.print(table)
 
 
-def _least_width(name: str, cells: Sequence[str], *, is_folded: bool) -> int:
+def _least_width(name: str, cells: Sequence[str], is_folded: bool) -> int:
     if is_folded:
         return min(_MIN_WRAPPED, max(map(cell_len, (name, *cells))))
     lines = (line for cell in cells for line in printable(redact(cell)).split("\n"))
@@ -161,26 +154,6 @@ def _print_blocks(columns: Sequence[str], rows: Iterable[Sequence[str]], title: 
         for name, cell in zip(columns[1:], rest, strict=True):
             if cell:
                 out.print(f"  {name:{width}}  {cell}")
-
-
-def _align(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], words: Collection[str]
-) -> list[str] | None:
-    """As rich would draw it, which takes 5 ms per table; None if a cell has to be wrapped."""
-    cells = [[printable(redact(cell)) for cell in row] for row in (columns, *rows)]
-    if any("\n" in cell or "\t" in cell for row in cells for cell in row):
-        return None
-    widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
-    if sum(widths) + 2 * len(widths) - 2 > out.width:
-        return None
-    sides = [name in words for name in columns]
-
-    def pad(cell: str, width: int, is_left: bool) -> str:
-        cell = cell if is_left else cell.rstrip(" ")
-        room = " " * (width - cell_len(cell))
-        return cell + room if is_left else room + cell
-
-    return ["  ".join(map(pad, row, widths, sides)) for row in cells]
 
 
 def print_lines(lines: Iterable[TextLine]) -> None:

@@ -49,6 +49,7 @@ class OpenTimeline(TextExporter):
 
     adapter = "otio_json"
     rates: tuple[float, ...] = ()
+    """Those the format can count; empty: all."""
 
     def _pieces(self, export: Export) -> Iterable[str]:
         try:
@@ -63,11 +64,10 @@ class OpenTimeline(TextExporter):
         timeline.tracks.append(track)
         for pick in export.shown():
             recording = recordings[pick.recording]
-            track.append(_otio_clip(otio, pick, recording, self._countable(_rate_of([recording]))))
+            rate = _rate_of([recording])
+            nearest = min(self.rates, key=lambda supported: abs(supported - rate), default=rate)
+            track.append(_otio_clip(otio, pick, recording, nearest))
         yield otio.adapters.write_to_string(timeline, adapter_name=self.adapter)
-
-    def _countable(self, rate: float) -> float:
-        return min(self.rates, key=lambda supported: abs(supported - rate), default=rate)
 
 
 class FinalCut(OpenTimeline):

@@ -13,9 +13,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from heapq import merge
-from itertools import islice
+from itertools import chain, count, islice
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, NamedTuple, Protocol
 
@@ -41,28 +41,13 @@ COLUMNS = tuple(dict.fromkeys(("recording", "id", "path", *_NO_PICK.to_json())))
 
 
 @dataclass(frozen=True, slots=True)
-class CorrectedSpan:
-    """In the form of an annotation."""
-
-    recording: str
-    path: str
-    duration: float
-    start: float
-    end: float
-    verdict: str
-    """`right`, `reworded` or `missed`: the action takes place; `wrong`: it does not."""
-    label: str
-    author: str
-    at: str
-
-
-@dataclass(frozen=True, slots=True)
 class Export:
     title: str
     recordings: Sequence[RecordingRow]
     picks: Iterable[RunPick]
     """Of the current plan, by recording and time; read lazily, once."""
-    corrections: Iterable[CorrectedSpan] = ()
+    corrections: Iterable[dict[str, Any]] = ()
+    """Spans in the form of annotations; of the verdicts, only `wrong` says that nothing happens."""
     said: Iterable[EvidenceEntry] = ()
     is_search: bool = False
 
@@ -78,11 +63,10 @@ class Export:
         )
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        first = {
-            row.id: {"recording": row.id, "id": row.name, "path": row.path}
-            for row in self.recordings
-        }
-        return (first[pick.recording] | pick.to_json() for pick in self.picks)
+        recordings = {row.id: row for row in self.recordings}
+        for pick in self.picks:
+            row = recordings[pick.recording]
+            yield {"recording": row.id, "id": row.name, "path": row.path} | pick.to_json()
 
     def shown(self) -> Iterator[RunPick]:
         return (pick for pick in self.picks if is_shown(pick.seen, is_search=self.is_search))
@@ -128,7 +112,7 @@ class Corrections(TextExporter):
     """Corrections that people agree on, as JSON lines: `evaluate` and `train` read them."""
 
     def _pieces(self, export: Export) -> Iterator[str]:
-        return (json.dumps(asdict(row), ensure_ascii=False) + "\n" for row in export.corrections)
+        return (json.dumps(row, ensure_ascii=False) + "\n" for row in export.corrections)
 
 
 class Csv(Exporter):
@@ -206,16 +190,16 @@ def _cues(export: Export) -> Iterator[Cue]:
     Text of a model cannot end a cue: line breaks become spaces, and the formats replace the `>` of
     arrows.
     """
+
+    def pick_cues() -> Iterator[Cue]:
+        for pick in export.shown():
+            sounds = f"[heard: {', '.join(pick.tags)}]" if pick.tags else ""
+            text = " ".join((sounds if pick.caption is None else pick.caption).split())
+            if text:
+                yield Cue(pick.span.start, pick.span.end, text)
+
     speech = (Cue(entry.span.start, entry.span.end, f"“{entry.text}”") for entry in export.said)
-    return merge(_pick_cues(export.shown()), speech, key=lambda cue: cue.start)
-
-
-def _pick_cues(picks: Iterable[RunPick]) -> Iterator[Cue]:
-    for pick in picks:
-        heard = f"[heard: {', '.join(pick.tags)}]" if pick.tags else ""
-        text = " ".join((heard if pick.caption is None else pick.caption).split())
-        if text:
-            yield Cue(pick.span.start, pick.span.end, text)
+    return merge(pick_cues(), speech, key=lambda cue: cue.start)
 
 
 def _times(cue: Cue, point: str) -> str:
@@ -266,9 +250,9 @@ def export(run: Run, path: Path, *, format: str) -> list[Path]:  # noqa: A002 - 
     elif path.is_dir():
         raise ValueError(f"{path} is a folder and {format} is one file: name a file in it")
     spare_recordings(recordings, files)
-    for target, own in files.items():
+    for target, contained in files.items():
         with replacing(target) as scratch:
-            write(Export.of(run, own), scratch)
+            write(Export.of(run, contained), scratch)
     return list(files)
 
 
@@ -281,33 +265,22 @@ def file_stems(recordings: Iterable[tuple[str, str]]) -> list[str]:
     >>> file_stems([("/mon/1.mp4", ""), ("/tue/1.mp4", ""), ("/tue/2.mp4", ""), ("/tue/2.mov", "")])
     ['mon-1', 'tue-1', '2.mp4', '2.mov']
     """
-    every = list(recordings)
-    folders = folders_apart(path for path, _ in every)
-    names = [_file_name(path, folders[path]) for path, _ in every]
-    alike = Counter(name.stem for name in names)
-    stems = (name.stem if alike[name.stem] == 1 else name.name for name in names)
-    pairs = zip(stems, every, strict=True)
-    return list(_numbered(_safe(own) if own else stem or "recording" for stem, (_, own) in pairs))
+    pairs = list(recordings)
+    folders = folders_apart(path for path, _ in pairs)
+    files = [_file_name(path, folders[path]) for path, _ in pairs]
+    counts, stems = Counter(file.stem for file in files), dict[str, None]()
+    for file, (_, name) in zip(files, pairs, strict=True):
+        stem = (file.stem if counts[file.stem] == 1 else file.name) or "recording"
+        if name:
+            stem = re.sub(r"[^\w.+-]+", "_", name).strip(".") or "recording"
+        candidates = chain([stem], (f"{stem}-{number}" for number in count(2)))
+        stems[next(name for name in candidates if name not in stems)] = None
+    return list(stems)
 
 
 def _file_name(path: str, folder: str) -> PurePosixPath:
     name = title_of(path, folder).replace("/", "-")
     return PurePosixPath(name if len(name.encode()) <= LONGEST_NAME else title_of(path))
-
-
-def _safe(name: str) -> str:
-    return re.sub(r"[^\w.+-]+", "_", name).strip(".") or "recording"
-
-
-def _numbered(names: Iterable[str]) -> Iterator[str]:
-    taken: set[str] = set()
-    for name in names:
-        number, free = 1, name
-        while free in taken:
-            number += 1
-            free = f"{name}-{number}"
-        taken.add(free)
-        yield free
 
 
 def is_shown(seen: bool | None, *, is_search: bool) -> bool:
@@ -318,26 +291,26 @@ def is_shown(seen: bool | None, *, is_search: bool) -> bool:
 def _picks(run: Run, recordings: Iterable[RecordingRow]) -> Iterator[RunPick]:
     for recording in recordings:
         picks = list(run.picks(recording.id))
-        known = evidence_by_span(run.evidence(recording.id), [pick.span for pick in picks])
+        evidence = evidence_by_span(run.evidence(recording.id), [pick.span for pick in picks])
         for pick in picks:
-            yield replace(pick, evidence=describe_evidence(known[pick.span]))
+            yield replace(pick, evidence=describe_evidence(evidence[pick.span]))
 
 
-def _corrected(run: Run, recordings: Iterable[RecordingRow]) -> Iterator[CorrectedSpan]:
+def _corrected(run: Run, recordings: Iterable[RecordingRow]) -> Iterator[dict[str, Any]]:
     """Without those that only say whether `find` was answered right."""
     for row in recordings:
         for correction in settle(read_corrections(run, row.id)):
             verdict, span = correction.verdict, correction.span
             if verdict in ("right", "wrong") and is_yes_or_no(correction.caption):
                 continue
-            yield CorrectedSpan(
-                recording=PurePath(name_of(row.path)).stem,
-                path=row.path,
-                duration=row.duration,
-                start=span.start,
-                end=min(span.end, max(row.duration, span.start)),
-                verdict=verdict,
-                label=correction.text or correction.caption,
-                author=correction.author,
-                at=correction.at,
-            )
+            yield {
+                "recording": PurePath(name_of(row.path)).stem,
+                "path": row.path,
+                "duration": row.duration,
+                "start": span.start,
+                "end": min(span.end, max(row.duration, span.start)),
+                "verdict": verdict,
+                "label": correction.text or correction.caption,
+                "author": correction.author,
+                "at": correction.at,
+            }

@@ -5,13 +5,8 @@ const lasted = (value) => (value === null ? "–" : clock(value));
 const money = (value) => (value ? value.toPrecision(3) : "–");
 
 function head() {
-  document.title = `${run.title} – earmark`;
-  $("title").textContent = run.title;
-  const hours = run.totals.duration / 3600;
-  $("subtitle").textContent =
-    `${plural(run.recordings.length, "recording")}, ${hours.toFixed(1)} hours; started ${run.opened.slice(0, 16).replace("T", " ").replaceAll("-", "\u2011")} UTC`;
-  $("plan").textContent = JSON.stringify(run.plan, null, 2);
-  $("made").textContent = `earmark ${run.version}`;
+  const hours = run.totals.duration / 3600, opened = run.opened.slice(0, 16).replace("T", " ").replaceAll("-", "\u2011");
+  fillFrame(run, `${plural(run.recordings.length, "recording")}, ${hours.toFixed(1)} hours; started ${opened} UTC`);
 }
 
 function overview() {
@@ -68,17 +63,6 @@ function forecast() {
   const anchor = x(calls) > width * 0.6 ? "end" : "start";
   box.append(drawn("text", { class: "now-words", x: x(calls) + (anchor === "end" ? -12 : 12), y: Math.min(bottom - 8, y(part) + 18), "text-anchor": anchor }, words));
   box.setAttribute("aria-label", `Expected coverage against calls; ${words}; ${run.coverage.sure}`);
-}
-
-function missed() {
-  if (!run.missed.length) return;
-  const place = $("missed"), details = make("details"), list = make("ul");
-  place.hidden = false;
-  details.open = run.missed.length <= 10;
-  details.append(make("summary", "", "Recordings and reasons"));
-  for (const one of run.missed) list.append(make("li", "", why(one)));
-  details.append(list);
-  place.append(make("h2", "", `${plural(run.missed.length, "recording")} could not be processed`), details);
 }
 
 const SHOWN = [
@@ -156,22 +140,13 @@ function columns() {
     cell.dataset.name = name;
     $("columns").append(cell);
   }
-  for (const [name, title] of FILTERS) {
-    const choice = button("", title, () => {
-      filter = name;
-      for (const other of $("filters").children) other.setAttribute("aria-pressed", String(other === choice));
-      show();
-    });
-    choice.setAttribute("aria-pressed", String(name === filter));
-    $("filters").append(choice);
-  }
+  $("filters").append(...makeFilters(FILTERS, (name) => { filter = name; show(); }));
 }
 
 head();
 overview();
 totals();
 new ResizeObserver(forecast).observe($("totals"));
-missed();
 columns();
 $("search").addEventListener("input", show);
 document.addEventListener("keydown", (event) => {

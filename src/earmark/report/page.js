@@ -9,10 +9,8 @@ function drawSpend(sums) {
 
 function drawHead() {
   const sums = run.totals;
-  document.title = `${run.title} – earmark`;
-  $("title").textContent = run.title;
-  $("subtitle").textContent = [plural(sums.recordings, "recording"), lasting(sums.duration),
-    !run.plan.model ? null : run.plan.model !== "tags" ? `model ${run.plan.model}` : sums.asked ? null : "no model asked", run.opened.slice(0, 10).replaceAll("-", "\u2011")].filter(Boolean).join(" · ");
+  fillFrame(run, [plural(sums.recordings, "recording"), lasting(sums.duration),
+    !run.plan.model ? null : run.plan.model !== "tags" ? `model ${run.plan.model}` : sums.asked ? null : "no model asked", run.opened.slice(0, 10).replaceAll("-", "\u2011")].filter(Boolean).join(" · "));
   const isAsked = run.plan.model !== "tags" || sums.asked > 0, waiting = sums.picks - sums.answered - sums.failed;
   const state = [sums.failed ? `${whole(sums.failed)} failed` : null, waiting ? `${whole(waiting)} unanswered` : null];
   $("totals").append(
@@ -34,13 +32,6 @@ function drawHead() {
   if (sums.interrupted) {
     $("totals").append(make("p", "warn",
       `${plural(sums.interrupted, "call")} in flight when a process died may have been asked twice.`));
-  }
-  $("plan").textContent = JSON.stringify(run.plan, null, 2);
-  $("made").textContent = `earmark ${run.version}`;
-  if (run.missed.length) {
-    $("missed").hidden = false;
-    $("missed").append(make("h2", "", `${plural(run.missed.length, "recording")} could not be processed`),
-      make("ul", "", ...run.missed.map((missed) => make("li", "", why(missed)))));
   }
 }
 
@@ -300,16 +291,7 @@ function search() {
 function drawFilters() {
   const states = [["all", "All"], ["answered", "Answered"], ["failed", "Failed"], ["in flight", "In flight"], ["not asked", "Not asked"]]
     .filter(([state]) => state === "all" || picks.some((pick) => pick.status === state));
-  if (states.length < 3) return;
-  for (const [state, label] of states) {
-    const choice = button("", label, () => {
-      wanted = state;
-      for (const each of $("filters").children) each.setAttribute("aria-pressed", String(each === choice));
-      search();
-    });
-    choice.setAttribute("aria-pressed", String(state === wanted));
-    $("filters").append(choice);
-  }
+  if (states.length > 2) $("filters").append(...makeFilters(states, (state) => { wanted = state; search(); }));
 }
 
 // ---- playback and navigation -------------------------------------------------------------

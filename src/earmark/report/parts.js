@@ -51,7 +51,7 @@ export function size(count) {
 }
 
 /** Why a recording could not be processed; its path is added unless the reason names its file. */
-export function why({ path, reason, name }) {
+function why({ path, reason, name }) {
   const said = reason.includes(path.split("/").at(-1)) ? reason : `${path}: ${reason}`;
   return name ? `${name}: ${said}` : said;
 }
@@ -68,9 +68,46 @@ export function figure(name, value, of, part) {
     part === null ? null : meter(part), make("p", "of", of));
 }
 
-// ---- marks set on the camera, and lists ---------------------------------------------------------
+/** Recordings that could not be processed, with the reasons; null if there are none. */
+export function listMissed(missed) {
+  if (!missed.length) return null;
+  const details = make("details", "", make("summary", "", `${plural(missed.length, "recording")} could not be processed`),
+    make("ul", "", ...missed.map((recording) => make("li", "", why(recording)))));
+  details.open = missed.length <= 10;
+  return details;
+}
 
-const MOST_MARKS = 60;
+/** Buttons of which one is pressed, the first at the beginning; `onChoose` gets its value. */
+export function makeFilters(pairs, onChoose) {
+  const buttons = pairs.map(([value, text]) => button("", text, (event) => { press(event.currentTarget); onChoose(value); }));
+  const press = (chosen) => buttons.forEach((each) => each.setAttribute("aria-pressed", String(each === chosen)));
+  press(buttons[0]);
+  return buttons;
+}
+
+/** The head and foot of a page that opens from disk. */
+export function fillFrame(run, subtitle) {
+  document.title = `${run.title} – earmark`;
+  $("title").textContent = run.title;
+  $("subtitle").textContent = subtitle;
+  $("plan").textContent = JSON.stringify(run.plan, null, 2);
+  $("made").textContent = `earmark ${run.version}`;
+  $("missed").hidden = !run.missed.length;
+  $("missed").append(listMissed(run.missed) || "");
+}
+
+// ---- drawings -----------------------------------------------------------------------------------
+
+/** A pen for a cleared canvas, in CSS pixels, and a function that gives the colours of the page by name. */
+export function penOf(canvas) {
+  const scale = devicePixelRatio || 1, [wide, high] = [canvas.clientWidth, canvas.clientHeight].map((length) => Math.round(length * scale));
+  if (canvas.width !== wide || canvas.height !== high) Object.assign(canvas, { width: wide, height: high });
+  const pen = canvas.getContext("2d"), style = getComputedStyle(document.documentElement);
+  pen.setTransform(scale, 0, 0, scale, 0, 0);
+  pen.clearRect(0, 0, canvas.clientWidth, canvas.clientHeight);
+  const colours = {}; // cached: reading a style is slow, and a long recording has very many windows
+  return [pen, (name) => (colours[name] ??= style.getPropertyValue(`--${name}`).trim())];
+}
 
 /** Draws a flag at `x`, from `top` to `foot`, in pixels. */
 export function drawFlag(pen, x, top, foot) {
@@ -89,7 +126,9 @@ export function listTold(lines) {
   return list;
 }
 
-/** The marks as buttons; null if there are none. */
+const MOST_MARKS = 60;
+
+/** The marks set on the camera as buttons; null if there are none. */
 export function makeMarks(marks, onClick) {
   if (!marks.length) return null;
   const shown = marks.slice(0, MOST_MARKS).map((time) => button("", clock(time), () => onClick(time), `Go to the mark at ${clock(time)}`));

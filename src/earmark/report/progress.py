@@ -136,26 +136,32 @@ def show_progress(
 @contextmanager
 def json_lines(progress: Progress) -> Iterator[Callable[[Progress], None]]:
     """First and last state, each new stage, else one a second."""
-    written, last_stage = -LINE_INTERVAL, ""
 
-    def write() -> None:
+    def write(_: Progress) -> None:
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         line = {"at": now, "event": "progress", **progress.to_json()}
         sys.stderr.write(json.dumps(line, allow_nan=False) + "\n")
         sys.stderr.flush()
 
-    def show(_: Progress) -> None:
-        nonlocal written, last_stage
-        moment = time.monotonic()
-        if moment - written >= LINE_INTERVAL or progress.stage != last_stage:
-            written, last_stage = moment, progress.stage
-            write()
-
     try:
-        yield show
+        yield throttled(write, LINE_INTERVAL)
     finally:
-        if last_stage:
-            write()
+        if progress.recordings or progress.calls:
+            write(progress)
+
+
+def throttled(write: Callable[[Progress], None], interval: float) -> Callable[[Progress], None]:
+    """Calls `write` once every `interval` seconds at most, and when a stage or its size changes."""
+    written_at, last_stage = -interval, ("", 0, 0)
+
+    def on_change(progress: Progress) -> None:
+        nonlocal written_at, last_stage
+        now, stage = time.monotonic(), (progress.stage, progress.recordings, progress.calls)
+        if now - written_at >= interval or stage != last_stage:
+            written_at, last_stage = now, stage
+            write(progress)
+
+    return on_change
 
 
 @contextmanager
@@ -170,36 +176,23 @@ def bars(console: Console) -> Iterator[Callable[[Progress], None]]:
         TimeRemainingColumn(),
     )
     with Bars(*columns, console=console, transient=True) as bar:
-        hearing = bar.add_task("recordings", total=0, visible=False, verb="listening")
-        current = bar.add_task("s", total=0, visible=False, verb="listening")
-        asking = bar.add_task("calls", total=0, visible=False, verb="asking")
+        tasks = [bar.add_task("", total=0, visible=False, verb="") for _ in range(3)]
 
         def show(now: Progress) -> None:
             failed = f", {now.missed} failed" if now.missed else ""
-            (done, total), heard = now.at_seconds, now.heard + now.missed
-            verb, thing = ("asking", "calls") if now.has_model else ("looking", "windows")
-            bar.update(
-                hearing,
-                completed=heard,
-                total=now.recordings,
-                description=f"recordings{failed}",
-                visible=now.recordings > 1,
+            asking, unit = ("asking", "calls") if now.has_model else ("looking", "windows")
+            done, total = now.at_seconds
+            is_listening = bool(now.at_work) and now.asked is None
+            heard, calls = now.heard + now.missed, f"{unit}{_describe_calls(now)}"
+            rows = (
+                ("listening", heard, now.recordings, f"recordings{failed}", now.recordings > 1),
+                ("listening", done, total, f"s of {now.at_work}", is_listening),
+                (asking, now.done, now.calls, calls, now.calls > 0),
             )
-            bar.update(
-                current,
-                completed=done,
-                total=total,
-                description=f"s of {now.at_work}",
-                visible=bool(now.at_work) and now.asked is None,
-            )
-            bar.update(
-                asking,
-                completed=now.done,
-                total=now.calls,
-                description=f"{thing}{_describe_calls(now)}",
-                visible=now.calls > 0,
-                verb=verb,
-            )
+            for task, (verb, done, total, text, visible) in zip(tasks, rows, strict=True):
+                bar.update(
+                    task, verb=verb, completed=done, total=total, description=text, visible=visible
+                )
 
         yield show
 
@@ -222,23 +215,20 @@ def exposition(progress: Progress) -> str:
 @contextmanager
 def serve_metrics(progress: Progress, port: int, *, host: str = "127.0.0.1") -> Iterator[int]:
     """At `/metrics`; yields the port, a free one for port 0."""
-    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+    from wsgiref.simple_server import WSGIRequestHandler, make_server
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            text = exposition(progress).encode()
-            path = self.path.partition("?")[0]
-            self.send_response(200 if path in ("/metrics", "/") else 404)
-            self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text)
-
+    class Handler(WSGIRequestHandler):
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             ...
 
+    def answer(request: dict[str, Any], start: Callable[..., object]) -> list[bytes]:
+        is_metrics = request["PATH_INFO"] in ("/metrics", "/")
+        kind = "text/plain; version=0.0.4; charset=utf-8"
+        start("200 OK" if is_metrics else "404 Not Found", [("Content-Type", kind)])
+        return [exposition(progress).encode()]
+
     try:
-        server = ThreadingHTTPServer((host, port), Handler)
+        server = make_server(host, port, answer, handler_class=Handler)
     except (OSError, OverflowError) as error:
         raise BackendError(
             f"no metrics can be served on port {port} ({error}); choose another port"
@@ -246,7 +236,7 @@ def serve_metrics(progress: Progress, port: int, *, host: str = "127.0.0.1") -> 
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield server.server_address[1]
+        yield server.server_port
     finally:
         server.shutdown()
         server.server_close()

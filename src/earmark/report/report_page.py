@@ -1,13 +1,16 @@
 """The page of a run: an HTML file that opens from disk without network.
 
-With more than `MOST_EMBEDDED` picks, the pictures are files in a folder beside it, and a browser
-loads those that come into view. The answers of a model are data in the page, never markup.
+Untrusted text enters a page in one of two ways: through `escape` as part of the body, or through
+`data` as JSON that the script reads and only sets as text. Neither can become markup, and a content
+security policy allows no other script to run. With more than `MOST_EMBEDDED` picks, the pictures
+are files in a folder beside the page, and a browser loads those that come into view.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,10 +26,10 @@ from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
 from earmark.gate.forecast_error import as_count, as_range, how_sure
 from earmark.media.atomic_file import write_whole
 from earmark.redaction import is_redacted
-from earmark.report.html_document import assemble
 from earmark.report.run_overview import RecordingOverview, fold_repeats, overview_of
 from earmark.run.records import Expected, HeardRow, RecordingRow, RunPick
 from earmark.run.run import Run
+from earmark.text_format import escape
 from earmark.timeline import FloatArray
 from earmark.version import VERSION
 
@@ -67,12 +70,12 @@ def write_page(
     is_large = heading["totals"]["picks"] > MOST_EMBEDDED
     pictures = PictureFiles(pictures_of(path))
     album = pictures if is_large else None
-    shown = [(row, overview_of(run, row)) for row in (run.recordings() if rows is None else rows)]
+    pairs = [(row, overview_of(run, row)) for row in (run.recordings() if rows is None else rows)]
     recordings = []
-    for row, overview in sorted(shown, key=lambda pair: not pair[1].has_something):
+    for row, overview in sorted(pairs, key=lambda pair: not pair[1].has_something):
         links = ((link_to(file, beside=path.parent), start) for file, start in row.files)
-        played = [link for link in links if link[0]] if files is None else files.get(row.id, ())
-        recordings.append(_recording_json(run, row, overview, album) | {"files": tuple(played)})
+        playable = [link for link in links if link[0]] if files is None else files.get(row.id, ())
+        recordings.append(_recording_json(run, row, overview, album) | {"files": playable})
     folder = f"{quote(pictures.folder.name)}/" if is_large else ""
     data = heading | {"pictures": folder, "recordings": recordings}
     save_page(path, "page", data, has_files=is_large)
@@ -253,3 +256,73 @@ def scale_curve(values: FloatArray) -> list[int]:
     scaled = (values - low) / (high - low) if high > low else np.zeros(len(values))
     whole: list[int] = np.round(100 * np.clip(np.nan_to_num(scaled), 0, 1)).astype(int).tolist()
     return whole
+
+
+_FRAME = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<title>{title}</title>
+<link rel="icon" href="data:,">
+<style>{style}</style>
+</head>
+<body>
+{body}{scripts}</body>
+</html>
+"""
+
+
+def assemble(
+    title: str,
+    body: str,
+    *,
+    style: str,
+    script: str = "",
+    data: Any = None,
+    has_files: bool = False,
+) -> str:
+    """`title` is text; `body`, `style` and `script` are trusted markup and code.
+
+    The script finds `data` in the element with that id. With `has_files`, the page may show
+    pictures from files beside it.
+    """
+    scripts = ""
+    if script:
+        scripts = (
+            f'<script type="application/json" id="data">{embed_json(data)}</script>\n'
+            f"<script>{script}</script>\n"
+        )
+    pictures = "data: file: 'self'" if has_files else "data:"
+    policy = (
+        f"default-src 'none'; script-src {_source(script)}; style-src {_source(style)}; "
+        f"img-src {pictures}; media-src file: http: https:; base-uri 'none'; form-action 'none'"
+    )
+    return _FRAME.format(
+        policy=policy, title=escape(title), style=style, body=body, scripts=scripts
+    )
+
+
+def embed_image(data: bytes, kind: str = "image/jpeg") -> str:
+    return f"data:{kind};base64,{base64.b64encode(data).decode()}"
+
+
+def embed_json(value: Any) -> str:
+    r"""No text in it can end the script element.
+
+    >>> embed_json("</script>")
+    '"\\u003c/script\\u003e"'
+    """
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    # UTF-8 cannot encode lone surrogates.
+    return text.encode("utf-8", "replace").decode()
+
+
+def _source(text: str) -> str:
+    if not text:
+        return "'none'"
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -21,13 +21,10 @@ LOUDER_DB = 12.0
 """Above the 10 % quantile of a recording, from which a window is loud."""
 
 MOSTLY = 0.9
-
 FINEST = 0.5
 
 PAUSE = 60.0
-"""Seconds within one section of speech, for a recording of an hour or more; proportionally less for
-a shorter one.
-"""
+"""Seconds within one section of speech, for a recording of an hour; less for a shorter one."""
 
 TOGETHER = 5.0
 
@@ -35,11 +32,8 @@ STRETCH = 300.0
 """Seconds of a busy section, for a recording of an hour or more."""
 
 MOST_TIMES = 5
-
 MOST_SOUNDS = 8
-
 MOST_ACTIVITIES = 12
-
 MOST_GLANCED = 4
 
 SAME = 0.85
@@ -51,7 +45,6 @@ COMPARED = 10_000
 """Characters of an answer, since a server may send megabytes."""
 
 UNHEARD = "not listened to: it has no sound, or its windows were chosen without listening"
-
 SOUNDS_MEANT = "sounds meant by "
 
 
@@ -124,65 +117,55 @@ class RecordingOverview:
         return bool(self.louder or self.sounds or self.speech or self.activities or is_seen)
 
     def lines(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        if self.sought is not None:
-            yield "Found", (str(self.sought),)
-        if self.active is not None:
-            yield "Active", (_describe_active(self.active, self.heard_for),)
-        if self.sounding:
-            yield "Silent", _describe_silent(self.sounding, self.duration)
-        if heard := self._heard_lines():
-            yield "Heard", heard
-        if self.speech:
-            yield "Speech", _first_lines(map(_from_to, self.speech), MOST_TIMES, "other time")
-        if self.busiest:
-            yield "Busiest", tuple(map(_from_to, self.busiest))
-        if self.louder is not None:
-            yield "Louder", (_describe_louder(self.louder, self.heard_for),)
-        if self.activities:
-            captions = map(str, self.activities)
-            yield "Activities", _first_lines(captions, MOST_ACTIVITIES, "later caption")
-        if self.louder is None and not self.sounds:
-            yield "Heard", (UNHEARD,)
+        active, louder = self.active, self.louder
+        is_unheard = louder is None and not self.sounds
+        sections: tuple[tuple[str, tuple[str, ...]], ...] = (
+            ("Found", (str(self.sought),) if self.sought else ()),
+            ("Active", () if active is None else (_describe_active(active, self.heard_for),)),
+            ("Silent", _describe_silent(self.sounding, self.duration) if self.sounding else ()),
+            ("Heard", self._heard_lines()),
+            ("Speech", _first_lines(map(_from_to, self.speech), MOST_TIMES, "other time")),
+            ("Busiest", tuple(map(_from_to, self.busiest))),
+            ("Louder", () if louder is None else (_describe_louder(louder, self.heard_for),)),
+            (
+                "Activities",
+                _first_lines(map(str, self.activities), MOST_ACTIVITIES, "later caption"),
+            ),
+            ("Heard", (UNHEARD,) if is_unheard else ()),
+        )
+        return (section for section in sections if section[1])
 
     def _heard_lines(self) -> tuple[str, ...]:
-        if self.sounds:
+        if self.sounds or self.speech or self.louder is None:
             return _first_lines(map(str, self.sounds), MOST_SOUNDS, "other sound")
-        if self.speech or self.louder is None:
-            return ()
         unnamed = "sounds were not named; install a model with `earmark models get yamnet`"
         return ("no named sound" if self.is_named else unnamed,)
 
 
 def total_lines(overviews: Sequence[RecordingOverview]) -> Iterator[tuple[str, tuple[str, ...]]]:
     if searches := [overview.sought for overview in overviews if overview.sought]:
-        yield "Found", (_describe_found(searches),)
-    active = [(each.active, each.heard_for) for each in overviews if each.active is not None]
-    if active:
+        counts = [len(search.seen) for search in searches if search.seen]
+        where = counted(len(counts), "recording")
+        found = f"“{searches[0].question}” {sum(counts)}× in {where}"
+        nowhere = replace(searches[0], asked=sum(search.asked for search in searches))
+        yield "Found", (found if counts else str(nowhere),)
+    if active := [(row.active, row.heard_for) for row in overviews if row.active is not None]:
         yield "Active", (_describe_active(*map(sum, zip(*active, strict=True))),)
-    counts: dict[str, list[int]] = defaultdict(list)
+    tallies: dict[str, list[int]] = defaultdict(list)
     for overview in overviews:
         for tally in overview.sounds:
-            counts[tally.name].append(len(tally.spans))
-    if counts:
-        often = sorted(counts, key=lambda name: (-len(counts[name]), -sum(counts[name]), name))
+            tallies[tally.name].append(len(tally.spans))
+    if tallies:
+        ranked = sorted(tallies.items(), key=lambda item: (-len(item[1]), -sum(item[1]), item[0]))
         sounds = (
-            f"{short_name(name)} {sum(counts[name])}× in {counted(len(counts[name]), 'recording')}"
-            for name in often
+            f"{short_name(name)} {sum(times)}× in {counted(len(times), 'recording')}"
+            for name, times in ranked
         )
         yield "Heard", _first_lines(sounds, MOST_SOUNDS, "other sound")
     if spoken := sum(bool(overview.speech) for overview in overviews):
         yield "Speech", (f"in {counted(spoken, 'recording')}",)
-    louder = [(each.louder, each.heard_for) for each in overviews if each.louder is not None]
-    if louder:
+    if louder := [(row.louder, row.heard_for) for row in overviews if row.louder is not None]:
         yield "Louder", (_describe_louder(*map(sum, zip(*louder, strict=True))),)
-
-
-def _describe_found(searches: Sequence[SoughtThing]) -> str:
-    counts = [len(search.seen) for search in searches if search.seen]
-    if not counts:
-        return str(replace(searches[0], asked=sum(search.asked for search in searches)))
-    where = counted(len(counts), "recording")
-    return f"“{searches[0].question}” {sum(counts)}× in {where}"
 
 
 def _describe_active(active: float, duration: float) -> str:
@@ -218,9 +201,9 @@ def _from_to(span: Span) -> str:
 
 
 def _first_lines(lines: Iterable[str], most: int, thing: str) -> tuple[str, ...]:
-    every = tuple(lines)
-    more = len(every) - most
-    return (*every[:most], f"and {counted(more, thing)}") if more > 0 else every
+    texts = tuple(lines)
+    more = len(texts) - most
+    return (*texts[:most], f"and {counted(more, thing)}") if more > 0 else texts
 
 
 def summarise_run(run: Run) -> str:
@@ -264,12 +247,10 @@ def overview_of(run: Run, recording: RecordingRow) -> RecordingOverview:
         active=min(longest, going.hop * float(going.values.sum())) if going else None,
         sounding=sounding,
         louder=min(longest, loud * heard.length) if has_listened else None,
-        sounds=tuple(_tally(named)) if named else (),
-        speech=tuple(merge(spoken, gap=PAUSE * min(1.0, recording.duration / 3600)))
-        if spoken
-        else (),
+        sounds=tuple(_tally(named)),
+        speech=tuple(merge(spoken, gap=PAUSE * min(1.0, recording.duration / 3600))),
         busiest=tuple(_busiest(going, heard.length, recording.duration)) if going else (),
-        activities=tuple(_activities(answered)) if answered else (),
+        activities=tuple(_activities(answered)),
         is_named=bool(tracked) or plan.get("sounds") is not None,
         sought=_find_result(run, recording.id) if plan.get("find") else None,
     )
@@ -326,10 +307,10 @@ def _expected_activity(run: Run, heard: HeardRow) -> Track | None:
 
 
 def _sounding(level: Track | None, duration: float) -> Span | None:
-    heard = np.flatnonzero(level.values > SILENT_DB) if level else np.empty(0)
-    if not level or not len(heard):
+    steps = np.flatnonzero(level.values > SILENT_DB) if level else np.empty(0)
+    if not level or not len(steps):
         return None
-    sounding = Span(float(heard[0] * level.hop), float((heard[-1] + 1) * level.hop))
+    sounding = Span(float(steps[0] * level.hop), float((steps[-1] + 1) * level.hop))
     # Of two seconds before and after it, one side has the whole second that is listed.
     least = max((1 - MOSTLY) * duration, 2.0)
     return sounding if duration - sounding.duration > least else None
@@ -352,15 +333,15 @@ def _louder_windows(heard: HeardRow, spans: Iterable[Span]) -> int:
     return int(louder.sum())
 
 
-def _tally(every: Sequence[EvidenceEntry]) -> list[SoundTally]:
-    present = {entry.text for entry in every}
+def _tally(entries: Sequence[EvidenceEntry]) -> list[SoundTally]:
+    present = {entry.text for entry in entries}
     families: dict[str, list[EvidenceEntry]] = defaultdict(list)
-    for entry in every:
+    for entry in entries:
         families[_widest_family(entry.text, present)].append(entry)
     tallies = []
     for name, members in families.items():
-        often = Counter(entry.text for entry in members if entry.text != name)
-        kinds = tuple(sorted(often, key=lambda kind: (-often[kind], kind)))
+        counts = Counter(entry.text for entry in members if entry.text != name)
+        kinds = tuple(sorted(counts, key=lambda kind: (-counts[kind], kind)))
         spans = merge((entry.span for entry in members), gap=TOGETHER)
         tallies.append(SoundTally(name, kinds, tuple(spans)))
 
@@ -414,14 +395,14 @@ def fold_repeats(texts: Sequence[str | None]) -> list[int]:
     words = [frozenset(stems(text[:COMPARED]) if text else ()) for text in texts]
     leaders = list(range(len(texts)))
     first = 0
-    for place in range(1, len(texts) + 1):
-        if place < len(texts):
-            one, other = words[first], words[place]
-            if 0 < SAME * len(one | other) <= len(one & other):
+    for index in range(1, len(texts) + 1):
+        if index < len(texts):
+            either, both = words[first] | words[index], words[first] & words[index]
+            if 0 < SAME * len(either) <= len(both):
                 continue
-        if place - first >= FEWEST:
-            leaders[first:place] = [first] * (place - first)
-        first = place
+        if index - first >= FEWEST:
+            leaders[first:index] = [first] * (index - first)
+        first = index
     return leaders
 
 
@@ -432,6 +413,6 @@ def first_sentence(text: str, most: int = 120) -> str:
     'A drill turns.'
     """
     line = " ".join(text.split())
-    found = re.match(r".+?[.!?](?=\s|$)", line)
-    first = found[0] if found else line
+    sentence = re.match(r".+?[.!?](?=\s|$)", line)
+    first = sentence[0] if sentence else line
     return first if len(first) <= most else f"{first[: most - 1]}…"

@@ -177,7 +177,7 @@ class CaptionResult:
             paths = [(row.path, run.choice(row.id).notes) for row in run.recordings()]
         if failed > MOST_LISTED:
             yield f"{failed - MOST_LISTED} more recordings could not be processed; see the report"
-        notes = format_notes((path, note) for path, own in paths for note in own)
+        notes = format_notes((path, note) for path, notes in paths for note in notes)
         yield from notes[:MOST_LISTED]
         if len(notes) > MOST_LISTED:
             yield f"{len(notes) - MOST_LISTED} more notes on recordings; see the report"
@@ -309,11 +309,11 @@ def _write_pages(
         is_current = isinstance(before, dict) and before.get(name) == now[name]
         if summary.totals.failed or not is_current or not (folder / name).exists():
             heard = run.heard(recording.id)
-            own = {
+            changes = {
                 "title": recording.title,
                 "totals": asdict(summary.totals),
                 "missed": [],
                 "coverage": forecast_of(run, recording, heard),
             }
-            write_page(run, folder / name, rows=[recording], heading=heading | own)
+            write_page(run, folder / name, rows=[recording], heading=heading | changes)
     write_whole(state_file, json.dumps(now))

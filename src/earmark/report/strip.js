@@ -19,16 +19,8 @@ function drawStrip(strip) {
   const width = canvas.clientWidth;
   if (!width) return;
   const plan = (strip.plan = layOut(recording, width));
-  const scale = window.devicePixelRatio || 1;
-  const height = plan.rows * plan.height + AXIS;
-  canvas.style.height = `${height}px`;
-  canvas.width = Math.round(width * scale);
-  canvas.height = Math.round(height * scale);
-  const ink = getComputedStyle(document.documentElement);
-  const colours = {}; // cached: reading a style is slow, and a long recording has very many windows
-  const colour = (name) => (colours[name] ??= ink.getPropertyValue(name).trim());
-  const pen = canvas.getContext("2d");
-  pen.scale(scale, scale);
+  canvas.style.height = `${plan.rows * plan.height + AXIS}px`;
+  const [pen, colour] = penOf(canvas);
   pen.font = `12px ${getComputedStyle(document.body).fontFamily}`;
   for (let row = 0; row < plan.rows; row += 1) drawRow(pen, strip, row, colour);
   drawAxis(pen, plan, colour);
@@ -38,7 +30,7 @@ function drawStrip(strip) {
 function drawAxis(pen, plan, colour) {
   const step = TICKS.find((each) => (each / plan.length) * plan.room >= 64) || plan.length;
   const top = plan.rows * plan.height;
-  pen.fillStyle = colour("--quiet");
+  pen.fillStyle = colour("quiet");
   pen.textAlign = "center";
   for (let time = step; time < plan.length - step / 3; time += step) {
     const x = GUTTER + (time / plan.length) * plan.room;
@@ -53,11 +45,11 @@ function drawRow(pen, strip, row, colour) {
   const until = Math.min(from + plan.length, recording.duration);
   const tall = plan.height - 21;
   const place = (time) => GUTTER + ((time - from) / plan.length) * plan.room;
-  pen.fillStyle = colour("--quiet");
+  pen.fillStyle = colour("quiet");
   pen.textAlign = "left";
   pen.fillText(clock(from), 0, foot);
   drawPicks(pen, strip, { from, until, top, foot, place, colour });
-  const [plain, picked] = [colour("--sound"), colour("--sound-picked")];
+  const [plain, picked] = [colour("sound"), colour("sound-picked")];
   for (let x = GUTTER; x < place(until); x += 1) { // sound level, one column per pixel
     const [time, next] = [x, x + 1].map((edge) => from + ((edge - GUTTER) / plan.room) * plan.length);
     const height = 1 + (loudest(recording, time, next) / 100) * tall;
@@ -66,7 +58,7 @@ function drawRow(pen, strip, row, colour) {
     pen.fillRect(x, foot - height, 1, height);
   }
   drawScore(pen, recording, { from, until, foot, tall, place, colour });
-  pen.fillStyle = colour("--ink");
+  pen.fillStyle = colour("ink");
   for (const mark of recording.marks.filter((time) => time >= from && time < until)) drawFlag(pen, place(mark), top, foot);
 }
 
@@ -94,7 +86,7 @@ function drawPicks(pen, strip, { from, until, top, foot, place, colour }) {
   if (!step) return;
   const [edge, gapped] = [GUTTER + plan.room, (wide) => wide - (wide > 3 ? 1 : 0)];
   const extent = (start, end) => [Math.max(GUTTER, place(start)), Math.min(place(Math.min(end, until)), edge)];
-  pen.fillStyle = colour("--cell");
+  pen.fillStyle = colour("cell");
   for (let index = Math.floor(from / step + 1e-9); index * step < until; index += 1) {
     const [left, right] = extent(index * step, (index + 1) * step);
     if (right > left) pen.fillRect(left, foot + 3, gapped(right - left), 2);
@@ -104,9 +96,9 @@ function drawPicks(pen, strip, { from, until, top, foot, place, colour }) {
     const [left, right] = extent(pick.start, pick.end);
     if (right <= left) continue;
     pen.globalAlpha = pick.isFound ? 1 : 0.25;
-    pen.fillStyle = colour(pick.status === "failed" ? "--bad" : "--mark");
+    pen.fillStyle = colour(pick.status === "failed" ? "bad" : "mark");
     pen.fillRect(left, foot + 3, gapped(right - left), 6);
-    pen.fillStyle = colour(pick.status === "failed" ? "--bad-soft" : "--mark-soft");
+    pen.fillStyle = colour(pick.status === "failed" ? "bad-soft" : "mark-soft");
     pen.fillRect(left, top + 3, gapped(right - left), foot - top - 1);
     pen.globalAlpha = 1;
   }
@@ -115,7 +107,7 @@ function drawPicks(pen, strip, { from, until, top, foot, place, colour }) {
 function drawScore(pen, recording, { from, until, foot, tall, place, colour }) {
   const step = recording.window;
   if (!step || !recording.scores.some((score) => score > 0)) return;
-  pen.strokeStyle = colour("--score");
+  pen.strokeStyle = colour("score");
   pen.lineWidth = 1.5;
   pen.lineJoin = "round";
   pen.beginPath();

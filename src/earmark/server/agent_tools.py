@@ -8,8 +8,8 @@ of calls that a person has granted.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +33,13 @@ from earmark.pipeline.preview import preview
 from earmark.pipeline.session import Session, open_session
 from earmark.redaction import redact
 from earmark.run.database import is_at_work
-from earmark.run.records import RecordingRow, title_of
-from earmark.run.run import Run, blur_of
+from earmark.run.records import RecordingRow
+from earmark.run.run import blur_of
 from earmark.search.archive_search import FoundMoment
 from earmark.search.archive_search import search as search_run
 from earmark.search.cited_answer import MOST_ENTRIES, MOST_TEXT, run_paths
 from earmark.selection import Pick
-from earmark.server.archive_view import ArchiveQuery, find_rows
-from earmark.server.recording_view import find_recording
+from earmark.server import run_views
 from earmark.server.run_jobs import forecast_of, key_of, sample_request
 from earmark.server.run_library import ServedRun, Service
 from earmark.text_format import CURRENCY, counted
@@ -61,16 +60,12 @@ class OutsideFolders(EarmarkError): ...
 class NotGranted(EarmarkError): ...
 
 
-@dataclass(slots=True, eq=False)
 class CallAllowance:
-    granted: int
-    left: int = field(init=False)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def __post_init__(self) -> None:
-        if self.granted < 0:
-            raise ValueError(f"granted calls must be 0 or more, not {self.granted}")
-        self.left = self.granted
+    def __init__(self, granted: int) -> None:
+        if granted < 0:
+            raise ValueError(f"granted calls must be 0 or more, not {granted}")
+        self.granted = self.left = granted
+        self.lock = threading.Lock()
 
     def take(self) -> None:
         """`CallRejected` if none is left."""
@@ -113,16 +108,10 @@ class AgentTools:
 
     def list_runs(self) -> dict[str, Any]:
         """List every run of earmark below the folders, with its id and its totals."""
-        runs = []
-        for served in self.library.runs():
-            row: dict[str, Any] = {"id": served.key, "name": served.name}
-            try:
-                opened, totals = served.cached("opened", lambda run: (run.opened(), run.totals()))
-                row |= {"opened": opened, "totals": asdict(totals)}
-            except RunError as error:
-                row["failure"] = redact(str(error))
-            runs.append(row)
-        return {"notice": NOTICE, "runs": runs}
+        names = ("id", "name", "opened", "totals", "failure")
+        runs = run_views.list_runs(self.library)
+        rows = [{name: run[name] for name in names if run.get(name)} for run in runs]
+        return {"notice": NOTICE, "runs": rows}
 
     def list_recordings(
         self, run: str = "", words: str = "", offset: int = 0, limit: int = 50
@@ -140,10 +129,8 @@ class AgentTools:
                 if all(self._is_served(uri) and Path(uri).is_file() for uri in source.uris)
             ]
             return {"notice": NOTICE, "found": len(paths), "recordings": paths[page]}
-        matches = find_rows(self.library[run], ArchiveQuery(words=words))
-        rows = [asdict(row) for row in matches[page]]
-        for row in rows:
-            del row["path"]
+        matches = run_views.find_rows(self.library[run], run_views.ArchiveQuery(words=words))
+        rows = [{name: row[name] for name in row if name != "path"} for row in matches[page]]
         return {"notice": NOTICE, "found": len(matches), "recordings": rows}
 
     def search(
@@ -162,21 +149,20 @@ class AgentTools:
         for served in [self.library[run]] if run else self.library.runs():
             try:
                 moments = search_run(served.folder, words, most=most, meaning=encoder)
+                hits += ((served, moment) for moment in moments)
             except RunError as error:
                 skipped.append(redact(str(error)))
-                continue
-            hits += ((served, moment) for moment in moments)
         hits.sort(key=lambda hit: hit[1].rank)
-        found = [
+        described = [
             moment.to_json()
             | {
                 "run": served.key,
-                "path": _title(served, moment.hit.path),
+                "path": run_views.title_in(served, moment.hit.path),
                 "file": name_of(moment.clip.path),
             }
             for served, moment in hits[:most]
         ]
-        return {"notice": NOTICE, "moments": found, "skipped": skipped}
+        return {"notice": NOTICE, "moments": described, "skipped": skipped}
 
     def look(
         self, run: str, recording: str, time: float, frames: int = 1
@@ -186,22 +172,32 @@ class AgentTools:
         Returns as many pictures as `frames` says, up to 8, if the recording is still there.
         """
         with self.library[run].open() as opened_run:
-            row = find_recording(opened_run, recording)
+            row = run_views.find_recording(opened_run, recording)
             heard = opened_run.heard(recording)
             if not heard:
                 raise ValueError("the run has not listened to this recording yet")
-            pick = window_at(heard, time)
-            described = _describe_window(opened_run, row, pick.span)
-            thumbnail = opened_run.thumbnail(recording, pick.span)
+            window = window_at(heard, time)
+            span = window.span
+            picks = [pick for pick in opened_run.picks(row.id) if pick.span.overlaps(span)]
+            evidence = [_entry_json(entry) for entry in opened_run.evidence(row.id, within=span)]
+            described = {
+                "notice": NOTICE,
+                "recording": row.title,
+                **asdict(span),
+                "duration": row.duration,
+                "captions": [pick.to_json() for pick in picks],
+                "evidence": evidence[:MOST_RESULTS],
+            }
+            thumbnail = opened_run.thumbnail(recording, span)
             plan = self.service.plan
             blur = blur_of(opened_run, plan.question.blur, plan.store)
         question = replace(plan.question, frames=min(8, max(1, frames)), blur=blur)
         try:
-            return self._pictures(row, pick, question), described
+            return self._pictures(row, window, question), described
         except (EarmarkError, OSError) as error:
-            note = f"{redact(str(error))}; this is the thumbnail stored in the run"
-            described["picture"] = note if thumbnail else redact(str(error))
-            return ([thumbnail] if thumbnail else []), described
+            note = "; this is the thumbnail stored in the run" if thumbnail else ""
+            described["picture"] = redact(str(error)) + note
+            return [thumbnail] if thumbnail else [], described
 
     def sounds(
         self, run: str, recording: str, start: float = 0.0, end: float = 1e7
@@ -231,17 +227,23 @@ class AgentTools:
         ended: `calls` is the number for both together.
         """
         sources = self.sources(recordings)
-        asked = as_question(question, self.service.plan.question)
-        self.allowance.require(calls, *_most_cost(asked, self.service.plan, calls))
+        plan = self.service.plan
+        self.allowance.require(calls, *_most_cost(question, plan, calls))
         folder = self._folder(f"find {question[:40]}", sources)
         with self.service.ask_lock:
-            metered = self._metered()
-            found = find_moments(question, sources, run=folder, calls=calls, settings=metered)
-        result = found.to_json()
+            settings = self._metered()
+            result = find_moments(
+                question, sources, run=folder, calls=calls, settings=settings
+            ).to_json()
         for recording in result["recordings"]:
             recording["path"] = name_of(recording["path"])
         del result["page"]
-        return {"notice": NOTICE, **result, "run": key_of(folder), **self._calls_left()}
+        return {
+            "notice": NOTICE,
+            **result,
+            "run": key_of(folder),
+            "calls_left": self.allowance.left,
+        }
 
     def ask(self, run: str, question: str, calls: int = 0) -> dict[str, Any]:
         """Ask a run a question; every sentence of the answer quotes something in the run.
@@ -252,7 +254,7 @@ class AgentTools:
         if calls < 0:
             raise ValueError(f"calls must be 0 or more, not {calls}")
         served, plan = self.library[run], self.service.plan
-        tokens, money = _most_cost(as_question(question, plan.question), plan, calls)
+        tokens, money = _most_cost(question, plan, calls)
         text = MOST_ENTRIES * MOST_TEXT // 3
         money += plan.limits.price(text, ANSWER_TOKENS)
         self.allowance.require(1 + calls, tokens + text + ANSWER_TOKENS, money)
@@ -267,7 +269,12 @@ class AgentTools:
         for sentence in answer["sentences"]:
             for citation in sentence["citations"]:
                 citation["entry"]["path"] = name_of(citation["entry"]["path"])
-        return {"notice": NOTICE, **answer, "bought": answered.bought, **self._calls_left()}
+        return {
+            "notice": NOTICE,
+            **answer,
+            "bought": answered.bought,
+            "calls_left": self.allowance.left,
+        }
 
     def caption(self, recordings: list[str], budget: str = "25%") -> dict[str, Any]:
         """Caption the windows of recordings most worth a call; gives a run to search and look at.
@@ -289,7 +296,7 @@ class AgentTools:
             "totals": asdict(done.totals),
             "missed": done.missed,
             "stopped": done.tally.stopped,
-            **self._calls_left(),
+            "calls_left": self.allowance.left,
         }
 
     def sources(self, paths: Sequence[str]) -> list[Source]:
@@ -297,14 +304,13 @@ class AgentTools:
         if not paths:
             raise ValueError("name recordings by their paths, as list_recordings lists them")
         sources = find_sources([self._resolve(path) for path in paths])
-        for source in sources:
-            self._check_served(source.uris)
+        self._check_served(uri for source in sources for uri in source.uris)
         present = [source for source in sources if all(Path(uri).is_file() for uri in source.uris)]
         if not present:
             raise OutsideFolders("there is no recording in the served folders under these paths")
         return present
 
-    def _check_served(self, uris: Sequence[str]) -> None:
+    def _check_served(self, uris: Iterable[str]) -> None:
         for uri in uris:
             if not self._is_served(uri):
                 raise OutsideFolders(f"{name_of(uri)} is not in the served folders")
@@ -325,7 +331,7 @@ class AgentTools:
         raise OutsideFolders(f"there is no {path[:200]!r} in the served folders")
 
     def _pictures(self, row: RecordingRow, pick: Pick, question: Question) -> list[bytes]:
-        self._check_served([path for path, _ in row.files])
+        self._check_served(path for path, _ in row.files)
         request = Request.about(row.id, pick, question, WindowSounds(), "")
         (decoded,) = prefetch([FrameRequest(open_again(row), request.times)])
         if not decoded.frames:
@@ -334,7 +340,7 @@ class AgentTools:
 
     def _evidence(self, run: str, recording: str, kind: str, span: Span) -> dict[str, Any]:
         with self.library[run].open() as opened_run:
-            find_recording(opened_run, recording)
+            run_views.find_recording(opened_run, recording)
             evidence = opened_run.evidence(recording, kinds=(kind,), within=span)
             entries = [_entry_json(entry) for entry in evidence]
         rest = {"more_from": entries[MOST_RESULTS]["start"]} if len(entries) > MOST_RESULTS else {}
@@ -344,9 +350,6 @@ class AgentTools:
         self.service.require_model()
         captioner = MeteredCaptioner(self.service.captioner, self.allowance)
         return open_session((), self.service.plan, captioner=captioner)
-
-    def _calls_left(self) -> dict[str, int]:
-        return {"calls_left": self.allowance.left}
 
     def _folder(self, name: str, sources: Sequence[Source]) -> Path:
         uris = (uri for source in sources for uri in source.uris)
@@ -363,27 +366,9 @@ def _limited(limit: int) -> int:
     return min(MOST_RESULTS, max(1, limit))
 
 
-def _most_cost(question: Question, plan: Session, calls: int) -> tuple[int, float]:
-    request = sample_request(plan, question)
+def _most_cost(question: str, plan: Session, calls: int) -> tuple[int, float]:
+    request = sample_request(plan, as_question(question, plan.question))
     return calls * sum(request.most_tokens), calls * plan.limits.price(*request.most_tokens)
-
-
-def _title(served: ServedRun, path: str) -> str:
-    with served.open() as run:
-        return title_of(path, run.folders(path).get(path, ""))
-
-
-def _describe_window(run: Run, row: RecordingRow, span: Span) -> dict[str, Any]:
-    picks = [pick.to_json() for pick in run.picks(row.id) if pick.span.overlaps(span)]
-    evidence = [_entry_json(entry) for entry in run.evidence(row.id, within=span)]
-    return {
-        "notice": NOTICE,
-        "recording": row.title,
-        **asdict(span),
-        "duration": row.duration,
-        "captions": picks,
-        "evidence": evidence[:MOST_RESULTS],
-    }
 
 
 def _entry_json(entry: EvidenceEntry) -> dict[str, Any]:

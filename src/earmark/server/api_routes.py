@@ -7,11 +7,11 @@ import json
 import re
 import tempfile
 from collections.abc import AsyncIterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Body, Depends, Query, Request
 from fastapi import Path as PathPart
 from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
@@ -24,27 +24,14 @@ from earmark.pipeline.session import open_session
 from earmark.redaction import redact
 from earmark.report.export_formats import EXPORTERS
 from earmark.report.export_formats import export as write_export
-from earmark.report.run_overview import summarise_run
 from earmark.run.corrections import Agreement, Correction, correct, read_corrections, withdraw
 from earmark.run.database import is_at_work
-from earmark.run.records import FailedRecording, Totals, title_of
-from earmark.run.run import Run
+from earmark.run.records import Totals
 from earmark.search.archive_search import search_words
-from earmark.server.archive_view import ArchivePage, ArchiveQuery, read_page
-from earmark.server.recording_view import (
-    PickPage,
-    RecordingDetail,
-    TimelineView,
-    UnknownRecording,
-    describe,
-    find_recording,
-    read_picks,
-    read_timeline,
-    why_unplayable,
-)
-from earmark.server.run_jobs import JobView, restore_session, run_folder
+from earmark.server import run_views
+from earmark.server.run_jobs import restore_session, run_folder
 from earmark.server.run_library import ServedRun, Service, UnknownRun
-from earmark.settings import STORED, Choosing
+from earmark.settings import Choosing
 from earmark.timeline import Span
 from earmark.version import VERSION
 
@@ -70,54 +57,7 @@ Offset = Annotated[int, Query(ge=0, le=10_000_000)]
 Limit = Annotated[int, Query(ge=1, le=500)]
 Words = Annotated[str, Query(max_length=400)]
 Seconds = Annotated[float, Query(ge=0, le=1e7, allow_inf_nan=False)]
-
-
-@dataclass(frozen=True, slots=True)
-class SessionView:
-    version: str
-    model: str
-    why_not: str
-    input_price: float
-    output_price: float
-    max_spend: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunListing:
-    id: str
-    name: str
-    opened: str = ""
-    is_at_work: bool = False
-    totals: Totals = field(default_factory=Totals)
-    failure: str = ""
-    told: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunDetail(RunListing):
-    can_continue: bool
-    """Whether this server knows its recordings and options."""
-    agreement: Agreement
-    plan: dict[str, Any]
-    missed: list[FailedRecording]
-
-
-@dataclass(frozen=True, slots=True)
-class SoundCount:
-    name: str
-    recordings: int
-
-
-@dataclass(frozen=True, slots=True)
-class HitView:
-    recording: str
-    name: str
-    start: float
-    end: float
-    caption: str
-    tags: list[str]
-    kinds: list[str]
-    """`caption`, `heard`, `said`, `read`, `seen`; or `tags` alone."""
+Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,21 +69,10 @@ class NewCorrection:
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class AskedMoment:
-    time: float
-
-
 class NewRun(Choosing):
     sources: list[str]
     """Ids, as listed by `/api/sources`."""
     name: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class SourceView:
-    id: str
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,61 +97,48 @@ api = APIRouter(prefix="/api", responses=PROBLEMS)
 
 
 @api.get("/session")
-def session(service: Services) -> SessionView:
+def session(service: Services) -> Json:
     """What this server can do."""
     model, reason = service.model()
     limits = service.plan.limits
-    return SessionView(
-        VERSION, model, redact(reason), limits.input_price, limits.output_price, limits.max_spend
-    )
+    return {
+        "version": VERSION,
+        "model": model,
+        "why_not": redact(reason),
+        "input_price": limits.input_price,
+        "output_price": limits.output_price,
+        "max_spend": limits.max_spend,
+    }
 
 
 @api.get("/runs")
-def list_runs(service: Services) -> list[RunListing]:
+def list_runs(service: Services) -> list[Json]:
     """Every run below the folders that are served."""
-    return [_run_listing(run) for run in service.library.runs()]
+    return run_views.list_runs(service.library)
 
 
 @api.get("/runs/{run}")
-def show_run(served: Served) -> RunDetail:
+def show_run(served: Served) -> Json:
     """One run: its totals, and how often the model was right."""
-
-    def read(run: Run) -> dict[str, Any]:
-        return {
-            "opened": run.opened(),
-            "totals": run.totals(),
-            "agreement": Agreement.of(read_corrections(run)),
-            "plan": run.plan(),
-            "missed": run.failed_recordings()[:100],
-        }
-
-    known = served.cached("detail", read)
-    return RunDetail(
-        id=served.key,
-        name=served.name,
-        is_at_work=is_at_work(served.folder),
-        can_continue=(served.folder / STORED).is_file(),
-        **known,
-    )
+    return run_views.describe_run(served)
 
 
-@api.get("/runs/{run}/recordings", response_model=ArchivePage)
+@api.get("/runs/{run}/recordings")
 def list_recordings(
     served: Served,
-    query: Annotated[ArchiveQuery, Depends()],
+    query: Annotated[run_views.ArchiveQuery, Depends()],
     offset: Offset = 0,
     limit: Limit = 100,
-) -> Response:
+) -> Json:
     """A page of rows of an archive, sorted and filtered."""
-    page = read_page(served, query, offset=offset, limit=limit)
-    return Response(page, media_type="application/json")
+    return run_views.read_page(served, query, offset=offset, limit=limit)
 
 
 @api.get("/runs/{run}/recordings/{recording}")
-def show_recording(served: Served, recording: str) -> RecordingDetail:
+def show_recording(served: Served, recording: str) -> Json:
     """One recording."""
     with served.open() as run:
-        return describe(run, find_recording(run, recording), hidden=served.hidden(run))
+        return run_views.describe(run, recording, hidden=served.hidden(run))
 
 
 @api.get("/runs/{run}/recordings/{recording}/timeline")
@@ -232,23 +148,19 @@ def show_timeline(
     start: Seconds = 0.0,
     end: Seconds = 1e7,
     cells: Annotated[int, Query(ge=1, le=4000)] = 1000,
-) -> TimelineView:
+) -> Json:
     """A span of a recording, at the resolution of a screen."""
     with served.open() as run:
-        row = find_recording(run, recording)
-        first = min(start, row.duration)
-        span = Span(first, max(first, min(end, row.duration)))
-        return read_timeline(run, row, span, cells)
+        return run_views.read_timeline(run, recording, Span(start, max(start, end)), cells)
 
 
 @api.get("/runs/{run}/recordings/{recording}/picks")
 def list_picks(
     served: Served, recording: str, offset: Offset = 0, limit: Limit = 100, words: Words = ""
-) -> PickPage:
+) -> Json:
     """The picks of a recording in order of time."""
     with served.open() as run:
-        row = find_recording(run, recording)
-        return read_picks(run, row, offset=offset, limit=limit, words=words)
+        return run_views.read_picks(run, recording, offset=offset, limit=limit, words=words)
 
 
 @api.get(
@@ -261,7 +173,7 @@ def show_picture(served: Served, recording: str, start: Seconds, end: Seconds) -
     with served.open() as run:
         picture = run.thumbnail(recording, Span(start, max(start, end)))
     if not picture:
-        raise UnknownRecording("there is no picture of that span")
+        raise run_views.UnknownRecording("there is no picture of that span")
     return Response(picture, media_type="image/jpeg", headers={"cache-control": "private"})
 
 
@@ -279,14 +191,13 @@ def cut_span(
     """
     span = Span(start, min(end, start + LONGEST_CLIP))
     with served.open() as run, tempfile.TemporaryDirectory() as scratch:
-        row = find_recording(run, recording)
+        row = run_views.find_recording(run, recording)
         if not 0 <= start < span.end <= row.duration + 1 or any(
-            why_unplayable(path) for path, _ in row.files
+            run_views.why_unplayable(path) for path, _ in row.files
         ):
-            raise UnknownRecording("the recording has no such span to cut")
-        path = Path(scratch) / "clip.mp4"
-        asked = service.plan
-        cut_kept(run, row, span, path, blur=asked.question.blur, store=asked.store)
+            raise run_views.UnknownRecording("the recording has no such span to cut")
+        path, plan = Path(scratch) / "clip.mp4", service.plan
+        cut_kept(run, row, span, path, blur=plan.question.blur, store=plan.store)
         content = path.read_bytes()
     stem = re.sub(r"[^\w.-]+", "-", row.title.rpartition(".")[0], flags=re.ASCII)[:80]
     return _attachment(content, "video/mp4", f"{stem or 'clip'}-{start:.0f}s.mp4", "private")
@@ -296,14 +207,14 @@ def cut_span(
 def list_corrections(served: Served, recording: str) -> list[Correction]:
     """All corrections of a recording."""
     with served.open() as run:
-        return read_corrections(run, find_recording(run, recording).id)
+        return read_corrections(run, run_views.find_recording(run, recording).id)
 
 
 @api.post("/runs/{run}/recordings/{recording}/corrections", status_code=201)
 def add_correction(served: Served, recording: str, body: NewCorrection) -> Correction:
     """Say that an answer is right or wrong, give better words, or mark a missed moment."""
     with served.open() as run:
-        find_recording(run, recording)
+        run_views.find_recording(run, recording)
     span = Span(body.start, body.end)
     correction = Correction(recording, span, body.verdict, body.author, body.text)
     return correct(served.folder, correction)
@@ -322,52 +233,47 @@ def quote(service: Services, served: Served, recording: str, time: Seconds) -> W
     """The most that a call about the window at a time costs."""
     model = service.require_model()
     with served.open() as run:
-        find_recording(run, recording)
+        run_views.find_recording(run, recording)
         return quote_window(run, recording, time, service.plan, model)
 
 
 @api.post("/runs/{run}/recordings/{recording}/ask")
-def ask(service: Services, served: Served, recording: str, body: AskedMoment) -> PickPage:
+def ask(
+    service: Services, served: Served, recording: str, time: Annotated[float, Body(embed=True)]
+) -> Json:
     """Ask about the window at a time and store it as a pick; returns the picks."""
-    model = service.require_model()
-    with served.open() as run:
-        find_recording(run, recording)
-        quote_window(run, recording, body.time, service.plan, model)
+    quote(service, served, recording, time)
+    plan, reason = service.plan, "asked by hand"
     with service.ask_lock:
-        tally = ask_window(
-            served.folder, recording, body.time, service.plan, service.captioner,
-            reason="asked by hand",
-        )  # fmt: skip
+        tally = ask_window(served.folder, recording, time, plan, service.captioner, reason=reason)
     if tally.failed or tally.stopped:
         raise RunError(redact(tally.stopped or tally.last_reason))
-    with served.open() as run:
-        return read_picks(run, find_recording(run, recording), offset=0, limit=500, words="")
+    return list_picks(served, recording, limit=500)
 
 
 @api.get("/runs/{run}/sounds")
-def list_sounds(served: Served) -> list[SoundCount]:
+def list_sounds(served: Served) -> list[Json]:
     """The named sounds of a run, those in most recordings first."""
     counts = served.cached("sounds", lambda run: run.named_sounds(most=MOST_SOUNDS))
-    return [SoundCount(*each) for each in counts]
+    return [{"name": name, "recordings": count} for name, count in counts]
 
 
 @api.get("/runs/{run}/search")
 def search(
     served: Served, words: Words, limit: Annotated[int, Query(ge=1, le=200)] = 50
-) -> list[HitView]:
+) -> list[Json]:
     """Moments whose caption, tags or evidence contain all words, the best match first."""
     with served.open() as run:
-        moments, folders = search_words([run], words, most=limit), run.folders()
+        moments = search_words([run], words, most=limit)
     return [
-        HitView(
-            recording=moment.hit.recording,
-            name=title_of(moment.hit.path, folders.get(moment.hit.path, "")),
-            start=moment.span.start,
-            end=moment.span.end,
-            caption=moment.hit.caption or moment.hit.text,
-            tags=list(moment.hit.tags),
-            kinds=list(moment.kinds),
-        )
+        {
+            "recording": moment.hit.recording,
+            "name": run_views.title_in(served, moment.hit.path),
+            **asdict(moment.span),
+            "caption": moment.hit.caption or moment.hit.text,
+            "tags": moment.hit.tags,
+            "kinds": moment.kinds,
+        }
         for moment in moments
     ]
 
@@ -398,7 +304,7 @@ async def follow(service: Services, served: Served) -> StreamingResponse:
         corrections: list[Correction] = []
         try:
             totals: Totals = served.cached("totals", lambda run: run.totals())
-            corrections = served.cached("said", read_corrections)
+            corrections = served.cached("corrections", read_corrections)
         except RunError:  # the run is being created
             totals = Totals()
         job = service.jobs.of(served.folder)
@@ -406,8 +312,8 @@ async def follow(service: Services, served: Served) -> StreamingResponse:
             "is_at_work": is_at_work(served.folder),
             "totals": asdict(totals),
             "agreement": asdict(Agreement.of(corrections)),
-            "said": [len(corrections), sum(bool(one.withdrawn) for one in corrections)],
-            "job": asdict(job.view()) if job else None,
+            "said": [len(corrections), sum(bool(each.withdrawn) for each in corrections)],
+            "job": job.to_json() if job else None,
         }
 
     async def events() -> AsyncIterator[str]:
@@ -429,70 +335,54 @@ async def follow(service: Services, served: Served) -> StreamingResponse:
 
 
 @api.post("/runs/{run}/stop", status_code=202)
-def stop_run(service: Services, served: Served) -> JobView:
+def stop_run(service: Services, served: Served) -> Json:
     """Stop a run that was started here; its stored answers stay."""
     job = service.jobs.of(served.folder)
     if job is None:
         raise RunError("this run was not started here; stop it where it was")
     job.stop()
-    return job.view()
+    return job.to_json()
 
 
 @api.post("/runs/{run}/continue", status_code=202)
-def continue_run(service: Services, served: Served) -> JobView:
+def continue_run(service: Services, served: Served) -> Json:
     """Continue a run that was stopped: no stored answer is asked for again."""
-    return service.jobs.start(served.folder, restore_session(served, service.plan)).view()
+    return service.jobs.start(restore_session(served, service.plan), served.folder).to_json()
 
 
 @api.get("/sources")
-def list_sources(service: Services) -> list[SourceView]:
+def list_sources(service: Services) -> list[Json]:
     """The recordings below the folders that are served, for a new run."""
-    return [SourceView(key, source.name) for key, source in service.list_sources().items()]
+    sources = service.list_sources().items()
+    return [{"id": key, "name": source.name} for key, source in sources]
 
 
 @api.post("/forecasts", status_code=202)
-def start_forecast(service: Services, body: NewRun) -> JobView:
+def start_forecast(service: Services, body: NewRun) -> Json:
     """Start a forecast of what budgets reach and cost; it listens and makes no calls."""
-    return service.jobs.forecast(_chosen_sources(service, body), body.budget).view()
+    plan = open_session(_chosen_sources(service, body), service.plan, budget=body.budget)
+    return service.jobs.start(plan).to_json()
 
 
 @api.get("/jobs/{job}")
-def show_job(service: Services, job: str) -> JobView:
+def show_job(service: Services, job: str) -> Json:
     """The progress of a forecast or a run."""
     try:
-        return service.jobs[job].view()
+        return service.jobs[job].to_json()
     except KeyError:
         raise UnknownRun("there is no such job") from None
 
 
 @api.post("/runs", status_code=202)
-def start_run(service: Services, body: NewRun) -> JobView:
+def start_run(service: Services, body: NewRun) -> Json:
     """Start a new run; the page first shows its cost, see `/api/forecasts`."""
     sources = _chosen_sources(service, body)
     plan = open_session(sources, service.plan, budget=body.budget, across=body.across)
     folder = run_folder(service.library.folders[0], body.name, sources)
-    job = service.jobs.start(folder, plan)
-    return job.view()
+    return service.jobs.start(plan, folder).to_json()
 
 
 def _chosen_sources(service: Service, body: NewRun) -> list[Source]:
     if not body.sources or not service.sources.keys() >= set(body.sources):
         raise ValueError("choose recordings by their ids, as /api/sources lists them")
     return [service.sources[key] for key in body.sources]
-
-
-def _run_listing(served: ServedRun) -> RunListing:
-    try:
-        opened, totals, told = served.cached(
-            "listing", lambda run: (run.opened(), run.totals(), summarise_run(run))
-        )
-    except RunError as error:
-        return RunListing(id=served.key, name=served.name, failure=redact(str(error)))
-    return RunListing(
-        id=served.key,
-        name=served.name,
-        opened=opened,
-        is_at_work=is_at_work(served.folder),
-        totals=totals,
-        told=told,
-    )

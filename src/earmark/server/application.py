@@ -17,9 +17,9 @@ from earmark.media.storage import Meter
 from earmark.redaction import redact
 from earmark.server.access_control import LOOPBACK, AccessControl
 from earmark.server.api_routes import Served, api
-from earmark.server.recording_view import UnknownRecording, find_recording, why_unplayable
 from earmark.server.run_jobs import explain_refusal
 from earmark.server.run_library import Service, UnknownRun
+from earmark.server.run_views import UnknownRecording, find_recording, why_unplayable
 from earmark.version import VERSION
 
 CHUNK_BYTES = 1 << 18
@@ -96,7 +96,6 @@ def make_app(
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
         service.jobs.close()
-        service.library.close()
 
     app = FastAPI(
         title="earmark",
@@ -138,12 +137,12 @@ def _explain(_: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"detail": redact(words)}, status_code=status)
 
 
-def read_range(path: str, wanted: str | None, *, is_head: bool = False) -> Response:
+def read_range(path: str, byte_range: str | None, *, is_head: bool = False) -> Response:
     storage = open_storage(path, Meter())
     size = storage.size_bytes
     kind = TYPES.get(suffix_of(path), "application/octet-stream")
     headers = {"accept-ranges": "bytes", "content-type": kind, "cache-control": "private"}
-    match = _RANGE.fullmatch(wanted.strip()) if wanted else None
+    match = _RANGE.fullmatch(byte_range.strip()) if byte_range else None
     start, end = _bounds(match, size) if match else (0, size)
     if match and start >= end:
         storage.close()

@@ -1,5 +1,5 @@
 // The table of an archive: every recording a row with a strip; only visible rows are fetched.
-import { button, figure, lasting, make, percent, plural, share, whole } from "./parts.js";
+import { button, figure, lasting, listMissed, make, penOf, percent, plural, share, whole } from "./parts.js";
 import { call, followRun, runPath, showError, showMessage } from "./api.js";
 import { choices, field } from "./controls.js";
 
@@ -40,9 +40,9 @@ function legend() {
 }
 
 function missed(detail) {
-  if (!detail.missed.length) return [];
-  const details = make("details", "missed", make("summary", "", `${plural(detail.missed.length, "recording")} could not be processed`),
-    make("ul", "", ...detail.missed.map((one) => make("li", "", one.reason))));
+  const details = listMissed(detail.missed);
+  if (!details) return [];
+  Object.assign(details, { className: "missed", open: false });
   return [details];
 }
 
@@ -232,18 +232,10 @@ class VirtualRows {
   }
 }
 
-export function colours() {
-  const style = getComputedStyle(document.documentElement);
-  return (name) => style.getPropertyValue(`--${name}`).trim();
-}
-
 function drawStrip(canvas, { scores, marks }) {
-  const wide = canvas.clientWidth, high = canvas.clientHeight, scale = devicePixelRatio || 1;
+  const wide = canvas.clientWidth, high = canvas.clientHeight;
   if (!wide) return;
-  canvas.width = wide * scale;
-  canvas.height = high * scale;
-  const pen = canvas.getContext("2d"), colour = colours();
-  pen.scale(scale, scale);
+  const [pen, colour] = penOf(canvas);
   const paint = { p: colour("sound-picked"), a: colour("mark"), f: colour("bad"), c: colour("good") };
   const step = wide / marks.length;
   pen.fillStyle = colour("sound");

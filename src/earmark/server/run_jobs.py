@@ -2,7 +2,7 @@
 
 The process is this module, run by itself:
 
-    stdin   one JSON document: the kind of job, the recordings, the settings, the folder
+    stdin   one JSON document: the recordings, the settings, the folder of a run
     stdout  JSON lines: progress, and at the end the result or the failure
 """
 
@@ -15,8 +15,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import count
@@ -31,15 +30,15 @@ from earmark.media.atomic_file import write_whole
 from earmark.media.source import folder_name, name_of
 from earmark.pipeline.session import Session, open_session
 from earmark.redaction import is_redacted, redact
-from earmark.report.progress import Progress
+from earmark.report.progress import Progress, throttled
 from earmark.run.database import is_at_work
 from earmark.run.schema import FILE
 from earmark.selection import Pick
 from earmark.selection.forecast import CallCost
+from earmark.settings import Settings
 
 if TYPE_CHECKING:
     from earmark.server.run_library import ServedRun
-from earmark.settings import Settings
 
 SOURCES = "sources.json"
 
@@ -51,63 +50,51 @@ PROGRESS_INTERVAL = 0.2
 STOP_TIMEOUT = 20.0
 
 
-@dataclass(frozen=True, slots=True)
-class JobView:
-    id: str
-    kind: str
-    state: str
-    """`at work`, `done`, `stopped` or `failed`."""
-    run: str
-    progress: dict[str, Any]
-    result: dict[str, Any] | None
-    failure: str
-
-
 @dataclass(slots=True, eq=False)
 class Job:
     id: str
-    kind: str
     child: subprocess.Popen[str]
     folder: Path | None
     state: str = "at work"
-    told: dict[str, Any] = field(default_factory=dict)
+    """`at work`, `done`, `stopped` or `failed`."""
+    messages: dict[str, Any] = field(default_factory=dict)
     """What the process wrote last of each: `progress`, `result`, `failure`, `stopped`."""
 
-    def view(self) -> JobView:
+    def to_json(self) -> dict[str, Any]:
         """`run` is empty until the run has a database."""
         has_run = self.folder is not None and (self.folder / FILE).is_file()
-        return JobView(
-            id=self.id,
-            kind=self.kind,
-            state=self.state,
-            run=key_of(self.folder) if self.folder and has_run else "",
-            progress=self.told.get("progress", {}),
-            result=self.told.get("result"),
-            failure=self.told.get("failure", ""),
-        )
+        return {
+            "id": self.id,
+            "kind": "run" if self.folder else "forecast",
+            "state": self.state,
+            "run": key_of(self.folder) if self.folder and has_run else "",
+            "progress": self.messages.get("progress", {}),
+            "result": self.messages.get("result"),
+            "failure": self.messages.get("failure", ""),
+        }
 
     def follow(self) -> None:
         assert self.child.stdout is not None
         with self.child.stdout as lines:
             for text in lines:
                 with suppress(ValueError):  # a library may print lines of its own
-                    self.told |= json.loads(text) if text.startswith("{") else {}
+                    self.messages |= json.loads(text) if text.startswith("{") else {}
         code = self.child.wait()
-        if not self.told.keys() & {"result", "failure", "stopped"}:
-            died = f"its process died with exit code {code}; what was finished is kept"
-            self.told["failure"] = died
-        ended = "done" if "result" in self.told else "stopped"
-        self.state = "failed" if "failure" in self.told else ended
+        if not self.messages.keys() & {"result", "failure", "stopped"}:
+            self.messages["failure"] = (
+                f"its process died with exit code {code}; what was finished is kept"
+            )
+        ended = "done" if "result" in self.messages else "stopped"
+        self.state = "failed" if "failure" in self.messages else ended
 
     def stop(self) -> None:
         if self.child.poll() is None:
-            self.told["stopped"] = True
+            self.messages["stopped"] = True
             self.child.send_signal(signal.SIGINT)
 
 
 class RunJobs:
-    def __init__(self, plan: Session, api_key: str | None = None) -> None:
-        self.plan = plan
+    def __init__(self, api_key: str | None = None) -> None:
         self._api_key = api_key
         self._jobs: dict[str, Job] = {}
         self._lock = threading.RLock()
@@ -120,18 +107,29 @@ class RunJobs:
             jobs = [job for job in self._jobs.values() if job.folder == folder]
         return jobs[-1] if jobs else None
 
-    def forecast(self, sources: Sequence[Source], budget: str) -> Job:
-        return self._start("forecast", open_session(sources, self.plan, budget=budget), None)
-
-    def start(self, folder: Path, plan: Session) -> Job:
+    def start(self, plan: Session, folder: Path | None = None) -> Job:
+        """A run in `folder`; a forecast if there is none."""
+        sources = [asdict(source) for source in plan.sources(allow_none=True)]
+        order = {
+            "paths": sources,
+            "settings": plan.portable_settings().model_dump(),
+            "api_key": self._api_key,
+            "run": str(folder) if folder else None,
+        }
         with self._lock:
-            job = self.of(folder)  # its process may not have opened the run yet
-            if is_at_work(folder) or (job and job.state == "at work"):
-                raise EarmarkError(f"{folder.name} is already running")
-            folder.mkdir(parents=True, exist_ok=True)
-            sources = [asdict(one) for one in plan.sources(allow_none=True)]
-            write_whole(folder / SOURCES, json.dumps({"paths": sources}))
-            return self._start("run", plan, folder)
+            if folder:
+                job = self.of(folder)  # its process may not have opened the run yet
+                if is_at_work(folder) or (job and job.state == "at work"):
+                    raise EarmarkError(f"{folder.name} is already running")
+                folder.mkdir(parents=True, exist_ok=True)
+                write_whole(folder / SOURCES, json.dumps({"paths": sources}))
+            finished = [key for key, other in self._jobs.items() if other.state != "at work"]
+            for key in finished[: max(0, len(self._jobs) - MOST_JOBS + 1)]:
+                del self._jobs[key]
+            job = Job(secrets.token_hex(8), _start_process(order), folder)
+            self._jobs[job.id] = job
+        threading.Thread(target=job.follow, name=f"job-{job.id}", daemon=True).start()
+        return job
 
     def close(self) -> None:
         for job in self._jobs.values():
@@ -142,38 +140,29 @@ class RunJobs:
             except subprocess.TimeoutExpired:
                 job.child.kill()
 
-    def _start(self, kind: str, plan: Session, folder: Path | None) -> Job:
-        order = {
-            "kind": kind,
-            "paths": [asdict(one) for one in plan.sources(allow_none=True)],
-            "settings": plan.portable_settings().model_dump(),
-            "api_key": self._api_key,
-            "run": str(folder) if folder else None,
-        }
-        child = subprocess.Popen(  # this interpreter and module
-            [sys.executable, "-m", "earmark.server.run_jobs"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            start_new_session=True,  # Ctrl-C in the terminal is the server's
-        )
-        assert child.stdin is not None
-        with child.stdin:
-            json.dump(order, child.stdin, default=str)
-        job = Job(secrets.token_hex(8), kind, child, folder)
-        with self._lock:
-            finished = [key for key, one in self._jobs.items() if one.state != "at work"]
-            for key in finished[: max(0, len(self._jobs) - MOST_JOBS + 1)]:
-                del self._jobs[key]
-            self._jobs[job.id] = job
-        threading.Thread(target=job.follow, name=f"job-{job.id}", daemon=True).start()
-        return job
+
+def _start_process(order: dict[str, Any]) -> subprocess.Popen[str]:
+    child = subprocess.Popen(  # this interpreter and module
+        [sys.executable, "-m", "earmark.server.run_jobs"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,  # Ctrl-C in the terminal is the server's
+    )
+    assert child.stdin is not None
+    with child.stdin:
+        json.dump(order, child.stdin, default=str)
+    return child
 
 
-def key_of(place: str | Path) -> str:
+def key_of(path: str | Path) -> str:
     """No request contains a path."""
-    return hashlib.sha256(str(place).encode("utf-8", "replace")).hexdigest()[:16]
+    return hashlib.sha256(str(path).encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def _read_sources(stored: Iterable[dict[str, Any]]) -> list[Source]:
+    return [Source(**{**fields, "uris": tuple(fields["uris"])}) for fields in stored]
 
 
 def restore_session(served: ServedRun, ours: Session) -> Session:
@@ -186,8 +175,7 @@ def restore_session(served: ServedRun, ours: Session) -> Session:
         update["blur"] = ours.settings.blur
     listed = served.folder / SOURCES
     if listed.is_file():
-        plain = json.loads(listed.read_text(encoding="utf-8"))["paths"]
-        paths = [Source(**{**one, "uris": tuple(one["uris"])}) for one in plain]
+        paths = _read_sources(json.loads(listed.read_text(encoding="utf-8"))["paths"])
     else:
         with served.open() as run:
             paths = [row.source for row in run.recordings()]
@@ -209,21 +197,15 @@ def run_folder(root: Path, name: str, sources: Sequence[Source]) -> Path:
 
 
 def run_order(order: dict[str, Any], out: TextIO) -> None:
-    last_written, stage = 0.0, (0, 0)
-
     def write_line(**line: Any) -> None:
         out.write(json.dumps(line, allow_nan=False) + "\n")
         out.flush()
 
-    def on_change(progress: Progress) -> None:
-        nonlocal last_written, stage
-        now = progress.recordings, progress.calls
-        if now != stage or time.monotonic() - last_written >= PROGRESS_INTERVAL:
-            last_written, stage = time.monotonic(), now
-            write_line(progress=progress.to_json())
+    def write_progress(progress: Progress) -> None:
+        write_line(progress=progress.to_json())
 
     try:
-        write_line(result=_run_order(order, Progress(on_change)))
+        write_line(result=_run_order(order, Progress(throttled(write_progress, PROGRESS_INTERVAL))))
     except (EarmarkError, ValueError) as error:
         write_line(failure=redact(str(error)))
     except OSError as error:
@@ -238,9 +220,8 @@ def explain_refusal(error: OSError) -> str:
 
 
 def _run_order(order: dict[str, Any], progress: Progress) -> dict[str, Any]:
-    paths = [Source(**{**one, "uris": tuple(one["uris"])}) for one in order["paths"]]
-    plan = open_session(paths, Settings.model_validate(order["settings"]))
-    if order["kind"] == "forecast":
+    plan = open_session(_read_sources(order["paths"]), Settings.model_validate(order["settings"]))
+    if order["run"] is None:
         return forecast_of(plan, progress)
     from earmark.pipeline.caption import caption
 

@@ -1,14 +1,14 @@
 """The runs below some folders, the model and the jobs that the server shares.
 
-Each connection is used by one thread at a time; costly values are cached until the run changes.
+A request opens the run, which takes half a millisecond; costly values are cached until it changes.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -46,32 +46,12 @@ class ServedRun:
     blur: FaceBlur | None = None
     is_local: bool = True
     """Reachable only from this machine."""
-    idle: list[tuple[int, Run]] = field(default_factory=list)
     cache: dict[Any, tuple[RunState, float, Any]] = field(default_factory=dict)
     """The state a value belongs to, until when it is valid anyway, and the value."""
     cache_locks: dict[Any, threading.Lock] = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def state(self) -> RunState:
-        return tuple(map(_file_state, (self.folder / FILE, self.folder / f"{FILE}-wal")))
-
-    @contextmanager
-    def open(self) -> Iterator[Run]:
-        file = self.state()[0][0]
-        with self.lock:
-            idle = self.idle.pop() if self.idle else None
-        if idle is not None and idle[0] != file:  # the file was replaced
-            idle[1].close()
-            idle = None
-        run = idle[1] if idle else Run(self.folder, blur=self.blur)
-        try:
-            run.refresh()
-            yield run
-        except BaseException:
-            run.close()
-            raise
-        with self.lock:
-            self.idle.append((file, run))
+    def open(self) -> Run:
+        return Run(self.folder, blur=self.blur)
 
     def hidden(self, run: Run) -> str:
         if self.is_local or not (self.blur or run.is_blurred):
@@ -80,33 +60,20 @@ class ServedRun:
 
     def cached(self, key: Any, work: Callable[[Run], Value]) -> Value:
         """A value stays valid for at least ten times as long as it took to compute."""
-        state = self.state()
-        if (entry := self._valid_entry(key, state)) is not None:
-            return cast(Value, entry[2])
+        state = tuple(map(_file_state, (self.folder / FILE, self.folder / f"{FILE}-wal")))
         if len(self.cache_locks) >= MOST_CACHED:
             self.cache.clear()
             self.cache_locks.clear()
-        with self.cache_locks.setdefault(
-            key, threading.Lock()
-        ):  # one thread computes, the others wait
-            if (entry := self._valid_entry(key, state)) is not None:
-                return cast(Value, entry[2])
+        # One thread computes, the others wait.
+        with self.cache_locks.setdefault(key, threading.Lock()):
             began = time.monotonic()
-            with self.open() as run:
-                value = work(run)
-            took = time.monotonic() - began
-            self.cache[key] = (state, began + 11 * took, value)
-        return value
-
-    def _valid_entry(self, key: Any, state: RunState) -> tuple[RunState, float, Any] | None:
-        entry = self.cache.get(key)
-        is_good = entry is not None and (entry[0] == state or time.monotonic() < entry[1])
-        return entry if is_good else None
-
-    def close(self) -> None:
-        with self.lock:
-            while self.idle:
-                self.idle.pop()[1].close()
+            entry = self.cache.get(key)
+            if entry is None or (entry[0] != state and began >= entry[1]):
+                with self.open() as run:
+                    value = work(run)
+                took = time.monotonic() - began
+                entry = self.cache[key] = (state, began + 11 * took, value)
+        return cast(Value, entry[2])
 
 
 class RunLibrary:
@@ -139,24 +106,18 @@ class RunLibrary:
         resolved = path.resolve()
         return any(resolved.is_relative_to(folder) for folder in self.folders)
 
-    def close(self) -> None:
-        for run in self._runs.values():
-            run.close()
-
     def _scan(self) -> None:
-        found: dict[str, ServedRun] = {}
+        runs: dict[str, ServedRun] = {}
         for root in self.folders:
             for folder in find_runs(root) if root.is_dir() else ():
                 if not self.contains(folder / FILE):
                     continue  # a link out of the folders
                 key = key_of(folder)
                 name = root.name if folder == root else folder.relative_to(root).as_posix()
-                found[key] = self._runs.get(key) or ServedRun(
+                runs[key] = self._runs.get(key) or ServedRun(
                     key, folder, name, self._blur, self._is_local
                 )
-        for key in self._runs.keys() - found.keys():
-            self._runs[key].close()
-        self._runs = found
+        self._runs = runs
         self._scanned_at = time.monotonic()
 
 
@@ -169,16 +130,18 @@ class Service:
     ask_lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        self.jobs = RunJobs(self.plan, self.api_key)
+        self.jobs = RunJobs(self.api_key)
 
     @cached_property
     def sources(self) -> dict[str, Source]:
         return self.list_sources()
 
     def list_sources(self) -> dict[str, Source]:
-        every = self.plan.sources(allow_none=True)
-        found = (one for one in every if not Path(one.uris[0]).is_dir())
-        self.sources = {key_of("\n".join(one.uris)): one for one in found}
+        self.sources = {
+            key_of("\n".join(source.uris)): source
+            for source in self.plan.sources(allow_none=True)
+            if not Path(source.uris[0]).is_dir()
+        }
         return self.sources
 
     @cached_property
@@ -205,8 +168,9 @@ class Service:
 
 
 def _file_state(path: Path) -> tuple[int, int, int]:
-    try:
+    """Zeros for a missing file, and for an empty log: a reader creates one."""
+    with suppress(OSError):
         status = path.stat()
-    except OSError:
-        return 0, 0, 0
-    return status.st_ino, status.st_mtime_ns, status.st_size
+        if status.st_size:
+            return status.st_ino, status.st_mtime_ns, status.st_size
+    return 0, 0, 0

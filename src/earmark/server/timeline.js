@@ -1,6 +1,5 @@
 // The time line of a recording: lanes on one canvas that zooms from hours to a second.
-import { clock, drawFlag } from "./parts.js";
-import { colours } from "./archive.js";
+import { clock, drawFlag, penOf } from "./parts.js";
 
 const LANES = [["ruler", "", 22], ["level", "sound", 46], ["score", "score", 46], ["sounds", "named sounds", 20], ["speech", "speech", 20], ["picks", "picks", 20], ["answers", "answers", 24], ["corrections", "corrections", 22]];
 const SHORTEST_SECONDS = 1, MARGIN = 4;
@@ -86,12 +85,9 @@ export class TimeLine {
   }
 
   paint() {
-    const { canvas, data } = this, wide = canvas.clientWidth, high = canvas.clientHeight, scale = devicePixelRatio || 1;
+    const { canvas, data } = this, wide = canvas.clientWidth, high = canvas.clientHeight;
     if (!wide) return;
-    if (canvas.width !== Math.round(wide * scale) || canvas.height !== Math.round(high * scale)) { canvas.width = Math.round(wide * scale); canvas.height = Math.round(high * scale); }
-    const pen = canvas.getContext("2d"), colour = colours();
-    pen.setTransform(scale, 0, 0, scale, 0, 0);
-    pen.clearRect(0, 0, wide, high);
+    const [pen, colour] = penOf(canvas);
     pen.font = "11px system-ui, sans-serif";
     pen.textBaseline = "middle";
     for (const lane of this.layoutLanes()) {

@@ -36,7 +36,6 @@ class ServeOptions:
     token: str | None = None
     hosts: tuple[str, ...] = ()
     """Beside its address and those of this machine."""
-    rate: float = 500.0
 
     @property
     def url_host(self) -> str:
@@ -75,7 +74,6 @@ def serve_folders(
         Service(RunLibrary(folders, blur=blur, is_local=is_local), plan, api_key),
         token=options.token,
         hosts=(*LOOPBACK, host, *(name.lower() for name in options.hosts)),
-        rate=options.rate,
         cookie=cookie_name(port),
     )
     query = f"?token={quote(options.token, safe='')}" if options.token else ""
@@ -115,8 +113,7 @@ def serve_mcp(
         app = server.streamable_http_app(host=options.host)
         on_start(f"http://{host}:{listening.getsockname()[1]}/mcp")
         hosts = (*LOOPBACK, host)
-        serve_app(AccessControl(app, options.token, hosts, rate=options.rate), listening)
-    service.library.close()
+        serve_app(AccessControl(app, options.token, hosts), listening)
 
 
 def _make_mcp_server(service: Service, *, calls: int) -> MCPServer[Any]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from earmark.errors import RunError
 from earmark.media.atomic_file import write_whole
-from earmark.report.html_document import assemble, embed_image
+from earmark.report.report_page import assemble, embed_image
 from earmark.text_format import escape, write_csv
 from earmark_lab.metrics.counts import or_dash
 
