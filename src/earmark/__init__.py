@@ -20,11 +20,9 @@ if TYPE_CHECKING:
     from earmark.gate.score_cache import ScoreCache
     from earmark.media import Recording, open_recording
     from earmark.pipeline.answer import ask
-    from earmark.pipeline.caption import caption
+    from earmark.pipeline.caption import Preview, caption, preview
     from earmark.pipeline.find import FindResult, find
-    from earmark.pipeline.plan import plan
-    from earmark.pipeline.preview import Preview, preview
-    from earmark.pipeline.select import select
+    from earmark.pipeline.select import plan, select
     from earmark.pipeline.sounds import SoundListing, sounds
     from earmark.report.progress import Progress
     from earmark.report.run_report import CaptionResult
@@ -43,7 +41,7 @@ _HOMES = {
     "Forecast": "earmark.selection.forecast",
     "InvalidSetting": "earmark.settings",
     "Pick": "earmark.selection",
-    "Preview": "earmark.pipeline.preview",
+    "Preview": "earmark.pipeline.caption",
     "Progress": "earmark.report.progress",
     "Recording": "earmark.media",
     "ScoreCache": "earmark.gate.score_cache",
@@ -56,8 +54,8 @@ _HOMES = {
     "caption": "earmark.pipeline.caption",
     "find": "earmark.pipeline.find",
     "open_recording": "earmark.media",
-    "plan": "earmark.pipeline.plan",
-    "preview": "earmark.pipeline.preview",
+    "plan": "earmark.pipeline.select",
+    "preview": "earmark.pipeline.caption",
     "select": "earmark.pipeline.select",
     "sounds": "earmark.pipeline.sounds",
 }

@@ -28,11 +28,7 @@ def caption(
         bool, typer.Option("--dry-run", help="Call no model; print the cost.")
     ] = False,
     retry_failed: Annotated[
-        bool,
-        typer.Option(
-            "--retry-failed",
-            help="Work only on what failed.",
-        ),
+        bool, typer.Option("--retry-failed", help="Work only on what failed.")
     ] = False,
     format: options.ResultFormat = Format.table,
 ) -> None:
@@ -61,7 +57,7 @@ def caption(
         warn("the weights of the manifest play a part only with --across: no call moves without it")
     with options.progress_of(settings) as progress:
         if dry_run:
-            from earmark.pipeline.preview import preview
+            from earmark.pipeline.caption import preview
 
             cost = preview(
                 sources, run=folder, settings=settings, retry_failed=retry_failed, api_key=key,

@@ -10,16 +10,13 @@ from earmark.captioning.captioner import Captioner
 from earmark.captioning.question import Question
 from earmark.captioning.request import Request, Task
 from earmark.captioning.usage import Tally
-from earmark.errors import RunError
 from earmark.evidence.sound_names import name_sounds, sounds_in
 from earmark.features.sound_tags import MAX_TAGS, class_names
 from earmark.gate.frontline import everyday
-from earmark.media import Recording, open_recording
 from earmark.pipeline.backend import InProcessBackend
-from earmark.pipeline.resume import blur_report, question_of
+from earmark.pipeline.resume import blur_report, question_of, reopen
 from earmark.pipeline.session import Session
-from earmark.redaction import is_redacted
-from earmark.run.records import HeardRow, RecordingRow
+from earmark.run.records import HeardRow
 from earmark.run.run import Run
 from earmark.run.tasks import CallRecorder
 from earmark.selection.pick import Pick, explain
@@ -47,9 +44,9 @@ def quote_window(run: Run, recording: str, time: float, plan: Session, model: st
     return WindowQuote(
         span=pick.span,
         tokens=sum(request.most_tokens),
-        money=plan.limits.price(*request.most_tokens),
+        money=plan.settings.limits.price(*request.most_tokens),
         model=model,
-        is_answered=any(one.kind == "caption" and one.model == model for one in answers),
+        is_answered=any(answer.kind == "caption" and answer.model == model for answer in answers),
     )
 
 
@@ -67,7 +64,7 @@ def ask_window(
         heard, question = _heard(run, recording), _question(run, plan)
         said = list(run.evidence(recording, kinds=("said",)))
         blur_report(run, question.blur)
-    opened = open_again(row, audio_track=heard.audio_track)
+    opened = reopen(row, heard)
     pick = window_at(heard, time, reason=reason)
     namer = plan.with_evidence().namer if described.get("sounds") else None
     ((names, _),) = name_sounds(namer, [(opened, [pick.span])], InProcessBackend().map)
@@ -76,9 +73,9 @@ def ask_window(
     with Run(folder, described, blur=question.blur) as run:
         run.add_pick(recording, pick, sounds.tags)
         waiting = run.unanswered([request])
-        log = CallRecorder(plan.limits, run, run.spent(), len(waiting))
+        log = CallRecorder(plan.settings.limits, run, run.spent(), len(waiting))
         tasks = [Task(opened, request)] if waiting else []
-        return InProcessBackend().ask(iter(tasks), captioner, plan.limits, log)
+        return InProcessBackend().ask(iter(tasks), captioner, plan.settings.limits, log)
 
 
 def window_at(heard: HeardRow, time: float, *, reason: str = "asked by hand") -> Pick:
@@ -86,21 +83,9 @@ def window_at(heard: HeardRow, time: float, *, reason: str = "asked by hand") ->
     if not (math.isfinite(time) and 0 <= time < heard.duration):
         raise ValueError(f"there is no window at {time:g} s of {heard.duration:g} s")
     windows = heard.windows(everyday())
-    place = min(int(time // windows.length), len(windows) - 1)
-    (pick,) = explain(windows, [place], lambda *_: reason)
+    index = min(int(time // windows.length), len(windows) - 1)
+    (pick,) = explain(windows, [index], lambda *_: reason)
     return replace(pick, expected=0.0)
-
-
-def open_again(row: RecordingRow, *, audio_track: int = 0) -> Recording:
-    """`RunError` if the address was stored without its secrets, or the content has changed."""
-    if any(map(is_redacted, row.source.uris)):
-        raise RunError(
-            f"the address of {row.path} was stored without its key; run the command again"
-        )
-    found = open_recording(row.source, audio_track=audio_track)
-    if found.key != row.id:
-        raise RunError(f"{row.path} now holds a different recording; run the command on it again")
-    return found
 
 
 def _heard(run: Run, recording: str) -> HeardRow:

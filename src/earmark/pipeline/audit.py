@@ -152,10 +152,10 @@ def audit(
         draws = [one for part in parts for one in part.draws]
         tasks = _tasks(run, draws, asking, captioner.model)
         count = (progress or Progress()).count_calls
-        log = CallRecorder(asking.limits, run, run.spent(), len(tasks), count)
+        log = CallRecorder(asking.settings.limits, run, run.spent(), len(tasks), count)
         said = _activities(run, tasks)
         waiting = [task for task in tasks if task.request.identity not in said]
-        tally = InProcessBackend().ask(iter(waiting), captioner, asking.limits, log)
+        tally = InProcessBackend().ask(iter(waiting), captioner, asking.settings.limits, log)
         said = _activities(run, tasks)
         named = (said.get(task.request.identity) for task in tasks)
         found = [
@@ -238,7 +238,9 @@ def _drawn(run: Run, calls: int, seed: int) -> list[AuditDraws]:
 def _tasks(run: Run, draws: Sequence[Draw], asking: Session, model: str) -> list[Task]:
     question, survival = question_of(run, asking).with_activity(), _survival(run)
     rows = {row.id: row for row in run.recordings()}
-    recordings = {key: reopen(run, rows[key]) for key in {one.recording for one in draws}}
+    recordings = {
+        key: reopen(rows[key], run.heard(key)) for key in {draw.recording for draw in draws}
+    }
     namer = asking.with_evidence().namer if run.plan().get("sounds") else None
     tasks: dict[Draw, Task] = {}
     for key, recording in recordings.items():

@@ -16,10 +16,10 @@ from earmark.captioning.request import Answer, Request, Task
 from earmark.captioning.usage import Failure, UsageCounter, cost_of
 from earmark.errors import MediaError, RunError
 from earmark.evidence.picture_evidence import PictureEvidence, picture_evidence
-from earmark.pipeline.ask import decode
-from earmark.pipeline.caption import publish
-from earmark.pipeline.resume import blur_report, question_of, reopen
+from earmark.pipeline.backend import decode
+from earmark.pipeline.resume import PAGE, blur_report, question_of, reopen
 from earmark.pipeline.session import Session, open_session
+from earmark.report.run_report import write_report
 from earmark.run.records import RecordingRow
 from earmark.run.run import Run
 from earmark.run.tasks import CallRecorder, requests_about
@@ -32,13 +32,6 @@ class BatchExport:
     requests: int
     left_out: list[str]
     """Recordings and windows that could not be read, and the cap that ended the export."""
-
-    def lines(self) -> list[str]:
-        return list(map(str, self.paths))
-
-    def warnings(self) -> list[str]:
-        nothing = [] if self.requests else ["every pick has an answer, so no file was written"]
-        return self.left_out + nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +66,7 @@ def export_batch(
         recordings, lost = {}, []
         for row in dict.fromkeys(row for row, _ in wanted):
             try:
-                recordings[row.id] = reopen(run, row)
+                recordings[row.id] = reopen(row, run.heard(row.id))
             except MediaError as error:
                 lost.append(error)
         if lost and not recordings:
@@ -82,7 +75,7 @@ def export_batch(
     with Run(folder, described, blur=question.blur) as run:
         here = [(row.id, request) for row, request in wanted if row.id in recordings]
         tasks = (Task(recordings[key], request) for key, request in here)
-        log = CallRecorder(asking.limits, run, run.spent(), len(here))
+        log = CallRecorder(asking.settings.limits, run, run.spent(), len(here))
         look = picture_evidence(described.get("pictures"), asking.store)
         export = _write_tasks(tasks, path, log, look)
     return replace(export, left_out=[*map(str, lost), *export.left_out])
@@ -136,7 +129,7 @@ def import_batch(
             run.keep(asked[identity], answer, spend=spend)
         for identity, reason in results.failures.items():
             run.fail(asked[identity], reason)
-        publish(run)
+        write_report(run, run.folder / PAGE)
     missing = set(results.missing) - answered
     return BatchImport(
         len(results.answers), len(results.failures), len(missing), len(results.unknown)

@@ -94,7 +94,7 @@ def _cut(
     for index, row in enumerate(run.recordings(), start=1):
         clips = []
         try:
-            recording = reopen(run, row)
+            recording = reopen(row, run.heard(row.id))
             muted, blur = speech_to_mute(recording, plan), plan.question.blur
             for number, pick in enumerate(run.picks(row.id), start=1):
                 name = f"clips/{index:03d}-{number:04d}.mp4"
@@ -140,7 +140,7 @@ def highlights(
 
 
 def _clips(run: Run, row: RecordingRow, folder: Path, plan: Session) -> list[CaptionedClip]:
-    recording = reopen(run, row)
+    recording = reopen(row, run.heard(row.id))
     if recording.video is None:
         raise MediaError("it has no pictures")
     muted = speech_to_mute(recording, plan)
@@ -182,7 +182,8 @@ def cut_kept(
     blur: FaceBlur | None = None,
     store: ModelStore | None = None,
 ) -> None:
-    recording, plan = reopen(run, row), plan_of_clips(run, voices=True, blur=blur, store=store)
+    recording = reopen(row, run.heard(row.id))
+    plan = plan_of_clips(run, voices=True, blur=blur, store=store)
     muted = speech_to_mute(recording, plan)
     cut_clip(recording, span, path, muted=muted, blur=plan.question.blur)
 

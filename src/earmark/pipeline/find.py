@@ -11,8 +11,9 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 
@@ -28,15 +29,15 @@ from earmark.media import Recording
 from earmark.media.clip_writer import cut_clip
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.pipeline.backend import Backend, open_backend
-from earmark.pipeline.caption import publish
 from earmark.pipeline.clips import speech_to_mute
 from earmark.pipeline.listen import forget_speech, keep_sounds, listen_and_store
-from earmark.pipeline.resume import resume
-from earmark.pipeline.session import Choices, Paths, Session, open_session
+from earmark.pipeline.resume import PAGE, resume
+from earmark.pipeline.session import Paths, Session, open_session
 from earmark.redaction import redact
 from earmark.report.export_formats import file_stems
 from earmark.report.progress import Progress
 from earmark.report.run_overview import SOUNDS_MEANT, seen_moments
+from earmark.report.run_report import write_report
 from earmark.run.erasure import note_clips
 from earmark.run.records import RunPick
 from earmark.run.run import Run
@@ -130,7 +131,7 @@ def find(
     settings: Settings | Session | None = None,
     api_key: str | None = None,
     progress: Progress | None = None,
-    **choices: Unpack[Choices],
+    **choices: Any,
 ) -> FindResult:
     """Look for what `question` says in the recordings at `paths`, with at most `calls` calls.
 
@@ -164,7 +165,7 @@ def find(
     captioner.check()
     sources, described = plan.sources(), plan.run_json(captioner.model) | {"find": question}
     with (
-        open_backend(plan.backend, len(sources)) as backend,
+        open_backend(plan.settings.backend, len(sources)) as backend,
         Run(Path(run), described, blur=plan.question.blur) as opened,
     ):
         plan.store_settings(opened.folder)
@@ -174,7 +175,9 @@ def find(
         if not plan.settings.voices:
             forget_speech(opened)
         search = _Search(question, plan, recordings, opened, backend)
-        log = CallRecorder(plan.limits, opened, opened.spent(), calls, progress.count_calls)
+        log = CallRecorder(
+            plan.settings.limits, opened, opened.spent(), calls, progress.count_calls
+        )
         search.read_answers()
         search.choose(0, captioner.model)  # captions made since the last search are picks too
         before = -1
@@ -182,9 +185,9 @@ def find(
             before = search.spent
             tasks = search.choose(calls - before, captioner.model)
             with closing(iter(tasks)) as waiting:
-                backend.ask(waiting, captioner, plan.limits, log)
+                backend.ask(waiting, captioner, plan.settings.limits, log)
             search.read_answers(log.unanswered)
-        page, totals = publish(opened)
+        page, totals = write_report(opened, opened.folder / PAGE), opened.totals()
         moments, uncut = search.found(Path(clips) if clips else None)
         tally = log.tally
         failures = [recording.reason for recording in opened.failed_recordings()]
@@ -243,17 +246,17 @@ class _Search:
         self.recordings = recordings
         self.notes: list[str] = []
         encoder = SentenceEncoder.if_available(plan.store)
-        listening = plan.listening
-        finder, length = None, listening.grid.length
+        listening, finder = plan.listening, None
         if listening.beside:
+            length = listening.grid.length
             finder = SoundFinder.of(question, listening.beside, length=length, meaning=encoder)
         self.matches = finder.matches if finder else {}
         meant = f"{SOUNDS_MEANT}{redact(question)}"  # the plan in the run is redacted too
         run.set_note(meant, json.dumps(list(self.matches)))
         if not self.matches:
-            why = (
-                "no named sound matches it" if finder else "no model that names sounds is installed"
-            )
+            why = "no named sound matches it"
+            if finder is None:
+                why = "no model that names sounds is installed"
             self.notes.append(f"{why}, so windows are chosen by how much seems to happen in them")
         stored = StoredWindows(run, listening.survival, dict.fromkeys(self.recordings, ()))
         self.many = [
@@ -263,7 +266,11 @@ class _Search:
         self._by_key = {target.key: target for target in self.many}
         if finder and (self.matches or encoder):
             self._listen_for(finder, backend)
-        self._read_captions(question, encoder)
+        hits = MeaningIndex.of(run, encoder).search(run, question, most=200) if encoder else ()
+        for hit in hits:
+            target = self._by_key.get(hit.recording)
+            if hit.kind == "caption" and target is not None and -hit.rank >= 0.5:
+                target.told[target.windows.window_at(hit.span.start)] = PAID
 
     def _listen_for(self, finder: SoundFinder, backend: Backend) -> None:
         hints: dict[str, FloatArray] = {}
@@ -279,15 +286,6 @@ class _Search:
             hints[target.key] = found.hints[: len(target.windows)]
         for key, lift in lifts(hints).items():
             self._by_key[key].lift = self._by_key[key].lift * lift
-
-    def _read_captions(self, question: str, encoder: SentenceEncoder | None) -> None:
-        if encoder is None:
-            return
-        hits = MeaningIndex.of(self.run, encoder).search(self.run, question, most=200)
-        for hit in hits:
-            target = self._by_key.get(hit.recording)
-            if hit.kind == "caption" and target is not None and -hit.rank >= 0.5:
-                target.told[target.windows.window_at(hit.span.start)] = PAID
 
     @property
     def answered(self) -> int:
@@ -327,7 +325,11 @@ class _Search:
 
         picks = explain(rated, np.array(sorted(looked | captioned), dtype=np.intp), reason)
         spans = [pick.span for pick in picks]
-        names = {span: self._sound_names(target.key, span) for span in spans}
+        heard_in = partial(self.run.evidence, kinds=["heard"])
+        names = {
+            span: tuple(dict.fromkeys(entry.text for entry in heard_in(target.key, within=span)))
+            for span in spans
+        }
         heard = self.run.heard(target.key)
         sounds = sounds_in(spans, level=heard.level if heard else None, names=names)
         tags = {span: window_sounds.tags for span, window_sounds in sounds.items()}
@@ -341,10 +343,6 @@ class _Search:
         if captioned:
             self.run.unanswered(requests(captioned, TAGS_MODEL))  # each keeps its caption
         tasks.open[target.key] = len(self.run.unanswered(requests(new, tasks.model)))
-
-    def _sound_names(self, recording: str, span: Span) -> tuple[str, ...]:
-        entries = self.run.evidence(recording, kinds=["heard"], within=span)
-        return tuple(dict.fromkeys(entry.text for entry in entries))
 
     def _captioned(self, target: TargetWindows) -> set[int]:
         """By an earlier command; the page goes on to show the caption."""

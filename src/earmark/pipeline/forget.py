@@ -20,6 +20,7 @@ from earmark.evidence.sound_names import NAMES
 from earmark.evidence.sound_track import SOUNDS
 from earmark.media.atomic_file import files_of_recording, write_whole
 from earmark.media.source import name_of, stored_path
+from earmark.pipeline.resume import PAGE
 from earmark.report.report_page import PAGES, pictures_of
 from earmark.report.run_report import write_report
 from earmark.run.erasure import Deletion, all_recordings, clips_of, delete_recordings
@@ -29,7 +30,7 @@ from earmark.run.schema import FILE
 from earmark.search.meaning_index import FILE as MEANINGS
 from earmark.text_format import counted
 
-PAGE, SAVED_PLAN = "report.html", "sources.json"
+SAVED_PLAN = "sources.json"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,15 @@ from earmark.media.source import stored_path
 from earmark.pipeline.session import Session
 from earmark.redaction import is_redacted
 from earmark.report.run_report import write_report
-from earmark.run.records import RecordingRow, differences
+from earmark.run.records import HeardRow, RecordingRow, differences
 from earmark.run.run import Run, blur_of
 from earmark.run.schema import FILE
 
 if TYPE_CHECKING:
     from earmark.evidence.face_blur import FaceBlur
+
+PAGE = "report.html"
+"""In the folder of a run."""
 
 
 def resume(plan: Session, folder: str | Path, *, retry_failed: bool = False) -> Session:
@@ -39,17 +42,17 @@ def resume(plan: Session, folder: str | Path, *, retry_failed: bool = False) -> 
     if not retry_failed:
         return plan
     with Run(Path(folder)) as run:
-        places, kept = run.failed_paths(), run.plan()
+        failed_paths, before = run.failed_paths(), run.plan()
     model = ModelAddress.parse(plan.settings.model)
-    wanted = plan.run_json(model.name or kept["model"])
-    if name := next(differences(kept, json.loads(json.dumps(wanted))), None):
+    now = plan.run_json(model.name or before["model"])
+    if name := next(differences(before, json.loads(json.dumps(now))), None):
         raise RunError(
-            f"{folder} was made with other settings: {name} is {kept.get(name)!r} there and "
-            f"{wanted.get(name)!r} here; use the same settings, or retry more than what failed"
+            f"{folder} was made with other settings: {name} is {before.get(name)!r} there and "
+            f"{now.get(name)!r} here; use the same settings, or retry more than what failed"
         )
-    if not places or plan.across:
+    if not failed_paths or plan.settings.across:
         return plan
-    failed = [source for source in plan.sources() if stored_path(source.uris[0]) in places]
+    failed = [source for source in plan.sources() if stored_path(source.uris[0]) in failed_paths]
     return replace(plan, paths=failed)
 
 
@@ -63,7 +66,7 @@ def blurred_like(plan: Session, folder: str | Path) -> Session:
 
 def blur_report(run: Run, blur: FaceBlur | None) -> None:
     """Before the run is blurred, so that a process killed in between leaves it to the next."""
-    page = run.folder / "report.html"
+    page = run.folder / PAGE
     if blur is None or run.is_blurred or not page.is_file():
         return
     blur.check()
@@ -72,21 +75,20 @@ def blur_report(run: Run, blur: FaceBlur | None) -> None:
 
 
 def question_of(run: Run, plan: Session) -> Question:
-    kept = run.plan()
-    if "ask" not in kept:
+    described = run.plan()
+    if "ask" not in described:
         raise RunError(f"{run.folder} has no plan to ask with; create it with `earmark caption`")
-    question = Question.from_json(kept["ask"])
+    question = Question.from_json(described["ask"])
     return replace(question, blur=blur_of(run, plan.question.blur, plan.store))
 
 
-def reopen(run: Run, row: RecordingRow) -> Recording:
+def reopen(row: RecordingRow, heard: HeardRow | None = None) -> Recording:
     """`MediaError` if it cannot be opened, or has changed since the run."""
     if any(map(is_redacted, row.source.uris)):
         raise MediaError(
             f"{row.path} cannot be reopened: the secret part of its address was not stored; "
             "give the address to `earmark caption` again"
         )
-    heard = run.heard(row.id)
     recording = open_recording(row.source, audio_track=heard.audio_track if heard else 0)
     if recording.key != row.id:
         raise MediaError(f"{row.path} has changed since the run; run `earmark caption` on it again")

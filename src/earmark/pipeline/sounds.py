@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Unpack
+from typing import Any
 
 from earmark.errors import EarmarkError, NoAudioStream
 from earmark.evidence.evidence_entry import EvidenceEntry
@@ -23,7 +23,7 @@ from earmark.media.inspection import list_warnings
 from earmark.media.source import place_of
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.pipeline.backend import open_backend
-from earmark.pipeline.session import Choices, Paths, Session, open_session
+from earmark.pipeline.session import Paths, Session, open_session
 from earmark.report.progress import Progress
 from earmark.settings import Settings
 from earmark.text_format import Heading, Table, TextLine, counted, format_length, format_notes
@@ -121,7 +121,7 @@ def sounds(
     *,
     settings: Settings | Session | None = None,
     progress: Progress | None = None,
-    **choices: Unpack[Choices],
+    **choices: Any,
 ) -> SoundListing:
     """All named sounds of the recordings at `paths`, or those that `words` mean.
 
@@ -146,7 +146,7 @@ def sounds(
     matches = match_sounds(words, names, SentenceEncoder.if_available(plan.store))
     sources, now = plan.sources(), progress or Progress()
     now.update(recordings=len(sources))
-    with open_backend(plan.backend, len(sources)) as backend:
+    with open_backend(plan.settings.backend, len(sources)) as backend:
         shared = now if backend.shares_memory else None
         work = partial(_hear, listener=listener, track=plan.listening.audio_track, progress=shared)
         results = {}

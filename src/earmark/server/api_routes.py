@@ -171,7 +171,7 @@ api = APIRouter(prefix="/api", responses=PROBLEMS)
 def session(service: Services) -> SessionView:
     """What this server can do."""
     model, reason = service.model()
-    limits = service.plan.limits
+    limits = service.plan.settings.limits
     return SessionView(
         VERSION, model, redact(reason), limits.input_price, limits.output_price, limits.max_spend
     )

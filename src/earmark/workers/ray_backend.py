@@ -43,8 +43,7 @@ from earmark.errors import (
     internal_error,
 )
 from earmark.media.prefetch import THREADS, FrameRequest, HeldRecordingDecoder
-from earmark.pipeline.ask import show
-from earmark.pipeline.backend import Item, Outcomes, Value, attempt
+from earmark.pipeline.backend import Item, Outcomes, Value, attempt, show
 from earmark.run.records import PickFrames
 from earmark.run.tasks import CallRecorder
 from earmark.settings import Limits, Workers

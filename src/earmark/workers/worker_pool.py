@@ -27,12 +27,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from earmark.errors import BackendError, EarmarkError, InternalError, internal_error
 from earmark.media.child_process import cores, start_process
-from earmark.media.prefetch import (
-    THREADS,
-    DecodedFrames,
-    FrameRequest,
-    HeldRecordingDecoder,
-)
+from earmark.media.prefetch import THREADS, DecodedFrames, FrameRequest, HeldRecordingDecoder
 from earmark.media.recording import Recording
 from earmark.pipeline.backend import InProcessBackend, Item, Outcomes, Value, attempt
 from earmark.settings import Workers
