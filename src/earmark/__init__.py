@@ -32,34 +32,24 @@ if TYPE_CHECKING:
     from earmark.settings import InvalidSetting, Settings
     from earmark.timeline import Span, Track
 
-_HOMES = {
-    "Budget": "earmark.selection",
-    "CallCost": "earmark.selection.forecast",
-    "CaptionResult": "earmark.report.run_report",
-    "EarmarkError": "earmark.errors",
-    "FindResult": "earmark.pipeline.find",
-    "Forecast": "earmark.selection.forecast",
-    "InvalidSetting": "earmark.settings",
-    "Pick": "earmark.selection",
-    "Preview": "earmark.pipeline.caption",
-    "Progress": "earmark.report.progress",
-    "Recording": "earmark.media",
-    "ScoreCache": "earmark.gate.score_cache",
-    "Selection": "earmark.selection.result",
-    "Settings": "earmark.settings",
-    "SoundListing": "earmark.pipeline.sounds",
-    "Span": "earmark.timeline",
-    "Track": "earmark.timeline",
-    "ask": "earmark.pipeline.answer",
-    "caption": "earmark.pipeline.caption",
-    "find": "earmark.pipeline.find",
-    "open_recording": "earmark.media",
-    "plan": "earmark.pipeline.select",
-    "preview": "earmark.pipeline.caption",
-    "select": "earmark.pipeline.select",
-    "sounds": "earmark.pipeline.sounds",
+_MODULES = {
+    "errors": ("EarmarkError",),
+    "gate.score_cache": ("ScoreCache",),
+    "media": ("Recording", "open_recording"),
+    "pipeline.answer": ("ask",),
+    "pipeline.caption": ("Preview", "caption", "preview"),
+    "pipeline.find": ("FindResult", "find"),
+    "pipeline.select": ("plan", "select"),
+    "pipeline.sounds": ("SoundListing", "sounds"),
+    "report.progress": ("Progress",),
+    "report.run_report": ("CaptionResult",),
+    "selection": ("Budget", "Pick"),
+    "selection.forecast": ("CallCost", "Forecast"),
+    "selection.result": ("Selection",),
+    "settings": ("InvalidSetting", "Settings"),
+    "timeline": ("Span", "Track"),
 }
-"""Where each public name lives."""
+"""The public names of each module; a module is loaded when one of its names is first used."""
 
 __all__ = [
     "Budget",
@@ -92,10 +82,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'earmark' has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(_HOMES[name]), name)
-    return found
+    for module, names in _MODULES.items():
+        if name in names:
+            value = globals()[name] = getattr(import_module(f"earmark.{module}"), name)
+            return value
+    raise AttributeError(f"module 'earmark' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -302,8 +302,8 @@ class Settings(Choosing):
                     "", f"the variable {name} is not a setting{_hint(name, known)}"
                 )
         texts = {name: os.environ.get(variable) for variable, name in variables.items()}
-        given = {name: text for name, text in texts.items() if text}
-        return cls.read({**given, **(values or {})}, base)
+        environment = {name: text for name, text in texts.items() if text}
+        return cls.read({**environment, **(values or {})}, base)
 
     def store(self, folder: Path) -> None:
         """Without secrets."""

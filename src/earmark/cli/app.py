@@ -110,12 +110,12 @@ def commands_in(command: Any) -> dict[str, Any]:
 def load(name: str, home: str) -> Any:
     """`home` is `module:function`."""
     module, _, function = home.partition(":")
-    found = getattr(import_module(module), function)
-    if not isinstance(found, typer.Typer):
+    command = getattr(import_module(module), function)
+    if not isinstance(command, typer.Typer):
         single = typer.Typer(add_completion=False, context_settings=CONTEXT, rich_markup_mode=None)
-        single.command(name, epilog=getattr(found, "epilog", None))(found)
-        found = single
-    command = typer.main.get_command(found)
+        single.command(name, epilog=getattr(command, "epilog", None))(command)
+        command = single
+    command = typer.main.get_command(command)
     command.name = name
     command.rich_help_panel = PANEL_OF.get(name)  # type: ignore[attr-defined]
     return command
@@ -129,8 +129,8 @@ def describe(name: str, home: str) -> Any:
     spec = find_spec(module)
     assert spec and spec.origin
     source = Path(spec.origin).read_text(encoding="utf-8")
-    functions = {one.name: one for one in ast.parse(source).body if isinstance(one, FunctionDef)}
-    words = ast.get_docstring(functions[function])
+    nodes = [node for node in ast.parse(source).body if isinstance(node, FunctionDef)]
+    words = next(ast.get_docstring(node) for node in nodes if node.name == function)
     return TyperCommand(name, help=words, rich_help_panel=PANEL_OF.get(name))
 
 

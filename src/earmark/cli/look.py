@@ -153,8 +153,8 @@ def search(
     if encoder:
         encoder.check()
     blur = options.face_blur(settings)
-    with progress_bar("texts", "reading") as told, Archive(folder) as archive:
-        moments = archive.search(text, most=most + 1, meaning=encoder, blur=blur, told=told)
+    with progress_bar("texts", "reading") as progress, Archive(folder) as archive:
+        moments = archive.search(text, most=most + 1, meaning=encoder, blur=blur, told=progress)
     for line in archive.skipped:
         warn(line)
     if len(moments) > most:
@@ -304,7 +304,11 @@ def _export_clips(folder: Path, to: Path, settings: Settings, format: str) -> No
     result = write_clips(folder, to, voices=settings.voices, blur=blur, store=store)
     for line in result.left_out:
         warn(line)
-    out.print(result.summary())
+    if format == "bundle":
+        out.print(f"{to}: the page, captions and {counted(result.picks, 'clip')}")
+    else:
+        how = "copied as recorded" if result.is_copied else "encoded anew"
+        out.print(f"{to}: {counted(result.picks, 'pick')}, {how}")
 
 
 def _export_batch(folder: Path, to: Path, settings: Settings, _: str) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterable
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
@@ -69,7 +69,7 @@ def takes_settings(*names: str) -> Callable[..., Callable[..., None]]:
             command(**arguments, settings=load_settings(values))
 
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        run.__annotations__ = {one.name: one.annotation for one in parameters}
+        run.__annotations__ = {item.name: item.annotation for item in parameters}
         run.epilog = MORE_HELP  # type: ignore[attr-defined]
         del run.__wrapped__  # `run` has another signature than the command
         return run
@@ -77,6 +77,7 @@ def takes_settings(*names: str) -> Callable[..., Callable[..., None]]:
     return wrap
 
 
+@cache  # the commands of a module share them
 def setting_options(item: Setting, *, hidden: bool = False) -> list[inspect.Parameter]:
     """The option of a setting, and a hidden `--no-NAME` if it can be turned off.
 

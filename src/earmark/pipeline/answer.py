@@ -113,16 +113,16 @@ def ask(
     is_asked = model.server is not None
     if calls and not is_asked:
         raise InvalidSetting("model", "calls need a server with the OpenAI API: http://HOST/v1")
-    folder, bought = Path(run), 0
+    bought = 0
     if calls:
-        paths = run_paths(folder)
-        bought = find(
-            question, paths, run=folder, calls=calls, settings=plan, api_key=api_key
-        ).calls
-    with Run(folder) as kept:
+        search = find(
+            question, run_paths(Path(run)), run=run, calls=calls, settings=plan, api_key=api_key
+        )
+        bought = search.calls
+    with Run(Path(run)) as stored:
         gather = gather_entries if is_asked else telling_entries
-        entries = gather(kept, question, SentenceEncoder.if_available(plan.store))
-        totals = kept.totals()
+        entries = gather(stored, question, SentenceEncoder.if_available(plan.store))
+        totals = stored.totals()
     data, tokens = _NOTHING, 0
     if entries and is_asked:
         data, tokens = _chat(model, as_messages(question, entries), api_key)

@@ -35,10 +35,10 @@ class WindowQuote:
 def quote_window(run: Run, recording: str, time: float, plan: Session, model: str) -> WindowQuote:
     """Makes no call."""
     pick = window_at(_heard(run, recording), time)
-    said = list(run.evidence(recording, kinds=("said",)))
+    speech = list(run.evidence(recording, kinds=("said",)))
     longest = max(class_names("audioset"), key=len)  # which sounds it has, only listening tells
     names = {pick.span: (longest,) * MAX_TAGS} if run.plan().get("sounds") else {}
-    sounds = sounds_in([pick.span], level=None, names=names, said=said)[pick.span]
+    sounds = sounds_in([pick.span], level=None, names=names, said=speech)[pick.span]
     request = Request.about(recording, pick, _question(run, plan), sounds, model)
     answers = run.answers(recording, pick.span)
     return WindowQuote(
@@ -62,20 +62,20 @@ def ask_window(
         if row is None:
             raise ValueError(f"the run does not know the recording {recording!r}")
         heard, question = _heard(run, recording), _question(run, plan)
-        said = list(run.evidence(recording, kinds=("said",)))
+        speech = list(run.evidence(recording, kinds=("said",)))
         blur_report(run, question.blur)
     opened = reopen(row, heard)
     pick = window_at(heard, time, reason=reason)
     namer = plan.with_evidence().namer if described.get("sounds") else None
     ((names, _),) = name_sounds(namer, [(opened, [pick.span])], InProcessBackend().map)
-    sounds = sounds_in([pick.span], level=heard.level, names=names, said=said)[pick.span]
+    sounds = sounds_in([pick.span], level=heard.level, names=names, said=speech)[pick.span]
     request = Request.about(recording, pick, question, sounds, captioner.model)
     with Run(folder, described, blur=question.blur) as run:
         run.add_pick(recording, pick, sounds.tags)
         waiting = run.unanswered([request])
         log = CallRecorder(plan.settings.limits, run, run.spent(), len(waiting))
         tasks = [Task(opened, request)] if waiting else []
-        return InProcessBackend().ask(iter(tasks), captioner, plan.settings.limits, log)
+        return InProcessBackend().ask(iter(tasks), captioner, log)
 
 
 def window_at(heard: HeardRow, time: float, *, reason: str = "asked by hand") -> Pick:

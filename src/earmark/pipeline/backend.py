@@ -25,7 +25,7 @@ from earmark.media.prefetch import (
     HeldRecordingDecoder,
     prefetch,
 )
-from earmark.settings import InvalidSetting, Limits, Workers
+from earmark.settings import InvalidSetting, Workers
 
 if TYPE_CHECKING:
     from earmark.captioning.captioner import Captioner
@@ -56,9 +56,7 @@ class Backend(Protocol):
         self, work: Callable[[Item], Value], items: Sequence[Item]
     ) -> Outcomes[Item, Value]: ...
 
-    def ask(
-        self, tasks: Iterator[Task], captioner: Captioner, limits: Limits, log: CallRecorder
-    ) -> Tally: ...
+    def ask(self, tasks: Iterator[Task], captioner: Captioner, log: CallRecorder) -> Tally: ...
 
     def close(self) -> None: ...
 
@@ -72,13 +70,11 @@ class InProcessBackend:
     def map(self, work: Callable[[Item], Value], items: Sequence[Item]) -> Outcomes[Item, Value]:
         return (attempt(work, item) for item in items)
 
-    def ask(
-        self, tasks: Iterator[Task], captioner: Captioner, limits: Limits, log: CallRecorder
-    ) -> Tally:
+    def ask(self, tasks: Iterator[Task], captioner: Captioner, log: CallRecorder) -> Tally:
         from earmark.captioning.dispatch import dispatch  # `select` starts faster without
 
         with closing(decode(tasks, log, self.open_decoder)) as requests:
-            return dispatch(requests, captioner, limits, log, tally=log.tally)
+            return dispatch(requests, captioner, log.limits, log, tally=log.tally)
 
 
 def attempt(work: Callable[[Item], Value], item: Item) -> tuple[Item, Value | EarmarkError]:
@@ -99,11 +95,11 @@ def decode(
     `open_decoder` makes the decoder of each thread; the default decodes in this process.
     """
     ahead, behind = tee(map(log.add, tasks))  # `ahead` leads by the windows decoded ahead
-    wanted = (
+    requests = (
         FrameRequest(task.recording, task.request.times, partial(show, task.request))
         for task in ahead
     )
-    with closing(prefetch(wanted, open_decoder or HeldRecordingDecoder)) as results:
+    with closing(prefetch(requests, open_decoder or HeldRecordingDecoder)) as results:
         for task, decoded in zip(behind, results, strict=True):
             if decoded.failure:
                 yield Failure(task.request, decoded.failure, attempts=0)

@@ -62,9 +62,9 @@ def export_batch(
     with Run(folder) as run:
         described, question = run.plan(), question_of(run, asking)
         items, answered = batch_requests(run, model, question), run.answered_identities()
-        wanted = [(row, request) for row, request in items if request.identity not in answered]
+        unanswered = [item for item in items if item[1].identity not in answered]
         recordings, lost = {}, []
-        for row in dict.fromkeys(row for row, _ in wanted):
+        for row in dict.fromkeys(row for row, _ in unanswered):
             try:
                 recordings[row.id] = reopen(row, run.heard(row.id))
             except MediaError as error:
@@ -73,7 +73,7 @@ def export_batch(
             raise lost[0]
         blur_report(run, question.blur)
     with Run(folder, described, blur=question.blur) as run:
-        here = [(row.id, request) for row, request in wanted if row.id in recordings]
+        here = [(row.id, request) for row, request in unanswered if row.id in recordings]
         tasks = (Task(recordings[key], request) for key, request in here)
         log = CallRecorder(asking.settings.limits, run, run.spent(), len(here))
         look = picture_evidence(described.get("pictures"), asking.store)
@@ -115,7 +115,7 @@ def import_batch(
         requests = [request for _, request in batch_requests(run, model, question)]
         answered = run.answered_identities()
     limits = limits or Limits()
-    asked = {request.identity: request for request in requests}
+    by_identity = {request.identity: request for request in requests}
     results = read_batch(paths, requests)
     if results.unknown and not results.answers and not results.failures:
         raise RunError(
@@ -123,12 +123,13 @@ def import_batch(
             "name the model and the run that the requests were written for"
         )
     with Run(folder, plan) as run:
-        run.unanswered(asked[one] for one in (*results.answers, *results.failures))
+        identities = (*results.answers, *results.failures)
+        run.unanswered(by_identity[identity] for identity in identities)
         for identity, answer in results.answers.items():
-            spend = cost_of(limits, asked[identity], answer)
-            run.keep(asked[identity], answer, spend=spend)
+            spend = cost_of(limits, by_identity[identity], answer)
+            run.keep(by_identity[identity], answer, spend=spend)
         for identity, reason in results.failures.items():
-            run.fail(asked[identity], reason)
+            run.fail(by_identity[identity], reason)
         write_report(run, run.folder / PAGE)
     missing = set(results.missing) - answered
     return BatchImport(

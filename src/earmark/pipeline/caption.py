@@ -163,9 +163,8 @@ def preview(
             calls = _within(limits.max_calls, spent.calls_before, len(tasks))
             most = [task.request.most_tokens for task in islice(tasks, calls)]
     tokens = _within(limits.max_tokens, spent.tokens_before, sum(map(sum, most)))
-    money = _within(
-        limits.max_spend, spent.spend_before, sum(limits.price(*tokens) for tokens in most)
-    )
+    price = sum(limits.price(*counts) for counts in most)
+    money = _within(limits.max_spend, spent.spend_before, price)
     return Preview(
         calls,
         totals.picks - len(tasks),
@@ -176,5 +175,5 @@ def preview(
     )
 
 
-def _within(cap: Amount | None, spent: Amount, wanted: Amount) -> Amount:
-    return wanted if cap is None else min(wanted, max(cap - spent, 0))
+def _within(cap: Amount | None, spent: Amount, amount: Amount) -> Amount:
+    return amount if cap is None else min(amount, max(cap - spent, 0))

@@ -79,7 +79,7 @@ def choose_and_ask(job: RunJob, captioner: Captioner, log: CallRecorder) -> Sigh
             log.count_calls(log.tally, log.calls)
             logger.info("%d calls to make to %s", len(tasks), captioner.model)
             with closing(iter(tasks)) as waiting:
-                job.backend.ask(waiting, captioner, plan.settings.limits, log)
+                job.backend.ask(waiting, captioner, log)
         if tasks.is_whole or log.tally.stopped:
             break
     if plan.rounds.is_one:
@@ -156,7 +156,7 @@ def _name_sounds(
 def read_answers(
     job: RunJob, lost: Collection[tuple[str, Span]] = ()
 ) -> tuple[StoredWindows, list[list[ObservedActivity]]]:
-    paid = {key: _paid_windows(job, one, lost) for key, one in job.recordings.items()}
+    paid = {key: _paid_windows(job, item, lost) for key, item in job.recordings.items()}
     owned = {key: tuple(answer.window for answer in answers) for key, answers in paid.items()}
     windows = StoredWindows(job.run, job.plan.listening.survival, owned)
     return windows, list(paid.values())

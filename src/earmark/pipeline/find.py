@@ -111,13 +111,12 @@ class FindResult:
         missed = self.missed
         if not self.calls and (self.failed or not self.windows):
             yield f"{counted(self.failed, 'call')} failed and none was answered: nothing is known"
-            yield f"report: {self.page}"
-            return
-        yield (
-            f"{counted(moments, 'moment')} found with {counted(self.calls, 'call')} of "
-            f"{self.windows:,} windows; probably missed: about {missed.expected:.1f} "
-            f"({missed.low:.0f} to {missed.high:.0f})"
-        )
+        else:
+            yield (
+                f"{counted(moments, 'moment')} found with {counted(self.calls, 'call')} of "
+                f"{self.windows:,} windows; probably missed: about {missed.expected:.1f} "
+                f"({missed.low:.0f} to {missed.high:.0f})"
+            )
         yield f"report: {self.page}"
 
 
@@ -158,11 +157,11 @@ def find(
     choices["pictures"] = False
     plan = open_session(paths, settings, **choices)
     plan = resume(replace(plan, question=as_question(question, plan.question)), run)
-    asked = plan.open_captioner(api_key=api_key)
-    if isinstance(asked, TagsCaptioner):
+    captioner = YesOrNo(plan.open_captioner(api_key=api_key))
+    if isinstance(captioner.captioner, TagsCaptioner):
         raise InvalidSetting("model", f"name a model to ask: {FORMS}")
-    progress, captioner = progress or Progress(), YesOrNo(asked)
     captioner.check()
+    progress = progress or Progress()
     sources, described = plan.sources(), plan.run_json(captioner.model) | {"find": question}
     with (
         open_backend(plan.settings.backend, len(sources)) as backend,
@@ -185,15 +184,15 @@ def find(
             before = search.spent
             tasks = search.choose(calls - before, captioner.model)
             with closing(iter(tasks)) as waiting:
-                backend.ask(waiting, captioner, plan.settings.limits, log)
+                backend.ask(waiting, captioner, log)
             search.read_answers(log.unanswered)
         page, totals = write_report(opened, opened.folder / PAGE), opened.totals()
         moments, uncut = search.found(Path(clips) if clips else None)
         tally = log.tally
         failures = [recording.reason for recording in opened.failed_recordings()]
         if tally.failed:
-            failed = counted(tally.failed, "call")
-            failures.append(f"{failed} failed, the last: {tally.last_reason}")
+            calls_failed = counted(tally.failed, "call")
+            failures.append(f"{calls_failed} failed, the last: {tally.last_reason}")
         return FindResult(
             question=question,
             run=Path(run),
@@ -222,14 +221,14 @@ class YesOrNo(WrappedCaptioner):
         answer = self.captioner(request, timeout=timeout)
         if not isinstance(answer.data, dict):
             return answer
-        told = tell_yes_or_no(answer.data)
-        if told is None:
+        decision = tell_yes_or_no(answer.data)
+        if decision is None:
             raise UnreadableAnswer(
                 f"the answer is neither yes nor no: {answer.text[:60]!r}",
                 prompt_tokens=answer.prompt_tokens,
                 completion_tokens=answer.completion_tokens,
             )
-        text, data = told
+        text, data = decision
         return replace(answer, text=text, data=data)
 
 
@@ -275,15 +274,14 @@ class _Search:
     def _listen_for(self, finder: SoundFinder, backend: Backend) -> None:
         hints: dict[str, FloatArray] = {}
         audible = [recording for recording in self.recordings.values() if recording.has_audio]
-        for recording, found in backend.map(finder, audible):
-            if isinstance(found, EarmarkError):
-                self.notes.append(
-                    f"{recording.source.name}: its sounds could not be named: {found}"
-                )
+        for recording, result in backend.map(finder, audible):
+            if isinstance(result, EarmarkError):
+                name = recording.source.name
+                self.notes.append(f"{name}: its sounds could not be named: {result}")
                 continue
             target = self._by_key[recording.key]
-            target.relevance = np.maximum(target.relevance, found.likely[: len(target.windows)])
-            hints[target.key] = found.hints[: len(target.windows)]
+            target.relevance = np.maximum(target.relevance, result.likely[: len(target.windows)])
+            hints[target.key] = result.hints[: len(target.windows)]
         for key, lift in lifts(hints).items():
             self._by_key[key].lift = self._by_key[key].lift * lift
 
@@ -352,29 +350,35 @@ class _Search:
         return {window for span, window in windows.items() if target.windows.span(window) == span}
 
     def found(self, folder: Path | None) -> tuple[tuple[FoundMoments, ...], list[str]]:
-        moments, uncut = [], []
-        sources = [self.recordings[target.key].source for target in self.many]
+        """The moments seen, with clips in `folder`, and why any clip could not be cut."""
+        moments: list[FoundMoments] = []
+        uncut: list[str] = []
+        sources = [recording.source for recording in self.recordings.values()]
         stems = file_stems((source.path, source.id) for source in sources)
-        for target, stem in zip(self.many, stems, strict=True):
-            spans, picks = seen_moments(self.run, target.key), self.run.picks(target.key)
+        for (key, recording), stem in zip(self.recordings.items(), stems, strict=True):
+            spans, picks = seen_moments(self.run, key), self.run.picks(key)
             if not spans:
                 continue
-            recording = self.recordings[target.key]
-            clips = []
-            muted = speech_to_mute(recording, self.plan) if folder else ()
-            blur = self.plan.question.blur
-            for number, span in enumerate(spans if folder else (), start=1):
-                path = Path(folder or "", f"{stem}-{number:03d}.mp4")
-                try:
-                    cut_clip(recording, span, path, muted=muted, blur=blur)
-                    clips.append(path)
-                except MediaError as error:
-                    uncut.append(str(error))
-            if clips:  # `forget` deletes them with the recording
-                note_clips(self.run, target.key, clips)
+            clips = self._cut(recording, spans, folder / stem, uncut) if folder else []
             what = tuple(_description(picks, span) for span in spans)
             moments.append(FoundMoments(recording.source.path, spans, what, tuple(clips)))
         return tuple(moments), uncut
+
+    def _cut(
+        self, recording: Recording, spans: Iterable[Span], stem: Path, uncut: list[str]
+    ) -> list[Path]:
+        clips = []
+        muted = speech_to_mute(recording, self.plan)
+        for number, span in enumerate(spans, start=1):
+            path = stem.with_name(f"{stem.name}-{number:03d}.mp4")
+            try:
+                cut_clip(recording, span, path, muted=muted, blur=self.plan.question.blur)
+                clips.append(path)
+            except MediaError as error:
+                uncut.append(str(error))
+        if clips:  # `forget` deletes them with the recording
+            note_clips(self.run, recording.key, clips)
+        return clips
 
 
 def _description(picks: Iterable[RunPick], span: Span) -> str:

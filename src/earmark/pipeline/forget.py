@@ -149,13 +149,13 @@ def _check(database: Path, rows: Sequence[RecordingRow]) -> None:
 def _clean_plan(path: Path, files: Set[str]) -> None:
     try:
         plan = json.loads(path.read_text(encoding="utf-8"))
-        given = [(one, one["uris"] if isinstance(one, dict) else [one]) for one in plan["paths"]]
+        sources = [(source, list(map(stored_path, source["uris"]))) for source in plan["paths"]]
     except FileNotFoundError:
         return
     except (ValueError, KeyError, TypeError) as error:
         raise RunError(f"{path} is not an earmark plan: delete it, then forget again") from error
-    paths = [one for one, uris in given if files.isdisjoint(map(stored_path, uris))]
+    paths = [source for source, stored in sources if files.isdisjoint(stored)]
     if not paths:
         path.unlink()
-    elif len(paths) < len(given):
+    elif len(paths) < len(sources):
         write_whole(path, json.dumps(plan | {"paths": paths}))

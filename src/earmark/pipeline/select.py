@@ -64,12 +64,13 @@ def select(
     plan = open_session(paths, settings, **choices)
     sources, described = plan.sources(), plan.selection_json()
     with open_backend(plan.settings.backend, len(sources)) as backend:
-        heard, failures = listen_each(sources, plan.listening, backend, progress)
-    many = [one.windows for one in heard]
-    weights = [one.heard.recording.source.weight for one in heard]
-    spent = allocate(plan.rule, many, plan.budget, across=plan.settings.across, weights=weights)
-    chosen = (_chosen(plan, one, choice, explain) for one, choice in zip(heard, spent, strict=True))
-    return Selection(described, tuple(chosen), failures)
+        scored, failures = listen_each(sources, plan.listening, backend, progress)
+    windows = [item.windows for item in scored]
+    weights = [item.heard.recording.source.weight for item in scored]
+    spent = allocate(plan.rule, windows, plan.budget, across=plan.settings.across, weights=weights)
+    pairs = zip(scored, spent, strict=True)
+    chosen = tuple(_chosen(plan, item, choice, explain) for item, choice in pairs)
+    return Selection(described, chosen, failures)
 
 
 def _chosen(plan: Session, scored: ScoredRecording, choice: Choice, explain: int) -> Chosen:
@@ -166,25 +167,25 @@ def plan(
     Raises:
         ValueError: `coverage` is given and nothing was heard to forecast it from.
     """
-    made = open_session(paths, settings, **choices)
+    session = open_session(paths, settings, **choices)
     if coverage is not None:
         check_coverage(coverage)
-    sources = made.sources()
-    with open_backend(made.settings.backend, len(sources)) as backend:
-        heard, failures = listen_each(sources, made.listening, backend, progress)
+    sources = session.sources()
+    with open_backend(session.settings.backend, len(sources)) as backend:
+        scored, failures = listen_each(sources, session.listening, backend, progress)
     price = cost if cost is not None else CallCost()
-    many = [scored.windows for scored in heard]
-    is_told = any(map(_is_told, heard))
+    many = [item.windows for item in scored]
+    is_told = any(map(_is_told, scored))
     if coverage is not None and many and not is_told:
         raise ValueError("nothing was heard in these recordings, so no coverage can be forecast")
     scan = sum(len(windows) for windows in many)
     screening = Screening(
-        seconds=sum(scored.heard.seconds for scored in heard),
+        seconds=sum(item.heard.seconds for item in scored),
         full_scan_seconds=scan * price.gpu_seconds,
-        measured_now=sum(not scored.heard.from_cache for scored in heard),
+        measured_now=sum(not item.heard.from_cache for item in scored),
     )
     calls = sorted({round(share * scan) for share in shares} - {0})
-    error = made.listening.frontline.error if is_told else None
+    error = session.listening.frontline.error if is_told else None
     goal = [_calls_for(many, coverage, error)] if coverage is not None and many else []
     rungs = forecast_rungs(many, [*calls, *goal], price, screening, error)
     rungs = rungs if is_told else [replace(rung, coverage=None) for rung in rungs]
@@ -193,14 +194,14 @@ def plan(
         recordings=len(many),
         duration=duration,
         windows=scan,
-        window=made.listening.grid.length,
-        frontline=made.listening.frontline.name,
+        window=session.listening.grid.length,
+        frontline=session.listening.frontline.name,
         cost=price,
         screening=screening,
         rungs=tuple(rungs[: len(calls)]),
         goal=rungs[-1] if goal else None,
         failures=failures,
-        notes=tuple(_notes(heard, is_told=is_told)),
+        notes=tuple(_notes(scored, is_told=is_told)),
         actions=actions if is_told else None,
         actions_range=error.count(actions, duration) if error else None,
     )
