@@ -300,8 +300,7 @@ def export(
 
 def _export_clips(folder: Path, to: Path, settings: Settings, format: str) -> None:
     write_clips = bundle if format == "bundle" else highlights
-    blur, store = options.face_blur(settings), model_store(settings.folders.models)
-    result = write_clips(folder, to, voices=settings.voices, blur=blur, store=store)
+    result = write_clips(folder, to, settings)
     for line in result.left_out:
         warn(line)
     if format == "bundle":

@@ -93,14 +93,8 @@ def ask(
     """Ask the run in `run` a question; every sentence of the answer cites an entry of the run.
 
     Without a server the answer has no sentences, and `likeliest` lists the entries that may help.
-
-    Args:
-        run: The run's folder.
-        question: In words.
-        calls: How many calls to make first, to look for it in the recordings as `find` does.
-        settings: Every choice; the defaults if not given.
-        api_key: For a server that needs one; stored nowhere.
-        choices: Settings by name, which win over `settings`.
+    `calls` is how many calls to make first, to look for it in the recordings as `find` does. The
+    other arguments are those of `caption`.
 
     Raises:
         ValueError: the question is empty, or `calls` is given without a server.

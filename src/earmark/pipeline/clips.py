@@ -13,7 +13,6 @@ from operator import itemgetter
 from pathlib import Path
 
 from earmark.errors import EarmarkError, MediaError
-from earmark.evidence.face_blur import FaceBlur
 from earmark.evidence.voice_activity import VoiceActivity
 from earmark.features.encoder import SAMPLE_RATE
 from earmark.media import Recording
@@ -21,14 +20,14 @@ from earmark.media.atomic_file import replacing
 from earmark.media.clip_joiner import CaptionedClip, ClipCue, join_clips
 from earmark.media.clip_writer import cut_clip
 from earmark.media.source import name_of
-from earmark.models import ModelStore
 from earmark.pipeline.resume import reopen
 from earmark.pipeline.session import Session, open_session
 from earmark.report.export_formats import export, is_shown
 from earmark.report.report_page import write_page
 from earmark.run.records import RecordingRow, RunPick, spare_recordings
-from earmark.run.run import Run, blur_of
+from earmark.run.run import Run
 from earmark.run.shareable_copy import hide_places, shareable_copy
+from earmark.settings import Settings
 from earmark.timeline import Span, format_clock
 
 FORMATS = {"csv": "captions.csv", "jsonl": "captions.jsonl", "srt": "subtitles"}
@@ -44,25 +43,18 @@ class ClipsResult:
     """False if pictures and sound were encoded again."""
 
 
-def bundle(
-    run: Path,
-    to: Path,
-    *,
-    voices: bool = True,
-    blur: FaceBlur | None = None,
-    store: ModelStore | None = None,
-) -> ClipsResult:
+def bundle(run: Path, to: Path, settings: Settings | None = None) -> ClipsResult:
     """Write the run in the folder `run` to the archive `to`; if this fails, `to` is unchanged.
 
     The .zip file contains no paths of recordings, no address of a model server, and no keys; no
-    speech without `voices`, and blurred faces with `blur`, or if the run was made so. Without the
-    model in `store` that detects speech, muted clips have no sound.
+    speech and blurred faces if `settings` say so, or if the run was made so. Without the model that
+    detects speech, muted clips have no sound.
     """
     with tempfile.TemporaryDirectory() as scratch, Run(run) as stored:
         spare_recordings(stored.recordings(), [to])
-        plan = plan_of_clips(stored, voices=voices, blur=blur, store=store)
-        folder, voices = Path(scratch), plan.settings.voices
-        with shareable_copy(run, voices=voices, blur=plan.question.blur) as shared:
+        plan, folder = _plan_of_clips(stored, settings), Path(scratch)
+        voices, blur = plan.settings.voices, plan.question.blur
+        with shareable_copy(run, voices=voices, blur=blur) as shared:
             files, uncut = _cut(stored, folder, plan)
             write_page(shared, folder / "index.html", title=run.resolve().name, files=files)
             for kind, name in FORMATS.items():
@@ -93,14 +85,7 @@ def _cut(
     return files, uncut
 
 
-def highlights(
-    run: Path,
-    to: Path,
-    *,
-    voices: bool = True,
-    blur: FaceBlur | None = None,
-    store: ModelStore | None = None,
-) -> ClipsResult:
+def highlights(run: Path, to: Path, settings: Settings | None = None) -> ClipsResult:
     """Write the picks of the run in the folder `run` to the MP4 file `to`, in order of time.
 
     Windows in which `find` did not see what it looked for are left out. Picks that touch become one
@@ -110,7 +95,7 @@ def highlights(
     left_out = []
     with tempfile.TemporaryDirectory() as scratch, Run(run) as stored:
         spare_recordings(stored.recordings(), [to])
-        plan = plan_of_clips(stored, voices=voices, blur=blur, store=store)
+        plan = _plan_of_clips(stored, settings)
         rows = sorted(stored.recordings(), key=lambda row: (row.began, row.path))
         for number, row in enumerate(rows):
             try:
@@ -160,29 +145,24 @@ def _cue(pick: RunPick, start: float, end: float) -> ClipCue:
 
 
 def cut_kept(
-    run: Run,
-    row: RecordingRow,
-    span: Span,
-    path: Path,
-    *,
-    blur: FaceBlur | None = None,
-    store: ModelStore | None = None,
+    run: Run, row: RecordingRow, span: Span, path: Path, settings: Settings | None = None
 ) -> None:
     recording = reopen(row, run.heard(row.id))
-    plan = plan_of_clips(run, voices=True, blur=blur, store=store)
+    plan = _plan_of_clips(run, settings)
     muted = speech_to_mute(recording, plan)
     cut_clip(recording, span, path, muted=muted, blur=plan.question.blur)
 
 
-def plan_of_clips(
-    run: Run, *, voices: bool, blur: FaceBlur | None, store: ModelStore | None
-) -> Session:
-    store = store or ModelStore()
-    blurred = blur_of(run, blur, store)
-    if blurred:
-        blurred.check()
-    voices = voices and run.plan().get("voices", True)
-    return open_session(voices=voices, models=store.folder, blur="faces" if blurred else "none")
+def _plan_of_clips(run: Run, settings: Settings | None) -> Session:
+    chosen = settings or Settings()
+    plan = open_session(
+        voices=chosen.voices and run.plan().get("voices", True),
+        models=chosen.folders.models,
+        blur="faces" if run.is_blurred else chosen.blur,
+    )
+    if plan.question.blur:
+        plan.question.blur.check()
+    return plan
 
 
 def speech_to_mute(recording: Recording, plan: Session) -> list[Span] | None:

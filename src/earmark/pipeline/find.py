@@ -134,18 +134,9 @@ def find(
 ) -> FindResult:
     """Look for what `question` says in the recordings at `paths`, with at most `calls` calls.
 
-    A second call with the same `run` resumes: stored answers are not asked for again.
-
-    Args:
-        question: What to look for, in words: "someone uses a drill".
-        paths: Files, folders, globs and addresses; those of the session if not given.
-        run: The run's folder.
-        calls: Most calls over all recordings, 1 or more; those of earlier commands count.
-        clips: Folder for clips of the moments found; no clips if not given.
-        settings: Every choice; the defaults if not given.
-        api_key: For a server that needs one; stored nowhere.
-        progress: Updated as the search advances.
-        choices: Settings by name, which win over `settings`.
+    The question is in words: "someone uses a drill". `calls` counts those of earlier commands: a
+    second call with the same `run` resumes, and asks for no stored answer again. `clips` names a
+    folder for clips of the moments found. The other arguments are those of `caption`.
 
     Raises:
         CallError: no call can succeed. A single failed call is stored in the run, not raised.

@@ -153,16 +153,10 @@ def plan(
 ) -> Forecast:
     """Listen to recordings and forecast the coverage and cost of budgets; makes no calls.
 
-    Each budget of the forecast is one for all recordings: spend it with `across=True`.
-
-    Args:
-        paths: Files, folders, globs and addresses; those of the session if not given.
-        settings: Every choice; the defaults if not given.
-        coverage: Share of actions to reach; the forecast then has the number of calls for it.
-        shares: Budgets to forecast, as shares of all windows.
-        cost: Cost of one call; the default if not given.
-        progress: Updated while listening.
-        choices: Settings by name, which win over `settings`.
+    Each budget of the forecast is one for all recordings: spend it with `across=True`. `shares` are
+    the budgets, as shares of all windows, and `cost` is that of one call. With `coverage`, a share
+    of actions, the forecast has the number of calls to reach it. The other arguments are those of
+    `select`.
 
     Raises:
         ValueError: `coverage` is given and nothing was heard to forecast it from.

@@ -122,12 +122,7 @@ def sounds(
 ) -> SoundListing:
     """All named sounds of the recordings at `paths`, or those that `words` mean.
 
-    Args:
-        paths: Files, folders, globs and addresses; those of the session if not given.
-        words: What to search for: `drill` also finds power tools. Empty lists all sounds.
-        settings: Every choice; the defaults if not given.
-        progress: Updated while listening.
-        choices: Settings by name, which win over `settings`.
+    `drill` also finds power tools. The other arguments are those of `select`.
 
     Raises:
         ModelMissing: YAMNet is not here. The error of a recording is not raised but listed.

@@ -26,12 +26,11 @@ from earmark.media.source import folder_name, is_remote, name_of
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.pipeline.answer import ANSWER_TOKENS
 from earmark.pipeline.answer import ask as ask_run
-from earmark.pipeline.ask_window import window_at
 from earmark.pipeline.caption import caption as caption_recordings
 from earmark.pipeline.caption import preview
 from earmark.pipeline.find import as_question
 from earmark.pipeline.find import find as find_moments
-from earmark.pipeline.resume import reopen
+from earmark.pipeline.resume import reopen, window_at
 from earmark.pipeline.session import Session, open_session
 from earmark.redaction import redact
 from earmark.run.lock import is_at_work

@@ -18,8 +18,8 @@ from starlette.concurrency import run_in_threadpool
 
 from earmark.errors import RunError
 from earmark.media import Source
-from earmark.pipeline.ask_window import WindowQuote, ask_window, quote_window
 from earmark.pipeline.clips import cut_kept
+from earmark.pipeline.resume import WindowQuote, ask_window, quote_window
 from earmark.pipeline.session import open_session
 from earmark.redaction import redact
 from earmark.report.export_formats import EXPORTERS
@@ -285,8 +285,7 @@ def cut_span(
         ):
             raise UnknownRecording("the recording has no such span to cut")
         path = Path(scratch) / "clip.mp4"
-        asked = service.plan
-        cut_kept(run, row, span, path, blur=asked.question.blur, store=asked.store)
+        cut_kept(run, row, span, path, service.plan.settings)
         content = path.read_bytes()
     stem = re.sub(r"[^\w.-]+", "-", row.title.rpartition(".")[0], flags=re.ASCII)[:80]
     return _attachment(content, "video/mp4", f"{stem or 'clip'}-{start:.0f}s.mp4", "private")
