@@ -18,7 +18,6 @@ import typer
 
 from earmark import errors
 from earmark.cli.app import COMMANDS, PANELS, app, commands_in, load
-from earmark.cli.options import SettingsCommand
 from earmark.gate.frontline import FRONTLINES, GATE
 from earmark.models import MODELS, Model
 from earmark.report.export_formats import EXPORTERS
@@ -117,18 +116,19 @@ def options(name: str, command: Any) -> Iterator[str]:
     lines = [line.removeprefix("  ") for line in examples.splitlines() if line]
     if lines:
         yield from ["```sh", *lines, "```", ""]
-    own = [one for one in command.params if setting_of(command, one) is None]
+    listed = [one for one in command.params if not getattr(one, "hidden", False)]
+    own = [one for one in listed if setting_of(one) is None]
     if own:
         yield from ["| option | meaning | default |", "|---|---|---|", *map(option, own), ""]
-    used = [one for one in map(partial(setting_of, command), command.params) if one]
+    used = [setting for setting in map(setting_of, listed) if setting]
     if used:
         flags = ", ".join(f"`--{one.flag}`" for one in used)
         yield from [f"The main [settings](#settings) of this command: {flags}.", ""]
 
 
-def setting_of(command: Any, parameter: Any) -> Setting | None:
+def setting_of(parameter: Any) -> Setting | None:
     """The setting that an option sets; None for an option or a default of the command's own."""
-    if not isinstance(command, SettingsCommand) or default(parameter):
+    if default(parameter):
         return None
     text = getattr(parameter, "help", None) or ""
     for one in all_settings():

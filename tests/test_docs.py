@@ -16,7 +16,6 @@ import typer
 
 from earmark import errors
 from earmark.cli.app import COMMANDS, app
-from earmark.cli.options import SettingsCommand, setting_of
 from earmark.gate.frontline import FRONTLINES
 from earmark.selection import RULES
 from earmark.settings import all_settings
@@ -95,16 +94,11 @@ def test_every_command_shown_is_one_that_exists(line):
         assert words[0] in known, f"no command {words[0]!r} in: {line}"
         command = known[words.pop(0)]
     options = {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
-    options |= {"--help"} | ({"--set", "--help-all"} if has_settings(command) else set())
+    options |= {"--help"}
     for word in words:
         if word.startswith("-") and not re.fullmatch(r"-[\d.]+", word):
             flag = word.split("=")[0]
-            is_setting = has_settings(command) and setting_of(flag) is not None
-            assert flag in options or is_setting, f"no option {flag} in: {line}"
-
-
-def has_settings(command: object) -> bool:
-    return isinstance(command, SettingsCommand)
+            assert flag in options, f"no option {flag} in: {line}"
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md", "docs/python.md"])

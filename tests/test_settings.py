@@ -6,14 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from earmark.pipeline.session import Choices
-from earmark.settings import (
-    InvalidSetting,
-    Limits,
-    Settings,
-    all_settings,
-    setting_named,
-)
+from earmark.settings import InvalidSetting, Limits, Settings, all_settings, setting_named
 
 
 @pytest.fixture
@@ -33,11 +26,6 @@ def test_names_are_unique_and_described():
     assert setting_named("max_calls") == setting_named("limits.max_calls")
     assert setting_named("max-calls") == setting_named("max_calls")
     assert setting_named("schema").name == "answer_schema"
-
-
-def test_python_takes_every_setting_that_is_not_about_the_terminal():
-    shown = {one.name for one in all_settings() if one.group != "display"}
-    assert Choices.__annotations__.keys() - {"captioner"} == shown
 
 
 def test_defaults_survive_json():
@@ -65,6 +53,8 @@ def test_the_cache_is_the_users_unless_it_is_turned_off(home, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
     assert Settings.load().folders.cache == home / "cache" / "earmark"
     assert Settings.load({"cache": None}).folders.cache is None
+    (home / "work" / "earmark.toml").write_text('cache = "none"\n')
+    assert Settings.load().folders.cache is None
     assert Settings().folders.cache is None
 
 

@@ -20,11 +20,9 @@ if TYPE_CHECKING:
     from earmark.gate.listener import ScoreCache
     from earmark.media import Recording, open_recording
     from earmark.pipeline.answer import ask
-    from earmark.pipeline.caption import caption
+    from earmark.pipeline.caption import Preview, caption, preview
     from earmark.pipeline.find import FindResult, find
-    from earmark.pipeline.plan import plan
-    from earmark.pipeline.preview import Preview, preview
-    from earmark.pipeline.select import select
+    from earmark.pipeline.select import plan, select
     from earmark.pipeline.sounds import SoundListing, sounds
     from earmark.report.progress import Progress
     from earmark.report.run_report import CaptionResult
@@ -34,34 +32,24 @@ if TYPE_CHECKING:
     from earmark.settings import InvalidSetting, Settings
     from earmark.timeline import Span, Track
 
-_HOMES = {
-    "Budget": "earmark.selection",
-    "CallCost": "earmark.selection.forecast",
-    "CaptionResult": "earmark.report.run_report",
-    "EarmarkError": "earmark.errors",
-    "FindResult": "earmark.pipeline.find",
-    "Forecast": "earmark.selection.forecast",
-    "InvalidSetting": "earmark.settings",
-    "Pick": "earmark.selection",
-    "Preview": "earmark.pipeline.preview",
-    "Progress": "earmark.report.progress",
-    "Recording": "earmark.media",
-    "ScoreCache": "earmark.gate.listener",
-    "Selection": "earmark.selection.result",
-    "Settings": "earmark.settings",
-    "SoundListing": "earmark.pipeline.sounds",
-    "Span": "earmark.timeline",
-    "Track": "earmark.timeline",
-    "ask": "earmark.pipeline.answer",
-    "caption": "earmark.pipeline.caption",
-    "find": "earmark.pipeline.find",
-    "open_recording": "earmark.media",
-    "plan": "earmark.pipeline.plan",
-    "preview": "earmark.pipeline.preview",
-    "select": "earmark.pipeline.select",
-    "sounds": "earmark.pipeline.sounds",
+_MODULES = {
+    "errors": ("EarmarkError",),
+    "gate.listener": ("ScoreCache",),
+    "media": ("Recording", "open_recording"),
+    "pipeline.answer": ("ask",),
+    "pipeline.caption": ("Preview", "caption", "preview"),
+    "pipeline.find": ("FindResult", "find"),
+    "pipeline.select": ("plan", "select"),
+    "pipeline.sounds": ("SoundListing", "sounds"),
+    "report.progress": ("Progress",),
+    "report.run_report": ("CaptionResult",),
+    "selection": ("Budget", "Pick"),
+    "selection.forecast": ("CallCost", "Forecast"),
+    "selection.result": ("Selection",),
+    "settings": ("InvalidSetting", "Settings"),
+    "timeline": ("Span", "Track"),
 }
-"""Where each public name lives."""
+"""The public names of each module; a module is loaded when one of its names is first used."""
 
 __all__ = [
     "Budget",
@@ -94,10 +82,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'earmark' has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(_HOMES[name]), name)
-    return found
+    for module, names in _MODULES.items():
+        if name in names:
+            value = globals()[name] = getattr(import_module(f"earmark.{module}"), name)
+            return value
+    raise AttributeError(f"module 'earmark' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -68,14 +68,14 @@ def redact_url(url: str) -> str:
     >>> redact_url("ftp://me:key@host/a.mp4"), redact_url("https://host/a?id=3&token=5")
     ('ftp://host/a.mp4?***', 'https://host/a?id=3&***')
     """
-    if not (found := _SCHEME.match(url)):
+    if not (scheme := _SCHEME.match(url)):
         return url
-    user, place, query = _split(url, found)
+    user, path, query = _split(url, scheme)
     pieces = [piece for piece in query.split("&") if piece]
-    shown = [one for one in map(_redact_parameter, pieces) if one]
-    if user or shown != pieces:
-        shown.append(HIDDEN)
-    return f"{found[0]}{place}{'?' * bool(shown)}{'&'.join(shown)}"
+    visible = [piece for piece in map(_redact_parameter, pieces) if piece]
+    if user or visible != pieces:
+        visible.append(HIDDEN)
+    return f"{scheme[0]}{path}{'?' * bool(visible)}{'&'.join(visible)}"
 
 
 def is_redacted(url: str) -> bool:
@@ -88,7 +88,7 @@ def redact(text: str) -> str:
     >>> redact("no answer from https://me:key@host/v1; Authorization: Bearer sk-12345")
     'no answer from https://host/v1?***; Authorization: Bearer ***'
     """
-    return _PAIR.sub(rf"\1{HIDDEN}", _ADDRESS.sub(lambda found: redact_model(found[0]), text))
+    return _PAIR.sub(rf"\1{HIDDEN}", _ADDRESS.sub(lambda match: redact_model(match[0]), text))
 
 
 def redact_model(address: str) -> str:
@@ -113,9 +113,9 @@ def redact_line(text: str, *, most: int = 200) -> str:
 def map_texts(value: Any, clean: Callable[[str], str] = redact) -> Any:
     """Every string in a JSON value, names of fields included."""
     if isinstance(value, Mapping):
-        return {clean(name): map_texts(one, clean) for name, one in value.items()}
+        return {clean(name): map_texts(inner, clean) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [map_texts(one, clean) for one in value]
+        return [map_texts(item, clean) for item in value]
     return clean(value) if isinstance(value, str) else value
 
 
@@ -153,10 +153,10 @@ def _split(url: str, scheme: re.Match[str]) -> tuple[str, str, str]:
     rest = rest.removeprefix(user + at)
     if is_web:
         rest = rest.partition("#")[0]
-    place, _, query = rest.partition("?")
+    path, _, query = rest.partition("?")
     if not is_web and "=" not in query and query != HIDDEN:
         return user, rest, ""  # a question mark in a file name
-    return user, place, query
+    return user, path, query
 
 
 def _redact_parameter(piece: str) -> str:
@@ -174,9 +174,9 @@ def _redact_parameter(piece: str) -> str:
 
 def _secrets_in(url: str) -> Iterator[str]:
     """The password or user name, its basic authorization header, and the hidden parameters."""
-    if not (found := _SCHEME.match(url)):
+    if not (scheme := _SCHEME.match(url)):
         return
-    user, _, query = _split(url, found)
+    user, _, query = _split(url, scheme)
     if user:
         yield user.partition(":")[2] or user
         yield base64.b64encode(unquote(user if ":" in user else f"{user}:").encode()).decode()

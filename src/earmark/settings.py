@@ -15,19 +15,20 @@ import difflib
 import json
 import os
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache as once
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
+    PlainSerializer,
     ValidationError,
-    field_serializer,
-    field_validator,
     model_validator,
 )
 from pydantic.fields import FieldInfo
@@ -63,6 +64,38 @@ def setting(
     return Field(default, description=description, json_schema_extra=extra, **bounds)
 
 
+def _read_file(value: Any) -> Any:
+    """The text of a file given as a `Path` or as `@NAME`; any other value is unchanged."""
+    if not isinstance(value, Path) and not (isinstance(value, str) and value.startswith("@")):
+        return value
+    path = Path(str(value).removeprefix("@"))
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ValueError(f"cannot read {path}: {why}") from None
+
+
+def _read_schema(value: Any) -> Any:
+    text = _read_file(value)
+    if not isinstance(text, str):
+        return text
+    try:
+        schema = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{Path(value).name} is not JSON: {error}") from None
+    if not isinstance(schema, dict):
+        raise ValueError(f"{Path(value).name} is JSON but not a schema: a schema is an object")
+    return schema
+
+
+Folder = Annotated[Path, AfterValidator(Path.expanduser)]
+Text = Annotated[str, BeforeValidator(_read_file)]
+Schema = Annotated[dict[str, Any], BeforeValidator(_read_schema)]
+Address = Annotated[str, PlainSerializer(redact_url, when_used="json")]
+ModelName = Annotated[str, PlainSerializer(redact_model, when_used="json")]
+
+
 class Group(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -85,48 +118,18 @@ class Question(Group):
     frames: int = setting(1, "Pictures per call, spread over the window.", ge=1)
     tokens: int = setting(1024, "Visual tokens per call, of 32x32 pixels.", ge=1)
     answer_tokens: int = setting(256, "Longest answer, in tokens.", ge=1)
-    temperature: float | None = setting(0.0, "A number, or `server` to send none.", ge=0)
-    prompt: str | None = setting(None, "Prompt template.", shown="built in")
-    answer_schema: dict[str, Any] | None = setting(None, "JSON schema for the answers.")
-
-    @field_validator("temperature", mode="before")
-    @classmethod
-    def _server_default(cls, value: Any) -> Any:
-        return None if value == "server" else value
-
-    @field_validator("prompt", mode="before")
-    @classmethod
-    def _read_prompt(cls, value: Any) -> Any:
-        return _read_file(value) if _is_file(value) else value
-
-    @field_validator("answer_schema", mode="before")
-    @classmethod
-    def _read_schema(cls, value: Any) -> Any:
-        if not isinstance(value, str | Path):
-            return value
-        try:
-            schema = json.loads(_read_file(value) if _is_file(value) else str(value))
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{Path(value).name} is not JSON: {error}") from None
-        if not isinstance(schema, dict):
-            raise ValueError(f"{Path(value).name} is JSON but not a schema: a schema is an object")
-        return schema
-
-    @model_validator(mode="after")
-    def _hold_frames(self) -> Self:
-        if self.tokens < self.frames:
-            reason = f"{self.tokens} visual tokens cannot hold {self.frames} frames"
-            raise InvalidSetting("tokens", f"{reason}; at least one each")
-        return self
+    temperature: Annotated[
+        float | None, BeforeValidator(lambda value: None if value == "server" else value)
+    ] = setting(0.0, "A number, or `server` to send none.", ge=0)
+    prompt: Text | None = setting(None, "Prompt template.", shown="built in")
+    answer_schema: Schema | None = setting(None, "JSON schema for the answers.")
 
 
 class Evidence(Group):
     """What small models add to the prompt and to the run."""
 
     sounds: bool | None = setting(
-        None,
-        "Name the sounds of each window in the prompt.",
-        shown="if YAMNet is installed",
+        None, "Name the sounds of each window in the prompt.", shown="if YAMNet is installed"
     )
     pictures: bool | None = setting(
         None,
@@ -138,17 +141,13 @@ class Evidence(Group):
 class Transcription(Group):
     """Which model transcribes speech."""
 
-    transcriber: str | None = setting(
+    transcriber: Address | None = setting(
         None,
         "Address of a transcription server with the OpenAI API.",
         shown="Whisper-base in this process",
     )
     transcriber_model: str = setting("whisper-1", "Name of the transcription model.")
     language: str = setting("", "Language spoken, such as en.", shown="detected")
-
-    @field_serializer("transcriber", when_used="json")
-    def _redact(self, value: str | None) -> str | None:
-        return value and redact_url(value)
 
 
 class Limits(Group):
@@ -164,17 +163,8 @@ class Limits(Group):
     )
     input_price: float = setting(0.0, "Price of a million input tokens.", ge=0)
     output_price: float = setting(0.0, "Price of a million output tokens.", ge=0)
-    longest_wait: float = setting(
-        120.0, "Longest wait between two attempts, in seconds.",
-        ge=0,
-    )  # fmt: skip
+    longest_wait: float = setting(120.0, "Longest wait between two attempts, in seconds.", ge=0)
     most_failures: int | None = setting(32, "Failures in a row after which the run stops.", ge=1)
-
-    @model_validator(mode="after")
-    def _need_prices(self) -> Self:
-        if self.max_spend is not None and not self.input_price + self.output_price > 0:
-            raise InvalidSetting("max_spend", "needs prices: set input_price and output_price")
-        return self
 
     def price(self, prompt_tokens: int, completion_tokens: int) -> float:
         return (prompt_tokens * self.input_price + completion_tokens * self.output_price) / 1e6
@@ -190,29 +180,18 @@ class Workers(Group):
     )
     shard: str | None = setting(None, "Part of the recordings to work on, such as 3/16.")
 
-    @model_validator(mode="after")
-    def _fit_engine(self) -> Self:
-        if self.address is not None and self.engine == "local":
-            raise InvalidSetting("address", f"{self.address} needs engine = ray")
-        return self
-
 
 class Folders(Group):
     """Where models and caches are stored."""
 
-    cache: Path | None = setting(
+    cache: Folder | None = setting(
         None,
         "Folder for the cache of scores and sounds; `none` caches nothing.",
         shown="~/.cache/earmark",
     )
-    models: Path | None = setting(
+    models: Folder | None = setting(
         None, "Folder of the model files.", shown="~/.cache/earmark/models"
     )
-
-    @field_validator("cache", "models")
-    @classmethod
-    def _expand(cls, value: Path | None) -> Path | None:
-        return value and value.expanduser()
 
 
 class Display(Group):
@@ -229,41 +208,28 @@ class Choosing(Group):
     """How windows are chosen; a request to the server may set these."""
 
     budget: str = setting(
-        "25%",
-        "Calls to make: 25%, 120, price=0.4 or auto.",
-        short="-b",
+        "25%", "Calls to make: 25%, 120, price=0.4 or auto.", short="-b", coerce_numbers_to_str=True
     )
     across: bool = setting(False, "Share one budget among all recordings.")
-
-    @field_validator("budget", mode="before")
-    @classmethod
-    def _as_text(cls, value: Any) -> Any:
-        return value if value is None or isinstance(value, bool | list | dict) else str(value)
 
 
 class Settings(Choosing):
     """Every choice of a run, in plain values."""
 
     rule: str = setting(
-        "coverage",
-        "How windows are chosen, such as coverage, rank or uniform.",
-        short="-r",
+        "coverage", "How windows are chosen, such as coverage, rank or uniform.", short="-r"
     )
     frontline: str = setting(
-        "auto",
-        "What scores the sound, such as auto, energy or FILE.gate.",
-        short="-f",
+        "auto", "What scores the sound, such as auto, energy or FILE.gate.", short="-f"
     )
     rounds: str = setting(
-        "1",
-        "Rounds of calls, or auto; answers plan the next.",
+        "1", "Rounds of calls, or auto; answers plan the next.", coerce_numbers_to_str=True
     )
-    model: str | None = setting(
+    model: ModelName | None = setting(
         None, "Model: http://HOST/v1#NAME, gguf:FILE, hf:NAME, replay:FILE.", shown="none"
     )
     blur: Literal["none", "faces"] = setting(
-        "none",
-        "What to blur in pictures and clips: none or faces.",
+        "none", "What to blur in pictures and clips: none or faces."
     )
     speech: bool = setting(False, "Transcribe speech; ask people first.")
     voices: bool = setting(True, "Keep transcripts, and speech in clips.")
@@ -276,17 +242,17 @@ class Settings(Choosing):
     folders: Folders = Folders()
     display: Display = Display()
 
-    @field_validator("rounds", mode="before")
-    @classmethod
-    def _number_as_text(cls, value: Any) -> Any:
-        return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-    @field_serializer("model", when_used="json")
-    def _redact(self, value: str | None) -> str | None:
-        return value and redact_model(value)
-
     @model_validator(mode="after")
-    def _agree_on_speech(self) -> Self:
+    def _agree(self) -> Self:
+        """Settings that depend on one another."""
+        question, limits, workers = self.question, self.limits, self.backend
+        if question.tokens < question.frames:
+            reason = f"{question.tokens} visual tokens cannot hold {question.frames} frames"
+            raise InvalidSetting("tokens", f"{reason}; at least one each")
+        if limits.max_spend is not None and not limits.input_price + limits.output_price > 0:
+            raise InvalidSetting("max_spend", "needs prices: set input_price and output_price")
+        if workers.address is not None and workers.engine == "local":
+            raise InvalidSetting("address", f"{workers.address} needs engine = ray")
         if self.speech and not self.voices:
             raise InvalidSetting("speech", "transcribes what voices = false forbids: set only one")
         if self.transcription.transcriber is not None and not self.speech:
@@ -296,10 +262,20 @@ class Settings(Choosing):
 
     @classmethod
     def read(cls, values: Mapping[str, Any], base: Settings | None = None) -> Settings:
-        """`base` with `values` by name, such as `budget`, `max_calls` or `limits.max_calls`."""
+        """`base` with `values` by name, such as `budget`, `max_calls` or `limits.max_calls`.
+
+        The text `none` is None if the setting may be None.
+        """
         tree = base.model_dump() if base else {}
         for name, value in values.items():
-            _place(tree, name, value)
+            if isinstance(value, Group):
+                tree[name] = value.model_dump()
+                continue
+            chosen = setting_named(name)
+            is_none = isinstance(value, str) and value.lower() == "none" and chosen.is_optional
+            is_scalar = type(value).__module__ == "numpy" and hasattr(value, "item")
+            group = tree.setdefault(chosen.group, {}) if chosen.group else tree
+            group[chosen.name] = None if is_none else value.item() if is_scalar else value
         try:
             return cls.model_validate(tree)
         except ValidationError as error:
@@ -314,12 +290,20 @@ class Settings(Choosing):
         from earmark.models.model_store import cache_folder
 
         base = cls.read({"cache": cache_folder()})
-        for path in (config_folder() / FILE, Path(FILE)):
+        home = os.environ.get("XDG_CONFIG_HOME")
+        config_folder = Path(home) if home else Path.home() / ".config"
+        for path in (config_folder / "earmark" / FILE, Path(FILE)):
             base = _read_toml(path, base)
-        _check_variables(os.environ)
-        given = {one.name: os.environ.get(one.variable) for one in all_settings()}
-        texts = {name: parse_text(name, text) for name, text in given.items() if text}
-        return cls.read({**texts, **(values or {})}, base)
+        variables = {item.variable: item.name for item in all_settings()}
+        known = {*variables, *OTHER_VARIABLES}
+        for name in os.environ:
+            if name.startswith(PREFIX) and name not in known:  # a misspelt cap is not ignored
+                raise InvalidSetting(
+                    "", f"the variable {name} is not a setting{_hint(name, known)}"
+                )
+        texts = {name: os.environ.get(variable) for variable, name in variables.items()}
+        environment = {name: text for name, text in texts.items() if text}
+        return cls.read({**environment, **(values or {})}, base)
 
     def store(self, folder: Path) -> None:
         """Without secrets."""
@@ -338,97 +322,65 @@ class Setting:
     name: str
     group: str
     """Empty at the top."""
-    field: FieldInfo
-
-    @property
-    def key(self) -> str:
-        return f"{self.group}.{self.name}".lstrip(".")
-
-    @property
-    def flag(self) -> str:
-        return {"answer_schema": "schema"}.get(self.name, self.name).replace("_", "-")
-
-    @property
-    def variable(self) -> str:
-        return f"{PREFIX}{self.name.upper()}"
-
-    @property
-    def is_switch(self) -> bool:
-        return self.field.annotation is bool or bool in get_args(self.field.annotation)
-
-    @property
-    def is_optional(self) -> bool:
-        """Whether `none` is a value."""
-        return type(None) in get_args(self.field.annotation)
-
-    @property
-    def help(self) -> str:
-        return self.field.description or ""
-
-    @property
-    def short(self) -> str:
-        """Empty if it has none."""
-        return str(self._extra["short"])
-
-    @property
-    def default(self) -> str:
-        default = self.field.default
-        if self._extra["shown"]:
-            return str(self._extra["shown"])
-        if isinstance(default, bool):
-            return "on" if default else "off"
-        return "none" if default is None else str(default)
-
-    @property
-    def _extra(self) -> dict[str, Any]:
-        extra = self.field.json_schema_extra
-        assert isinstance(extra, dict)
-        return extra
+    key: str
+    flag: str
+    """Without the dashes."""
+    short: str
+    """A second flag, such as `-b`; empty if it has none."""
+    variable: str
+    help: str
+    default: str
+    """In words."""
+    is_switch: bool
+    is_optional: bool
+    """Whether `none` is a value."""
 
 
 @once
 def all_settings() -> tuple[Setting, ...]:
-    return tuple(_leaves(Settings, ""))
-
-
-def _leaves(kind: type[BaseModel], group: str) -> Iterator[Setting]:
-    for name, field in kind.model_fields.items():
-        inner = field.annotation
-        if isinstance(inner, type) and issubclass(inner, Group):
-            yield from _leaves(inner, name)
+    rows: list[Setting] = []
+    for name, field in Settings.model_fields.items():
+        inner = getattr(field.annotation, "model_fields", None)
+        if inner is None:
+            rows.append(_describe(name, field))
         else:
-            yield Setting(name, group, field)
+            rows += [_describe(key, leaf, name) for key, leaf in inner.items()]
+    return tuple(rows)
+
+
+def _describe(name: str, field: FieldInfo, group: str = "") -> Setting:
+    kinds = (field.annotation, *get_args(field.annotation))
+    extra: Any = field.json_schema_extra
+    default = "none" if field.default is None else str(field.default)
+    if bool in kinds:
+        default = "on" if field.default else "off"
+    return Setting(
+        name=name,
+        group=group,
+        key=f"{group}.{name}".lstrip("."),
+        flag="schema" if name == "answer_schema" else name.replace("_", "-"),
+        short=extra["short"],
+        variable=f"{PREFIX}{name.upper()}",
+        help=field.description or "",
+        default=extra["shown"] or default,
+        is_switch=bool in kinds,
+        is_optional=type(None) in kinds,
+    )
 
 
 def setting_named(name: str) -> Setting:
     """With or without its group, written as a flag or a name."""
-    wanted = name.replace("-", "_")
-    for one in all_settings():
-        if wanted in (one.name, one.key, one.flag.replace("-", "_")):
-            return one
-    close = difflib.get_close_matches(wanted, [one.name for one in all_settings()], n=1)
-    hint = f"; did you mean {close[0]}?" if close else ""
+    plain = name.replace("-", "_")
+    for item in all_settings():
+        if plain in (item.name, item.key, item.flag.replace("-", "_")):
+            return item
+    hint = _hint(plain, [item.name for item in all_settings()])
     raise InvalidSetting("", f"there is no setting {name!r}{hint}")
 
 
-def _check_variables(names: Iterable[str]) -> None:
-    """A misspelt cap must not be ignored."""
-    known = {*OTHER_VARIABLES, *(one.variable for one in all_settings())}
-    for name in names:
-        if name.startswith(PREFIX) and name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean {close[0]}?" if close else ""
-            raise InvalidSetting("", f"the variable {name} is not a setting{hint}")
-
-
-def parse_text(name: str, text: str) -> str | None:
-    """`none` is None if the setting may be None."""
-    return None if text.lower() == "none" and setting_named(name).is_optional else text
-
-
-def config_folder() -> Path:
-    home = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(home) if home else Path.home() / ".config") / "earmark"
+def _hint(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean {close[0]}?" if close else ""
 
 
 def explain(error: ValidationError) -> InvalidSetting:
@@ -440,19 +392,7 @@ def explain(error: ValidationError) -> InvalidSetting:
     if fault["type"] == "extra_forbidden":
         return InvalidSetting("", f"there is no setting {name!r}")
     reason = str(cause) if cause else f"{fault['msg']}, not {redact(repr(fault['input']))}"
-    for start in ("Value error, ", "Input "):
-        reason = reason.removeprefix(start)
-    return InvalidSetting(name, reason)
-
-
-def _place(tree: dict[str, Any], name: str, value: Any) -> None:
-    if isinstance(value, Group):
-        tree[name] = value.model_dump()
-        return
-    one = setting_named(name)
-    inner = tree.setdefault(one.group, {}) if one.group else tree
-    is_scalar = type(value).__module__ == "numpy" and hasattr(value, "item")
-    inner[one.name] = value.item() if is_scalar else value
+    return InvalidSetting(name, reason.removeprefix("Input "))
 
 
 def _read_toml(path: Path, base: Settings) -> Settings:
@@ -465,24 +405,10 @@ def _read_toml(path: Path, base: Settings) -> Settings:
     values: dict[str, Any] = {}
     for name, value in tables.items():
         if isinstance(value, dict) and name in Settings.model_fields:
-            values |= {f"{name}.{key}": one for key, one in value.items()}
+            values |= {f"{name}.{key}": inner for key, inner in value.items()}
         else:
             values[name] = value
     try:
         return Settings.read(values, base)
     except InvalidSetting as error:
         raise InvalidSetting("", f"{path}: {error}") from None
-
-
-def _is_file(value: Any) -> bool:
-    """A `Path`, or text after an `@`."""
-    return isinstance(value, Path) or (isinstance(value, str) and value.startswith("@"))
-
-
-def _read_file(value: str | Path) -> str:
-    path = Path(str(value).removeprefix("@"))
-    try:
-        return path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise ValueError(f"cannot read {path}: {why}") from None

@@ -774,11 +774,10 @@ def test_each_kind_of_error_is_treated_as_its_name_says():
         {"input_price": math.nan},
         {"output_price": math.nan},
         {"output_price": math.inf},
-        {"max_spend": 1.0},
     ],
 )
 def test_limits_that_make_no_sense_are_refused(wrong):
     assert Limits(max_spend=1.0, input_price=0.1).output_price == 0
     assert Limits(concurrency=1, retries=0, timeout=0.1).retries == 0
-    with pytest.raises(ValueError, match=rf"{next(iter(wrong))}\n|needs prices"):
+    with pytest.raises(ValueError, match=rf"{next(iter(wrong))}\n"):
         Limits(**wrong)

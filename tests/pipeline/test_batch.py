@@ -14,8 +14,7 @@ from earmark.errors import MediaError, RunError
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.picture_evidence import PictureEvidence
 from earmark.pipeline.batch import export_batch, import_batch
-from earmark.pipeline.caption import caption
-from earmark.pipeline.preview import preview
+from earmark.pipeline.caption import caption, preview
 from earmark.pipeline.session import open_session
 from earmark.run.run import Run
 from earmark.settings import Settings

@@ -17,7 +17,7 @@ from annotation_server import MODEL, annotation_server
 from earmark.cli.app import app
 from earmark.evidence.face_blur import FaceBlur
 from earmark.media import Frame
-from earmark.pipeline.ask_window import ask_window
+from earmark.pipeline.resume import ask_window
 from earmark.pipeline.session import open_session
 from earmark.run.merge import merge
 from earmark.run.run import Run

@@ -20,9 +20,8 @@ from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.errors import RunError
 from earmark.media import open_recording
 from earmark.pipeline.backend import InProcessBackend
-from earmark.pipeline.caption import caption
+from earmark.pipeline.caption import caption, preview
 from earmark.pipeline.listen import listen_and_store
-from earmark.pipeline.preview import preview
 from earmark.pipeline.session import Session, open_session
 from earmark.report.progress import Progress
 from earmark.report.run_report import CaptionResult

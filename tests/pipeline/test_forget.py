@@ -111,7 +111,8 @@ def test_no_byte_is_left_and_others_are_untouched(tmp_path):
     ids = tell(runs / "one", first, second)
     tell(runs / "deep" / "two", first)
     tell(runs / "other", second, rare=False)
-    (runs / "one" / "sources.json").write_text(json.dumps({"paths": [str(first), str(second)]}))
+    sources = [{"uris": [str(first)]}, {"uris": [str(second)]}]
+    (runs / "one" / "sources.json").write_text(json.dumps({"paths": sources}))
     key = ids[first.name]
     assert len(traces(runs, first.name, key)) > 10
     other = (runs / "other" / "run.db").read_bytes()
@@ -127,7 +128,7 @@ def test_no_byte_is_left_and_others_are_untouched(tmp_path):
     assert done.empty == ((runs / "deep" / "two").resolve(),)
     assert {path.name for path in done.files} == {"report.html"}
     assert (runs / "other" / "run.db").read_bytes() == other
-    assert json.loads((runs / "one" / "sources.json").read_text())["paths"] == [str(second)]
+    assert json.loads((runs / "one" / "sources.json").read_text())["paths"] == sources[1:]
     with Run(runs / "one") as run:
         assert told_of(run, ids[second.name]) == before
         assert [row.path for row in run.recordings()] == [str(second)]

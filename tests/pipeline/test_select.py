@@ -13,8 +13,7 @@ import pytest
 from earmark.media import Source, find
 from earmark.pipeline import select as select_module
 from earmark.pipeline.listen import listen
-from earmark.pipeline.plan import plan
-from earmark.pipeline.select import select
+from earmark.pipeline.select import plan, select
 from earmark.pipeline.session import open_session
 from earmark.selection.result import Selection
 from making import AudioPlan, make_video

@@ -48,7 +48,7 @@ def test_a_gate_file_is_found_from_another_folder(tmp_path: Path, monkeypatch: p
     session = open_session(frontline="site.gate")
     assert session.selection_json()["frontline"] == "site.gate"
     monkeypatch.chdir("/")
-    assert open_session((), session.portable_settings()).listening == session.listening
+    assert open_session((), session.settings).listening == session.listening
 
 
 @pytest.mark.parametrize("one", ["a.mp4", Path("a.mp4"), Source(("a.mp4",))])
@@ -111,7 +111,7 @@ def test_a_session_is_changed_and_the_rest_stays():
     first = open_session(["a.mp4"], budget="10%", frames=4, concurrency=3)
     second = open_session((), first, budget="20%", tokens=99)
     assert (str(second.budget), second.question.frames, second.question.tokens) == ("20%", 4, 99)
-    assert (second.limits.concurrency, second.paths) == (3, ("a.mp4",))
+    assert (second.settings.limits.concurrency, second.paths) == (3, ("a.mp4",))
     assert str(first.budget) == "10%"
 
 

@@ -258,7 +258,7 @@ def test_a_run_made_elsewhere_goes_on_as_it_was_made(tmp_path: Path, choices: di
     ours = open_session(window=2.0, action_length=3.0, max_calls=7)  # of the server
     restored = run_jobs.restore_session(served, ours)
     assert restored.run_json("m") == session.run_json("m")
-    assert restored.limits.max_calls == 7
+    assert restored.settings.limits.max_calls == 7
 
 
 def test_a_run_with_a_gate_file_goes_on_with_that_file(tmp_path: Path):

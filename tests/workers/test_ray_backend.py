@@ -92,7 +92,7 @@ def test_a_captioner_that_answers_at_once_is_limited_by_the_limits_where_workers
         def capacity(self) -> int:
             return 3
 
-    there = RayCaptioner(ThreeCores(), TagsCaptioner(), None, concurrency=2)  # type: ignore[arg-type]
+    there = RayCaptioner(ThreeCores(), TagsCaptioner(), None)  # type: ignore[arg-type]
     assert there.at_once is None
 
 

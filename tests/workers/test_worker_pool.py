@@ -247,7 +247,7 @@ def interrupted(*_, **__):
     print(children[0].pid, flush=True)
     raise SystemExit(130)
 
-earmark.cli.app = interrupted
+earmark.cli.app.app = interrupted
 earmark.cli.main()
 """
 

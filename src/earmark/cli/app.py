@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import ast
+import io
+import logging
+import os
+import signal
+import sys
 from ast import FunctionDef
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from earmark.errors import MissingExtra
-from earmark.report.console import show_log
+from earmark.errors import EarmarkError, MissingExtra
+from earmark.report.console import err, show_log
+from earmark.settings import InvalidSetting, setting_named
 from earmark.version import VERSION
+
+logger = logging.getLogger(__name__)
 
 VERBOSE = "--verbose"
 CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 _HERE = "earmark.cli"
+
+INTERRUPTED = 130
+"""Of typer, after Ctrl-C."""
 
 PANELS = {
     "Start": {"demo": "", "doctor": f"{_HERE}.machine:doctor"},
@@ -98,12 +110,12 @@ def commands_in(command: Any) -> dict[str, Any]:
 def load(name: str, home: str) -> Any:
     """`home` is `module:function`."""
     module, _, function = home.partition(":")
-    found = getattr(import_module(module), function)
-    if not isinstance(found, typer.Typer):
+    command = getattr(import_module(module), function)
+    if not isinstance(command, typer.Typer):
         single = typer.Typer(add_completion=False, context_settings=CONTEXT, rich_markup_mode=None)
-        single.command(name, cls=getattr(found, "command_class", None))(found)
-        found = single
-    command = typer.main.get_command(found)
+        single.command(name, epilog=getattr(command, "epilog", None))(command)
+        command = single
+    command = typer.main.get_command(command)
     command.name = name
     command.rich_help_panel = PANEL_OF.get(name)  # type: ignore[attr-defined]
     return command
@@ -117,8 +129,8 @@ def describe(name: str, home: str) -> Any:
     spec = find_spec(module)
     assert spec and spec.origin
     source = Path(spec.origin).read_text(encoding="utf-8")
-    functions = {one.name: one for one in ast.parse(source).body if isinstance(one, FunctionDef)}
-    words = ast.get_docstring(functions[function])
+    nodes = [node for node in ast.parse(source).body if isinstance(node, FunctionDef)]
+    words = next(ast.get_docstring(node) for node in nodes if node.name == function)
     return TyperCommand(name, help=words, rich_help_panel=PANEL_OF.get(name))
 
 
@@ -174,9 +186,6 @@ class AddedCommand(TyperCommand):
 class EarmarkGroup(LazyGroup):
     entries = COMMANDS
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings | {"callback": None})
-
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """`--verbose` anywhere in `args`; `--version`, `--help-all` and `--set` at their start."""
         if args[:1] == ["--version"]:
@@ -214,9 +223,59 @@ def _declare(
         bool, typer.Option(VERBOSE, help="Log to stderr, with tracebacks of bugs.")
     ] = False,
     change: Annotated[
-        str | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Set any setting."),
+        str | None, typer.Option("--set", metavar="KEY=VALUE", help="Set any setting.")
     ] = None,
     help_all: Annotated[bool, typer.Option("--help-all", help="List every setting.")] = False,
 ) -> None:
-    """Declare the options of all commands for the help; never called."""
+    """Declare the options of all commands for the help; `EarmarkGroup` handles them."""
+
+
+def main() -> None:
+    run(app)
+
+
+def run(commands: Callable[..., Any], args: Sequence[str] | None = None, **choices: Any) -> None:
+    """An error prints one line and exits 1.
+
+    SIGTERM, which batch schedulers send, is treated like Ctrl-C: the command waits for answers in
+    flight and stores them. The second signal waits for nothing: answers that have arrived are
+    stored, and threads that decode or call end with the process.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a file name may be invalid Unicode
+            is_unicode = stream.encoding.lower().startswith("utf")
+            stream.reconfigure(errors="surrogateescape" if is_unicode else "backslashreplace")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        commands(args, **choices)
+    except InvalidSetting as error:
+        _fail(f"{_flag(error.name)}: {error.reason}" if error.name else error.reason)
+    except (EarmarkError, ValueError) as error:
+        logger.debug("raised here", exc_info=True)
+        _fail(str(error))
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        _fail(f"cannot go on: {where}{error.strerror or error}")
+    except SystemExit as error:
+        if error.code == INTERRUPTED:
+            err.print("earmark: stopped; what was finished is kept, the same command goes on")
+            sys.stdout.flush()
+            sys.stderr.flush()
+            from multiprocessing import active_children
+
+            for worker in active_children():  # nothing waits for their results any more
+                worker.kill()
+            os._exit(INTERRUPTED)
+        raise
+
+
+def _fail(reason: str) -> NoReturn:
+    err.print(f"earmark: {reason}", style="red")
+    sys.exit(1)
+
+
+def _flag(name: str) -> str:
+    try:
+        return f"--{setting_named(name).flag}"
+    except InvalidSetting:
+        return name

@@ -10,6 +10,7 @@ import typer
 
 from earmark.cli import options
 from earmark.media.source import folder_name, name_of
+from earmark.pipeline.caption import Preview, preview
 from earmark.pipeline.caption import caption as caption_windows
 from earmark.report.console import Format, err, warn
 from earmark.run.run import Run
@@ -28,11 +29,7 @@ def caption(
         bool, typer.Option("--dry-run", help="Call no model; print the cost.")
     ] = False,
     retry_failed: Annotated[
-        bool,
-        typer.Option(
-            "--retry-failed",
-            help="Work only on what failed.",
-        ),
+        bool, typer.Option("--retry-failed", help="Work only on what failed.")
     ] = False,
     format: options.ResultFormat = Format.table,
 ) -> None:
@@ -56,27 +53,25 @@ def caption(
         with Run(folder) as stored:
             if not stored.failed_paths():
                 err.print(f"nothing failed in {folder}")
-    sources, key = options.sources_at(paths), options.api_key()
+    sources = options.sources_at(paths)
     if any(source.weight != 1 for source in sources) and not settings.across:
         warn("the weights of the manifest play a part only with --across: no call moves without it")
+    verb = preview if dry_run else caption_windows
     with options.progress_of(settings) as progress:
-        if dry_run:
-            from earmark.pipeline.preview import preview
-
-            cost = preview(
-                sources, run=folder, settings=settings, retry_failed=retry_failed, api_key=key,
-                progress=progress,
-            )  # fmt: skip
-            options.show(cost, format, errors=(failed.error for failed in cost.failures))
-            return
-        result = caption_windows(
-            sources, run=folder, settings=settings, retry_failed=retry_failed, api_key=key,
+        result = verb(
+            sources,
+            run=folder,
+            settings=settings,
+            retry_failed=retry_failed,
+            api_key=options.api_key(),
             progress=progress,
-        )  # fmt: skip
+        )
+    if isinstance(result, Preview):
+        options.show(result, format, errors=(failed.error for failed in result.failures))
+        return
     if settings.rounds != "1" and settings.model is None:
         warn("--rounds plans by answers, and nobody was asked: none steers this run")
-    options.show(result, format, warnings=result.warnings())
-    options.end_with(result.errors())
+    options.show(result, format, warnings=result.warnings(), errors=result.errors())
     if not result.is_complete:
         raise typer.Exit(1)
 

@@ -90,12 +90,12 @@ def show(
     for number, recording in enumerate(overviews):
         out.print(f"{'' if number == 0 else chr(10)}{place_of(recording.name)}", style="bold")
         for heading, lines in recording.lines():
-            for place, line in enumerate(lines):
-                out.print(f"  {'' if place else heading:<11}{line}")
+            for row, line in enumerate(lines):
+                out.print(f"  {'' if row else heading:<11}{line}")
     if not overviews:
         warn(f"there is no recording in {folder} to tell of")
-    for one in missed:
-        warn(f"{one.path} could not be processed: {one.reason}")
+    for failed in missed:
+        warn(f"{failed.path} could not be processed: {failed.reason}")
 
 
 @options.takes_settings("blur", "workers")
@@ -150,11 +150,11 @@ def search(
         raise ValueError(f"--format {format} is for --sounds")
     folder, text = Path(arguments[0]), arguments[1]
     encoder = SentenceEncoder(model_store(settings.folders.models)) if meaning else None
-    if encoder is not None:
+    if encoder:
         encoder.check()
     blur = options.face_blur(settings)
-    with progress_bar("texts", "reading") as told, Archive(folder, blur=blur) as archive:
-        moments = archive.search(text, most=most + 1, meaning=encoder, told=told)
+    with progress_bar("texts", "reading") as progress, Archive(folder, blur=blur) as archive:
+        moments = archive.search(text, most=most + 1, meaning=encoder, told=progress)
     for line in archive.skipped:
         warn(line)
     if len(moments) > most:
@@ -165,29 +165,20 @@ def search(
 
 
 def _show_moments(moments: Sequence[FoundMoment], thumbnails: Path | None, format: str) -> None:
-    pictures = _write_pictures(moments, thumbnails) if thumbnails else {}
+    """Print moments, the best first; write their pictures, so numbered, into `thumbnails`."""
+    rows = []
+    for number, moment in enumerate(moments, start=1):
+        picture = None
+        if thumbnails and moment.thumbnail:
+            thumbnails.mkdir(parents=True, exist_ok=True)
+            name = f"{number:03d}-{Path(moment.hit.path).stem}-{moment.span.start:.0f}s.jpg"
+            picture = thumbnails / name
+            picture.write_bytes(moment.thumbnail)
+        if format == "table":
+            print_lines([*moment.lines(), *([f"  {picture}"] if picture else [])])
+        rows.append(moment.to_json() | {"thumbnail": base64.b64encode(moment.thumbnail).decode()})
     if format == "json":
-        encoded = [base64.b64encode(moment.thumbnail).decode() for moment in moments]
-        pairs = zip(moments, encoded, strict=True)
-        emit_json([moment.to_json() | {"thumbnail": picture} for moment, picture in pairs])
-        return
-    for number, moment in enumerate(moments):
-        print_lines(moment.lines())
-        if number in pictures:
-            out.print(f"  {pictures[number]}")
-
-
-def _write_pictures(moments: Sequence[FoundMoment], folder: Path) -> dict[int, Path]:
-    """Write the thumbnails there are, numbered from the best match; returns the path by index."""
-    folder.mkdir(parents=True, exist_ok=True)
-    written = {}
-    for number, moment in enumerate(moments):
-        if moment.thumbnail:
-            name = f"{number + 1:03d}-{Path(moment.hit.path).stem}-{moment.span.start:.0f}s.jpg"
-            path = folder / name
-            path.write_bytes(moment.thumbnail)
-            written[number] = path
-    return written
+        emit_json(rows)
 
 
 def _search_sounds(places: list[str], settings: Settings, words: str | None, format: str) -> None:
@@ -215,8 +206,11 @@ def split_words(arguments: list[str]) -> tuple[list[str], str]:
     What has the suffix of a media file is a path, though there may be no such file.
     """
     last = arguments[-1]
-    is_path = "://" in last or any(sign in last for sign in "*?[/\\") or Path(last).exists()
-    is_path = is_path or Path(last).suffix.lower() in SUFFIXES
+    is_path = (
+        any(sign in last for sign in "*?[/\\")
+        or Path(last).exists()
+        or Path(last).suffix.lower() in SUFFIXES
+    )
     return (arguments, "") if len(arguments) == 1 or is_path else (arguments[:-1], last)
 
 
@@ -304,26 +298,32 @@ def export(
             out.print(str(path))
 
 
+def _export_clips(folder: Path, to: Path, settings: Settings, format: str) -> None:
+    write_clips = bundle if format == "bundle" else highlights
+    result = write_clips(folder, to, settings)
+    for line in result.left_out:
+        warn(line)
+    if format == "bundle":
+        out.print(f"{to}: the page, captions and {counted(result.picks, 'clip')}")
+    else:
+        how = "copied as recorded" if result.is_copied else "encoded anew"
+        out.print(f"{to}: {counted(result.picks, 'pick')}, {how}")
+
+
 def _export_batch(folder: Path, to: Path, settings: Settings, _: str) -> None:
     if settings.model is None:
         raise InvalidSetting("model", "name the model that the batch is for")
     model = settings.model.rpartition("#")[2]
     export = export_batch(folder, to, model=model, settings=settings)
-    print_lines(export.lines())
-    options.end_with((), export.warnings())
-    if export.requests:
-        requests = counted(export.requests, "request")
-        command = f"earmark run import {folder} RESULTS.jsonl --model {model}"
-        err.print(f"{requests}; import their results with: {command}")
-
-
-def _export_clips(folder: Path, to: Path, settings: Settings, format: str) -> None:
-    make = bundle if format == "bundle" else highlights
-    blur, store = options.face_blur(settings), model_store(settings.folders.models)
-    made = make(folder, to, voices=settings.voices, blur=blur, store=store)
-    for line in made.left_out:
+    print_lines(map(str, export.paths))
+    for line in export.left_out:
         warn(line)
-    out.print(made.summary())
+    if not export.requests:
+        warn("every pick has an answer, so no file was written")
+        return
+    requests = counted(export.requests, "request")
+    command = f"earmark run import {folder} RESULTS.jsonl --model {model}"
+    err.print(f"{requests}; import their results with: {command}")
 
 
 def _as_text(run: Run, format: str) -> str:

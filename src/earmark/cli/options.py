@@ -11,12 +11,11 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterable
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, cast
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
-from typer.core import TyperCommand
 
 from earmark.gate.frontline import with_checkpoints
 from earmark.media.source import place_of
@@ -24,13 +23,7 @@ from earmark.media.source_listing import find
 from earmark.models.model_store import model_store
 from earmark.report.console import Format, emit_csv, emit_json, err, out, print_lines, warn
 from earmark.report.progress import show_progress
-from earmark.settings import (
-    Setting,
-    Settings,
-    all_settings,
-    parse_text,
-    setting_named,
-)
+from earmark.settings import Setting, Settings, all_settings, setting_named
 from earmark.text_format import Table, TextLine, counted
 
 if TYPE_CHECKING:
@@ -46,126 +39,92 @@ NewRunFolder = Annotated[
 ]
 ResultFormat = Annotated[Format, typer.Option("--format", help="Output format.")]
 
-GIVEN = "earmark.settings"
-"""Key of the settings given by options that the help does not show, in a command's context."""
-
 FILES = ("prompt", "answer_schema")
 """Settings whose option names a file."""
+
+MORE_HELP = "Every setting is an option: --help-all lists them, earmark.toml keeps them."
 
 
 def takes_settings(*names: str) -> Callable[..., Callable[..., None]]:
     """A decorator that makes the `settings` of a command; its help shows the settings `names`."""
-    options = {name: setting_option(setting_named(name)) for name in names}
-    options = {"context": (typer.Context, inspect.Parameter.empty)} | options
 
     def wrap(command: Callable[..., None]) -> Callable[..., None]:
-        parameters: dict[str, tuple[Any, Any]] = {}
-        for name, own in inspect.signature(command, eval_str=True).parameters.items():
-            is_settings = name == "settings"
-            parameters |= options if is_settings else {name: (own.annotation, own.default)}
+        own = inspect.signature(command, eval_str=True).parameters
+        shown = [option for name in names for option in setting_options(setting_named(name))]
+        parameters: list[inspect.Parameter] = []
+        for name, parameter in own.items():
+            keyword = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            parameters += shown if name == "settings" else [keyword]
+        for item in all_settings():
+            if item.name not in names and not {item.name, item.flag} & own.keys():
+                parameters += setting_options(item, hidden=True)
+        parameters += [
+            _option("changes", list[str] | None, "--set", hidden=True),
+            _option("help_all", bool | None, "--help-all", is_eager=True, callback=_help_all),
+        ]
 
         @wraps(command)
         def run(**values: Any) -> None:
-            settings = load_settings({name: values.pop(name) for name in options})
-            command(**values, settings=settings)
+            arguments = {name: values.pop(name) for name in own if name != "settings"}
+            command(**arguments, settings=load_settings(values))
 
-        keyword = partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
-        run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [
-                keyword(name, annotation=kind, default=default)
-                for name, (kind, default) in parameters.items()
-            ]
-        )
-        run.__annotations__ = {name: kind for name, (kind, _) in parameters.items()}
-        run.command_class = SettingsCommand  # type: ignore[attr-defined]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {item.name: item.annotation for item in parameters}
+        run.epilog = MORE_HELP  # type: ignore[attr-defined]
         del run.__wrapped__  # `run` has another signature than the command
         return run
 
     return wrap
 
 
-def setting_option(one: Setting) -> tuple[Any, Any]:
-    """A setting as an option; None if it is not given, so that the default is that of its field."""
-    flags = [f"--{one.flag}", *filter(None, [one.short])]
-    kind: Any = bool | None if one.is_switch else str | None
-    if one.is_switch and one.field.default is not False:
-        flags = [f"--{one.flag}/--no-{one.flag}"]
-    metavar = None if one.is_switch else "FILE" if one.name in FILES else "VALUE"
-    is_plain = one.default in ("none", "off")
-    words = one.help if is_plain else f"{one.help.rstrip('.')} [{one.default}]."
-    added = typer.Option(*flags, help=words, show_default=False, metavar=metavar)
-    return Annotated[kind, added], None
+@cache  # the commands of a module share them
+def setting_options(item: Setting, *, hidden: bool = False) -> list[inspect.Parameter]:
+    """The option of a setting, and a hidden `--no-NAME` if it can be turned off.
+
+    An option that is not given is None, so that the default is that of the setting.
+    """
+    flags = [f"--{item.flag}", *filter(None, [item.short])]
+    is_plain = item.default in ("none", "off")
+    help = item.help if is_plain else f"{item.help.rstrip('.')} [{item.default}]."
+    off = _option(f"no_{item.name}", bool | None, f"--no-{item.flag}")
+    if not item.is_switch:
+        metavar = "FILE" if item.name in FILES else "VALUE"
+        on = _option(item.name, str | None, *flags, help=help, hidden=hidden, metavar=metavar)
+        return [on, off] if item.is_optional else [on]
+    if item.default == "off":
+        return [_option(item.name, bool | None, *flags, help=help, hidden=hidden), off]
+    flags = [f"--{item.flag}/--no-{item.flag}"]
+    return [_option(item.name, bool | None, *flags, help=help, hidden=hidden)]
 
 
-def load_settings(values: dict[str, Any]) -> Settings:
-    """The settings of the user, with the `values` of the options that were given."""
-    hidden = values.pop("context").meta.get(GIVEN, {})
-    given = {name: value for name, value in values.items() if value is not None}
-    given = {name: option_value(name, value) for name, value in (given | hidden).items()}
-    settings = Settings.load(given)
+def _option(
+    name: str, kind: Any, *flags: str, help: str = "", hidden: bool = True, **more: Any
+) -> inspect.Parameter:
+    added = typer.Option(*flags, help=help, hidden=hidden, show_default=False, **more)
+    annotation = Annotated[kind, added]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, keyword, default=None, annotation=annotation)
+
+
+def load_settings(options: dict[str, Any]) -> Settings:
+    """The settings of the user, with the values of the options that were given."""
+    changes = [text.partition("=") for text in options.pop("changes") or ()]
+    values = {name: value for name, value in options.items() if value is not None}
+    for item in all_settings():
+        if values.pop(f"no_{item.name}", False):
+            values[item.name] = False if item.is_switch else None
+    values |= {setting_named(key.strip()).name: value.strip() for key, _, value in changes}
+    for name in FILES:
+        if values.get(name, "none") not in (None, "none"):
+            values[name] = Path(values[name])
+    settings = Settings.load(values)
     return settings.model_copy(update={"frontline": with_checkpoints(settings.frontline)})
 
 
-def option_value(name: str, value: Any) -> Any:
-    """The value of a setting, from the text of its option."""
-    if not isinstance(value, str):
-        return value
-    text = parse_text(name, value)
-    return Path(text) if text is not None and name in FILES else text
-
-
-class SettingsCommand(TyperCommand):
-    """A command that takes every setting as an option, and `--set KEY=VALUE`."""
-
-    def __init__(self, *arguments: Any, **choices: Any) -> None:
-        words = "Every setting is an option: --help-all lists them, earmark.toml keeps them."
-        super().__init__(*arguments, **choices | {"epilog": words})
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Take the settings that the help does not show out of `args`, then parse the rest."""
-        own = {flag for one in self.params for flag in (*one.opts, *one.secondary_opts)}
-        if "--help-all" in args:
-            print_all_settings(self.get_help(ctx))
-            raise typer.Exit
-        rest, given, waiting = [], ctx.meta.setdefault(GIVEN, {}), list(args)
-        while waiting:
-            word = waiting.pop(0)
-            if word == "--":
-                rest += [word, *waiting]
-                break
-            flag, sign, text = word.partition("=")
-            if flag == "--set":
-                key, _, value = (text if sign else _next(waiting, flag)).partition("=")
-                given[setting_named(key.strip()).name] = value.strip()
-                continue
-            setting = None if flag in own else setting_of(flag)
-            if setting is None:
-                rest.append(word)
-            elif flag == f"--no-{setting.flag}":
-                given[setting.name] = False if setting.is_switch else None
-            elif setting.is_switch:
-                given[setting.name] = True
-            else:
-                given[setting.name] = text if sign else _next(waiting, flag)
-        parsed: list[str] = super().parse_args(ctx, rest)
-        return parsed
-
-
-def setting_of(flag: str) -> Setting | None:
-    """The setting that `flag` sets, or turns off if it is `--no-NAME`."""
-    for one in all_settings():
-        can_be_off = one.is_switch or one.is_optional
-        if flag == f"--{one.flag}" or (one.short and flag == one.short):
-            return one
-        if can_be_off and flag == f"--no-{one.flag}":
-            return one
-    return None
-
-
-def _next(waiting: list[str], flag: str) -> str:
-    if not waiting:
-        raise ValueError(f"{flag} needs a value")
-    return waiting.pop(0)
+def _help_all(context: typer.Context, is_given: bool) -> None:
+    if is_given:
+        print_all_settings(context.get_help())
+        raise typer.Exit
 
 
 def print_all_settings(usage: str) -> None:
@@ -173,14 +132,13 @@ def print_all_settings(usage: str) -> None:
     if usage:
         out.print(usage)
     group = None
-    for one in all_settings():
-        if one.group != group:
-            group = one.group
-            out.print(
-                f"\n[{group}]" if group else "\nSettings (also in earmark.toml)", style="bold"
-            )
-        flags = f"--{one.flag}" + (f", {one.short}" if one.short else "")
-        out.print(f"  {flags:24} {one.help} [default: {one.default}]")
+    for item in all_settings():
+        if item.group != group:
+            group = item.group
+            heading = f"[{group}]" if group else "Settings (also in earmark.toml)"
+            out.print(f"\n{heading}", style="bold")
+        flags = ", ".join(filter(None, [f"--{item.flag}", item.short]))
+        out.print(f"  {flags:24} {item.help} [default: {item.default}]")
     out.print("\n  --set KEY=VALUE          Set any of them by its name, such as limits.retries=2.")
 
 
@@ -211,31 +169,22 @@ api_key = partial(os.environ.get, "OPENAI_API_KEY")
 
 
 class Result(Protocol):
-    """What a command prints."""
+    """What a command prints; one that is also printed as CSV has a `table()`."""
 
     def to_json(self) -> Any: ...
 
     def lines(self) -> Iterable[TextLine]: ...
 
 
-class Tabular(Result, Protocol):
-    """A result that is also printed as CSV."""
-
-    def table(self) -> Table: ...
-
-
 def show(
-    result: Result | Tabular,
-    format: str,
-    *,
-    warnings: Iterable[str] = (),
-    errors: Iterable[str] = (),
+    result: Result, format: str, *, warnings: Iterable[str] = (), errors: Iterable[str] = ()
 ) -> None:
     """Print `result`; warnings and errors go to stderr, and any error ends with exit code 1."""
     if format == "json":
         emit_json(result.to_json())
     elif format == "csv":
-        emit_csv(cast("Tabular", result).table())
+        table: Table = getattr(result, "table")()  # noqa: B009 - only some results have one
+        emit_csv(table)
     else:
         print_lines(result.lines())
     end_with(errors, warnings)

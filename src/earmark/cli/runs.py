@@ -43,17 +43,17 @@ def list_runs(
     if not folder.is_dir():
         raise RunError(f"{folder} is not a folder; check the path")
     rows, plain = [], []
-    for place in find_runs(folder):
+    for path in find_runs(folder):
         try:
-            with Run(place) as run:
+            with Run(path) as run:
                 opened, totals = run.opened(), run.totals()
         except RunError as error:
             warn(str(error))
             continue
-        plain.append({"run": str(place), "opened": opened, **asdict(totals)})
+        plain.append({"run": str(path), "opened": opened, **asdict(totals)})
         rows.append(
             (
-                str(place),
+                str(path),
                 opened[:16].replace("T", " "),
                 str(totals.recordings),
                 format_clock(totals.duration),
@@ -121,11 +121,12 @@ def import_results(
     if settings.model is None:
         raise InvalidSetting("model", "name the model that the batch was for")
     model = settings.model.rpartition("#")[2]
-    came = import_batch(folder, results, model=model, limits=settings.limits)
-    out.print(f"{came.answered} answers kept, {came.failed} failed, {came.missing} missing")
-    if came.unknown:
-        warn(f"{came.unknown} results answer no question of this run: another run, or model?")
-    if came.failed or came.missing:
+    imported = import_batch(folder, results, model=model, limits=settings.limits)
+    counts = f"{imported.failed} failed, {imported.missing} missing"
+    out.print(f"{imported.answered} answers kept, {counts}")
+    if imported.unknown:
+        warn(f"{imported.unknown} results answer no question of this run: another run, or model?")
+    if imported.failed or imported.missing:
         raise typer.Exit(1)
 
 
@@ -216,14 +217,14 @@ def forget(
 
       earmark run forget tuesday.mp4 runs/ exports/ --yes
     """
-    places = folders or [Path()]
-    rows = find_recording(recording, [run for place in places for run in find_runs(place)])
+    searched = folders or [Path()]
+    rows = find_recording(recording, [run for folder in searched for run in find_runs(folder)])
     if not yes:
         for path in sorted({row.path for stored in rows.values() for row in stored}):
             out.print(path)
         runs = counted(len(rows), "run")
         typer.confirm(f"Delete all that {runs} and the cache keep of it, for good?", abort=True)
-    result = forget_recording(recording, places, cache=settings.folders.cache or cache_folder())
+    result = forget_recording(recording, searched, cache=settings.folders.cache or cache_folder())
     print_lines(result.lines())
     for run in result.empty:
         warn(f"{run} holds no recording any more: delete the folder, whose name may tell of it")

@@ -8,8 +8,8 @@ import typer
 
 from earmark.cli import options
 from earmark.media import Source
-from earmark.pipeline.plan import plan as make_forecast
 from earmark.pipeline.select import list_episodes
+from earmark.pipeline.select import plan as make_forecast
 from earmark.pipeline.select import select as select_windows
 from earmark.report.console import Format, emit, emit_json, err
 from earmark.selection.forecast import CallCost

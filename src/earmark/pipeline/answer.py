@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 from earmark.captioning.captioner import ModelAddress
 from earmark.captioning.chat_protocol import (
@@ -17,7 +17,7 @@ from earmark.captioning.request import CHARACTERS_A_TOKEN, Question
 from earmark.errors import CallRejected, UnreadableAnswer
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.pipeline.find import find
-from earmark.pipeline.session import Choices, Session, open_session
+from earmark.pipeline.session import Session, open_session
 from earmark.run.run import Run
 from earmark.search.cited_answer import (
     SCHEMA,
@@ -87,19 +87,13 @@ def ask(
     calls: int = 0,
     settings: Settings | Session | None = None,
     api_key: str | None = None,
-    **choices: Unpack[Choices],
+    **choices: Any,
 ) -> RunAnswer:
     """Ask the run in `run` a question; every sentence of the answer cites an entry of the run.
 
     Without a server the answer has no sentences, and `likeliest` lists the entries that may help.
-
-    Args:
-        run: The run's folder.
-        question: In words.
-        calls: How many calls to make first, to look for it in the recordings as `find` does.
-        settings: Every choice; the defaults if not given.
-        api_key: For a server that needs one; stored nowhere.
-        choices: Settings by name, which win over `settings`.
+    `calls` is how many calls to make first, to look for it in the recordings as `find` does. The
+    other arguments are those of `caption`.
 
     Raises:
         ValueError: the question is empty, or `calls` is given without a server.
@@ -112,16 +106,16 @@ def ask(
     is_asked = model.server is not None
     if calls and not is_asked:
         raise InvalidSetting("model", "calls need a server with the OpenAI API: http://HOST/v1")
-    folder, bought = Path(run), 0
+    bought = 0
     if calls:
-        paths = run_paths(folder)
-        bought = find(
-            question, paths, run=folder, calls=calls, settings=plan, api_key=api_key
-        ).calls
-    with Run(folder) as kept:
+        search = find(
+            question, run_paths(Path(run)), run=run, calls=calls, settings=plan, api_key=api_key
+        )
+        bought = search.calls
+    with Run(Path(run)) as stored:
         gather = gather_entries if is_asked else telling_entries
-        entries = gather(kept, question, SentenceEncoder.if_available(plan.store))
-        totals = kept.totals()
+        entries = gather(stored, question, SentenceEncoder.if_available(plan.store))
+        totals = stored.totals()
     data, tokens = _NOTHING, 0
     if entries and is_asked:
         data, tokens = _chat(model, as_messages(question, entries), api_key)

@@ -24,7 +24,6 @@ from earmark.errors import RunError
 from earmark.evidence.sound_names import name_sounds, sounds_in
 from earmark.gate.forecast_error import as_share
 from earmark.gate.survival import Survival
-from earmark.grid import Windows
 from earmark.pipeline.backend import InProcessBackend
 from earmark.pipeline.resume import blur_report, blurred_like, question_of, reopen
 from earmark.pipeline.session import Session, open_session
@@ -41,7 +40,7 @@ from earmark.selection.audit_sample import (
 from earmark.selection.pick import explain
 from earmark.settings import Settings
 from earmark.text_format import counted
-from earmark.timeline import FloatArray, IndexArray, Span
+from earmark.timeline import FloatArray
 
 NOTE = "audit"
 
@@ -62,10 +61,10 @@ class AuditDraws:
 
     @classmethod
     def from_json(cls, text: str) -> list[AuditDraws]:
-        plain = json.loads(text)
+        """One for each shard of a merged run."""
         return [
-            cls(part["windows"], part["seed"], tuple(Draw(**one) for one in part["draws"]))
-            for part in (plain if isinstance(plain, list) else [plain])
+            cls(part["windows"], part["seed"], tuple(Draw(**draw) for draw in part["draws"]))
+            for part in json.loads(text)
         ]
 
 
@@ -120,8 +119,11 @@ def forecast_widths(
     _check_arguments(min(calls, default=1), confidence)
     with Run(folder) as run:
         frame = _frame(run)
-    fitting = (min(each, len(frame.chances)) for each in calls)  # no window is drawn twice
-    return {each: forecast_width(frame.chances, each, confidence=confidence) for each in fitting}
+    chances = frame.chances
+    counts = {min(count, len(chances)) for count in calls}  # no window is drawn twice
+    return {
+        count: forecast_width(chances, count, confidence=confidence) for count in sorted(counts)
+    }
 
 
 def audit(
@@ -149,26 +151,26 @@ def audit(
             blur_report(run, asking.question.blur)
             run.blur_pictures(asking.question.blur)
         parts = _drawn(run, calls, seed)
-        draws = [one for part in parts for one in part.draws]
+        draws = [draw for part in parts for draw in part.draws]
         tasks = _tasks(run, draws, asking, captioner.model)
         count = (progress or Progress()).count_calls
-        log = CallRecorder(asking.limits, run, run.spent(), len(tasks), count)
-        said = _activities(run, tasks)
-        waiting = [task for task in tasks if task.request.identity not in said]
-        tally = InProcessBackend().ask(iter(waiting), captioner, asking.limits, log)
-        said = _activities(run, tasks)
-        named = (said.get(task.request.identity) for task in tasks)
-        found = [
-            [bool(name) for name in islice(named, len(part.draws)) if name is not None]
+        log = CallRecorder(asking.settings.limits, run, run.spent(), len(tasks), count)
+        answered = _activities(run, tasks)
+        waiting = (task for task in tasks if task.request.identity not in answered)
+        tally = InProcessBackend().ask(waiting, captioner, log)
+        answered = _activities(run, tasks)
+        activities = (answered.get(task.request.identity) for task in tasks)
+        is_active = [
+            [bool(name) for name in islice(activities, len(part.draws)) if name is not None]
             for part in parts
         ]
         windows = [part.windows for part in parts]
         return AuditResult(
             windows=sum(windows),
             drawn=len(draws),
-            answered=sum(map(len, found)),
-            active=sum(map(sum, found)),
-            share=estimate_combined_share(found, population=windows, confidence=confidence),
+            answered=sum(map(len, is_active)),
+            active=sum(map(sum, is_active)),
+            share=estimate_combined_share(is_active, population=windows, confidence=confidence),
             windows_an_action=float(_survival(run).reach(tasks[0].request.span.duration).sum()),
             tally=tally,
         )
@@ -180,46 +182,40 @@ def _check_arguments(calls: int, confidence: float) -> None:
 
 
 def _survival(run: Run) -> Survival:
-    found = run.survival()
-    if found is None:
+    survival = run.survival()
+    if survival is None:
         raise RunError(
             f"{run.folder} does not record how long actions last; run `earmark caption` on it again"
         )
-    return found
+    return survival
 
 
 def _frame(run: Run) -> Untouched:
-    found = []
+    untouched = []
     for row in run.recordings():
         heard = run.heard(row.id)
         if not heard:
             continue
         windows = replace(heard, survival=_survival(run))
-        taken = [pick.span for pick in run.picks(row.id) if pick.answer]
-        places, spans = _untouched(windows, taken)
-        found.append((row.id, spans, chance_of_activity(windows)[places]))
-    if not any(len(spans) for _, spans, _ in found):
+        starts = np.arange(len(windows)) * windows.length
+        ends = np.minimum(starts + windows.length, np.maximum(starts, windows.duration))
+        is_free = np.ones(len(windows), dtype=bool)
+        for pick in run.picks(row.id):
+            if pick.answer:
+                is_free &= (ends <= pick.span.start + 1e-9) | (starts >= pick.span.end - 1e-9)
+        spans = np.stack([starts, ends], axis=1)[is_free]
+        untouched.append((row.id, spans, chance_of_activity(windows)[is_free]))
+    if not any(len(spans) for _, spans, _ in untouched):
         raise RunError(f"the run in {run.folder} has looked at every window: nothing to audit")
-    keys, many, chances = zip(*found, strict=True)
-    recordings = np.repeat(np.array(keys, dtype=object), [len(spans) for spans in many])
-    return Untouched(recordings, np.concatenate(many), np.concatenate(chances))
-
-
-def _untouched(windows: Windows, taken: Sequence[Span]) -> tuple[IndexArray, FloatArray]:
-    """Of windows laid end to end, those that overlap nothing `taken`: indices and times."""
-    every = np.arange(len(windows), dtype=np.intp)
-    starts = every * windows.length
-    ends = np.minimum(starts + windows.length, np.maximum(starts, windows.duration))
-    free = np.ones(len(every), dtype=bool)
-    for span in taken:
-        free &= (ends <= span.start + 1e-9) | (starts >= span.end - 1e-9)
-    return every[free], np.stack([starts, ends], axis=1)[free]
+    keys, all_spans, chances = zip(*untouched, strict=True)
+    recordings = np.repeat(np.array(keys, dtype=object), [len(spans) for spans in all_spans])
+    return Untouched(recordings, np.concatenate(all_spans), np.concatenate(chances))
 
 
 def _drawn(run: Run, calls: int, seed: int) -> list[AuditDraws]:
     frame = _frame(run)
-    if kept := run.note(NOTE):
-        parts = AuditDraws.from_json(kept)
+    if note := run.note(NOTE):
+        parts = AuditDraws.from_json(note)
         whole = sum(part.windows for part in parts)
         draws = sum(len(part.draws) for part in parts)
         is_same = {part.seed for part in parts} == {seed} and draws == min(calls, whole)
@@ -228,8 +224,8 @@ def _drawn(run: Run, calls: int, seed: int) -> list[AuditDraws]:
         is_whole = whole >= len(frame.spans) if len(parts) == 1 else whole == len(frame.spans)
         if is_same and is_whole:
             return parts
-    places = draw_evenly(frame.chances, calls, np.random.default_rng(seed))
-    chosen = zip(frame.recordings[places], frame.spans[places].tolist(), strict=True)
+    indices = draw_evenly(frame.chances, calls, np.random.default_rng(seed))
+    chosen = zip(frame.recordings[indices], frame.spans[indices].tolist(), strict=True)
     drawn = AuditDraws(len(frame.spans), seed, tuple(Draw(key, *span) for key, span in chosen))
     run.set_note(NOTE, json.dumps([asdict(drawn)]))
     return [drawn]
@@ -238,22 +234,24 @@ def _drawn(run: Run, calls: int, seed: int) -> list[AuditDraws]:
 def _tasks(run: Run, draws: Sequence[Draw], asking: Session, model: str) -> list[Task]:
     question, survival = question_of(run, asking).with_activity(), _survival(run)
     rows = {row.id: row for row in run.recordings()}
-    recordings = {key: reopen(run, rows[key]) for key in {one.recording for one in draws}}
+    recordings = {
+        key: reopen(rows[key], run.heard(key)) for key in {draw.recording for draw in draws}
+    }
     namer = asking.with_evidence().namer if run.plan().get("sounds") else None
     tasks: dict[Draw, Task] = {}
     for key, recording in recordings.items():
-        drawn = [one for one in draws if one.recording == key]
+        drawn = [draw for draw in draws if draw.recording == key]
         windows = replace(run.heard(key), survival=survival)
-        places = [windows.window_at(one.start) for one in drawn]
-        picks = {pick.start: pick for pick in explain(windows, places, lambda *_: "")}
+        indices = [windows.window_at(draw.start) for draw in drawn]
+        picks = {pick.start: pick for pick in explain(windows, indices, lambda *_: "")}
         spans = [pick.span for pick in picks.values()]
         ((names, _),) = name_sounds(namer, [(recording, spans)], InProcessBackend().map)
         sounds = sounds_in(spans, level=None, names=names)
-        for one in drawn:
-            pick = picks[one.start]
+        for draw in drawn:
+            pick = picks[draw.start]
             request = Request.about(key, pick, question, sounds[pick.span], model)
-            tasks[one] = Task(recording, request)
-    return [tasks[one] for one in draws]
+            tasks[draw] = Task(recording, request)
+    return [tasks[draw] for draw in draws]
 
 
 def _activities(run: Run, tasks: Sequence[Task]) -> dict[str, str | None]:

@@ -8,21 +8,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from importlib import import_module
+from itertools import tee
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from earmark.captioning.request import Request, Task
+from earmark.captioning.usage import Failure, Tally
 from earmark.errors import EarmarkError, internal_error
+from earmark.media.prefetch import (
+    DecodedFrames,
+    Decoder,
+    FrameRequest,
+    HeldRecordingDecoder,
+    prefetch,
+)
 from earmark.settings import InvalidSetting, Workers
 
 if TYPE_CHECKING:
     from earmark.captioning.captioner import Captioner
-    from earmark.captioning.request import Task
-    from earmark.captioning.usage import Tally
-    from earmark.media.prefetch import Decoder
+    from earmark.run.records import PickFrames
     from earmark.run.tasks import CallRecorder
-    from earmark.settings import Limits
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -48,9 +56,7 @@ class Backend(Protocol):
         self, work: Callable[[Item], Value], items: Sequence[Item]
     ) -> Outcomes[Item, Value]: ...
 
-    def ask(
-        self, tasks: Iterator[Task], captioner: Captioner, limits: Limits, log: CallRecorder
-    ) -> Tally: ...
+    def ask(self, tasks: Iterator[Task], captioner: Captioner, log: CallRecorder) -> Tally: ...
 
     def close(self) -> None: ...
 
@@ -64,14 +70,11 @@ class InProcessBackend:
     def map(self, work: Callable[[Item], Value], items: Sequence[Item]) -> Outcomes[Item, Value]:
         return (attempt(work, item) for item in items)
 
-    def ask(
-        self, tasks: Iterator[Task], captioner: Captioner, limits: Limits, log: CallRecorder
-    ) -> Tally:
-        from earmark.captioning.dispatch import dispatch
-        from earmark.pipeline.ask import decode  # `select` never asks, and starts faster without
+    def ask(self, tasks: Iterator[Task], captioner: Captioner, log: CallRecorder) -> Tally:
+        from earmark.captioning.dispatch import dispatch  # `select` starts faster without
 
         with closing(decode(tasks, log, self.open_decoder)) as requests:
-            return dispatch(requests, captioner, limits, log, tally=log.tally)
+            return dispatch(requests, captioner, log.limits, log, tally=log.tally)
 
 
 def attempt(work: Callable[[Item], Value], item: Item) -> tuple[Item, Value | EarmarkError]:
@@ -82,6 +85,37 @@ def attempt(work: Callable[[Item], Value], item: Item) -> tuple[Item, Value | Ea
         return item, error
     except Exception as error:  # noqa: BLE001 - its traceback is kept as a note
         return item, internal_error(item, error)
+
+
+def decode(
+    tasks: Iterable[Task], log: CallRecorder, open_decoder: Callable[[], Decoder] | None = None
+) -> Generator[Request | Failure, None, None]:
+    """In the order of `tasks`, decoded a few windows ahead; a `Failure` if that is impossible.
+
+    `open_decoder` makes the decoder of each thread; the default decodes in this process.
+    """
+    ahead, behind = tee(map(log.add, tasks))  # `ahead` leads by the windows decoded ahead
+    requests = (
+        FrameRequest(task.recording, task.request.times, partial(show, task.request))
+        for task in ahead
+    )
+    with closing(prefetch(requests, open_decoder or HeldRecordingDecoder)) as results:
+        for task, decoded in zip(behind, results, strict=True):
+            if decoded.failure:
+                yield Failure(task.request, decoded.failure, attempts=0)
+                continue
+            frames, request = decoded.made
+            log.run.keep_frames(task.recording.key, frames)
+            yield request
+
+
+def show(request: Request, decoded: DecodedFrames) -> tuple[PickFrames, Request]:
+    from earmark.run.records import PickFrames  # workers listen without the run
+
+    shown = request.showing(decoded.frames)
+    thumbnail = shown.frames[len(shown.frames) // 2].thumbnail()
+    counts = (decoded.frames_decoded, len(shown.frames), decoded.bytes_read)
+    return PickFrames(request.span, thumbnail, *counts, shown.faces_blurred), shown
 
 
 BACKENDS = {

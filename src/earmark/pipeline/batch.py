@@ -15,10 +15,10 @@ from earmark.captioning.request import Answer, Question, Request, Task
 from earmark.captioning.usage import Failure, cost_of
 from earmark.errors import MediaError, RunError
 from earmark.evidence.picture_evidence import PictureEvidence, picture_evidence
-from earmark.pipeline.ask import decode
-from earmark.pipeline.caption import publish
-from earmark.pipeline.resume import blur_report, question_of, reopen
+from earmark.pipeline.backend import decode
+from earmark.pipeline.resume import PAGE, blur_report, question_of, reopen
 from earmark.pipeline.session import Session, open_session
+from earmark.report.run_report import write_report
 from earmark.run.records import RecordingRow
 from earmark.run.run import Run
 from earmark.run.tasks import CallRecorder, requests_about
@@ -31,13 +31,6 @@ class BatchExport:
     requests: int
     left_out: list[str]
     """Recordings and windows that could not be read, and the cap that ended the export."""
-
-    def lines(self) -> list[str]:
-        return list(map(str, self.paths))
-
-    def warnings(self) -> list[str]:
-        nothing = [] if self.requests else ["every pick has an answer, so no file was written"]
-        return self.left_out + nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +61,20 @@ def export_batch(
     with Run(folder) as run:
         described, question = run.plan(), question_of(run, asking)
         items, answered = batch_requests(run, model, question), run.answered_identities()
-        wanted = [(row, request) for row, request in items if request.identity not in answered]
+        unanswered = [item for item in items if item[1].identity not in answered]
         recordings, lost = {}, []
-        for row in dict.fromkeys(row for row, _ in wanted):
+        for row in dict.fromkeys(row for row, _ in unanswered):
             try:
-                recordings[row.id] = reopen(run, row)
+                recordings[row.id] = reopen(row, run.heard(row.id))
             except MediaError as error:
                 lost.append(error)
         if lost and not recordings:
             raise lost[0]
         blur_report(run, question.blur)
     with Run(folder, described, blur=question.blur) as run:
-        here = [(row.id, request) for row, request in wanted if row.id in recordings]
+        here = [(row.id, request) for row, request in unanswered if row.id in recordings]
         tasks = (Task(recordings[key], request) for key, request in here)
-        log = CallRecorder(asking.limits, run, run.spent(), len(here))
+        log = CallRecorder(asking.settings.limits, run, run.spent(), len(here))
         look = picture_evidence(described.get("pictures"), asking.store)
         export = _write_tasks(tasks, path, log, look)
     return replace(export, left_out=[*map(str, lost), *export.left_out])
@@ -139,6 +132,6 @@ def import_batch(
             else:
                 run.fail(request, outcome)
                 failed += 1
-        publish(run)
+        write_report(run, run.folder / PAGE)
     missing = requests.keys() - outcomes.keys() - answered
     return BatchImport(len(outcomes) - failed, failed, len(missing), unknown)

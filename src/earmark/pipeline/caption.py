@@ -9,21 +9,28 @@ paths ──▶ listen ──▶ store ──▶ choose ──▶ ask ──▶ 
 from __future__ import annotations
 
 import logging
+import tempfile
+from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Unpack
+from typing import Any, TypeVar
 
 from earmark.captioning.request import TAGS_MODEL
+from earmark.gate.listener import Failed
 from earmark.pipeline.backend import open_backend
-from earmark.pipeline.choose import RunJob, choose_tasks
+from earmark.pipeline.choose import RunJob, choose_and_ask, choose_tasks
 from earmark.pipeline.listen import forget_speech, keep_sounds, keep_speech, listen_and_store
-from earmark.pipeline.resume import resume
-from earmark.pipeline.session import Choices, Paths, Session, open_session
+from earmark.pipeline.resume import PAGE, resume
+from earmark.pipeline.session import Paths, Session, open_session
 from earmark.report.progress import Progress
 from earmark.report.run_report import CaptionResult, write_report
-from earmark.run.records import Totals
 from earmark.run.run import Run
+from earmark.run.schema import FILE, copy_run
 from earmark.run.tasks import CallRecorder
 from earmark.settings import Settings
+from earmark.text_format import counted, format_spend
+
+Amount = TypeVar("Amount", int, float)
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +43,7 @@ def caption(
     settings: Settings | Session | None = None,
     api_key: str | None = None,
     progress: Progress | None = None,
-    **choices: Unpack[Choices],
+    **choices: Any,
 ) -> CaptionResult:
     """Caption the windows of the recordings at `paths` that are most worth a call.
 
@@ -64,9 +71,8 @@ def caption(
     progress.has_model = captioner.model != TAGS_MODEL
     sounds, listener = plan.listening.beside, plan.open_speech_listener(api_key=api_key)
     sources, described = plan.sources(allow_none=retry_failed), plan.run_json(captioner.model)
-    error, seen = plan.forecast_error, None
     with (
-        open_backend(plan.backend, len(sources)) as backend,
+        open_backend(plan.settings.backend, len(sources)) as backend,
         Run(Path(run), described, blur=plan.question.blur) as opened,
     ):
         plan.store_settings(opened.folder)
@@ -78,22 +84,96 @@ def caption(
         elif not plan.settings.voices:
             forget_speech(opened)
         job = RunJob(plan, captioner.model, recordings, opened, backend)
-        log = CallRecorder(plan.limits, opened, opened.spent(), count_calls=progress.count_calls)
-        if plan.rounds == 1:
-            job.ask(choose_tasks(job), captioner, log)
-        else:
-            from earmark.pipeline.rounds import ask_in_rounds
-
-            seen = ask_in_rounds(job, captioner, log)
+        log = CallRecorder(
+            plan.settings.limits, opened, opened.spent(), count_calls=progress.count_calls
+        )
+        seen = choose_and_ask(job, captioner, log)
         tally = log.tally
         logger.info("%d answered, %d failed; writing the report", tally.answered, tally.failed)
         opened.keep_last_picks()
-        page, totals = publish(opened)
-    forecast = totals.forecast(error)
+        page, totals = write_report(opened, opened.folder / PAGE), opened.totals()
+    forecast = totals.forecast(plan.forecast_error)
     return CaptionResult(
         Path(run), page, totals, tally, missed, opened.interrupted, *forecast, seen
     )
 
 
-def publish(run: Run) -> tuple[Path, Totals]:
-    return write_report(run, run.folder / "report.html"), run.totals()
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """How many calls a run would make, and the most tokens and money they can cost.
+
+    Caps hold: none of the three is more than earlier commands of the run have left of its cap.
+    """
+
+    calls: int
+    kept: int
+    windows: int
+    tokens: int
+    money: float
+    failures: tuple[Failed, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def lines(self) -> list[str]:
+        return [
+            f"{counted(self.calls, 'call')} to make ({counted(self.kept, 'answer')} kept already) "
+            f"of {counted(self.windows, 'window')}; at most {self.tokens:,} tokens"
+            f"{format_spend(self.money)}"
+        ]
+
+
+def preview(
+    paths: Paths = (),
+    *,
+    run: str | Path,
+    retry_failed: bool = False,
+    settings: Settings | Session | None = None,
+    api_key: str | None = None,
+    progress: Progress | None = None,
+    **choices: Any,
+) -> Preview:
+    """Listen and choose as `caption` would, without decoding, asking or changing the run.
+
+    Without a model, the preview assumes the one that answered last in this run. If none has
+    answered yet, it gives the cost of asking about every pick.
+    """
+    plan = resume(open_session(paths, settings, **choices), run, retry_failed=retry_failed)
+    model = plan.open_captioner(api_key=api_key).model
+    sources = plan.sources(allow_none=retry_failed)
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        open_backend(plan.settings.backend, len(sources)) as backend,
+    ):
+        trial = Path(scratch)
+        if Path(run, FILE).is_file():
+            copy_run(Path(run), trial)
+            with Run(trial) as stored:
+                model = stored.last_model() if model == TAGS_MODEL else model
+        model = "a model" if model in (TAGS_MODEL, "") else model
+        with Run(trial, plan.run_json(model)) as stored:
+            progress = progress or Progress()
+            recordings, missed = listen_and_store(
+                sources, plan.listening, stored, backend, progress
+            )
+            tasks = choose_tasks(RunJob(plan, model, recordings, stored, backend))
+            totals = stored.totals()
+            failures = [Failed(row.path, row.reason) for row in stored.failed_recordings()]
+            limits, spent = plan.settings.limits, stored.spent()
+            calls = _within(limits.max_calls, spent.calls_before, len(tasks))
+            most = [task.request.most_tokens for task in islice(tasks, calls)]
+    tokens = _within(limits.max_tokens, spent.tokens_before, sum(map(sum, most)))
+    price = sum(limits.price(*counts) for counts in most)
+    money = _within(limits.max_spend, spent.spend_before, price)
+    return Preview(
+        calls,
+        totals.picks - len(tasks),
+        totals.windows,
+        tokens,
+        money,
+        tuple(failures if missed else ()),  # else all are of earlier commands
+    )
+
+
+def _within(cap: Amount | None, spent: Amount, amount: Amount) -> Amount:
+    return amount if cap is None else min(amount, max(cap - spent, 0))

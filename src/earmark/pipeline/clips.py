@@ -13,7 +13,6 @@ from operator import itemgetter
 from pathlib import Path
 
 from earmark.errors import EarmarkError, MediaError
-from earmark.evidence.face_blur import FaceBlur
 from earmark.evidence.speech_listener import VoiceActivity
 from earmark.features.encoder import SAMPLE_RATE
 from earmark.media import Recording
@@ -21,69 +20,48 @@ from earmark.media.atomic_file import replacing
 from earmark.media.clip_joiner import CaptionedClip, ClipCue, join_clips
 from earmark.media.clip_writer import cut_clip
 from earmark.media.source import name_of
-from earmark.models import ModelStore
 from earmark.pipeline.resume import reopen
 from earmark.pipeline.session import Session, open_session
 from earmark.report.export_formats import export, is_shown
 from earmark.report.report_page import write_page
 from earmark.run.records import RecordingRow, RunPick, spare_recordings
-from earmark.run.run import Run, blur_of
+from earmark.run.run import Run
 from earmark.run.shareable_copy import hide_places, shareable_copy
-from earmark.text_format import counted
+from earmark.settings import Settings
 from earmark.timeline import Span, format_clock
 
 FORMATS = {"csv": "captions.csv", "jsonl": "captions.jsonl", "srt": "subtitles"}
 
 
 @dataclass(frozen=True, slots=True)
-class BundleResult:
-    path: Path
-    clips: int
-    left_out: tuple[str, ...]
-
-    def summary(self) -> str:
-        return f"{self.path}: the page, captions and {counted(self.clips, 'clip')}"
-
-
-@dataclass(frozen=True, slots=True)
-class HighlightsResult:
+class ClipsResult:
     path: Path
     picks: int
-    is_copied: bool
-    """False if pictures and sound were encoded again."""
+    """Those with a clip."""
     left_out: tuple[str, ...]
-
-    def summary(self) -> str:
-        how = "copied as recorded" if self.is_copied else "encoded anew"
-        return f"{self.path}: {counted(self.picks, 'pick')}, {how}"
+    is_copied: bool = True
+    """False if pictures and sound were encoded again."""
 
 
-def bundle(
-    run: Path,
-    to: Path,
-    *,
-    voices: bool = True,
-    blur: FaceBlur | None = None,
-    store: ModelStore | None = None,
-) -> BundleResult:
+def bundle(run: Path, to: Path, settings: Settings | None = None) -> ClipsResult:
     """Write the run in the folder `run` to the archive `to`; if this fails, `to` is unchanged.
 
     The .zip file contains no paths of recordings, no address of a model server, and no keys; no
-    speech without `voices`, and blurred faces with `blur`, or if the run was made so. Without the
-    model in `store` that detects speech, muted clips have no sound.
+    speech and blurred faces if `settings` say so, or if the run was made so. Without the model that
+    detects speech, muted clips have no sound.
     """
-    with tempfile.TemporaryDirectory() as scratch, Run(run) as kept:
-        spare_recordings(kept.recordings(), [to])
-        plan = plan_of_clips(kept, voices=voices, blur=blur, store=store)
-        folder, voices = Path(scratch), plan.settings.voices
-        with shareable_copy(run, voices=voices, blur=plan.question.blur) as shared:
-            files, uncut = _cut(kept, folder, plan)
+    with tempfile.TemporaryDirectory() as scratch, Run(run) as stored:
+        spare_recordings(stored.recordings(), [to])
+        plan, folder = _plan_of_clips(stored, settings), Path(scratch)
+        voices, blur = plan.settings.voices, plan.question.blur
+        with shareable_copy(run, voices=voices, blur=blur) as shared:
+            files, uncut = _cut(stored, folder, plan)
             write_page(shared, folder / "index.html", title=run.resolve().name, files=files)
-            for name, place in FORMATS.items():
-                export(shared, folder / place, format=name)
+            for kind, name in FORMATS.items():
+                export(shared, folder / name, format=kind)
         with replacing(to) as target:
             _pack(folder, target)
-    return BundleResult(to, sum(map(len, files.values())), tuple(uncut))
+    return ClipsResult(to, sum(map(len, files.values())), tuple(uncut))
 
 
 def _cut(
@@ -94,7 +72,7 @@ def _cut(
     for index, row in enumerate(run.recordings(), start=1):
         clips = []
         try:
-            recording = reopen(run, row)
+            recording = reopen(row, run.heard(row.id))
             muted, blur = speech_to_mute(recording, plan), plan.question.blur
             for number, pick in enumerate(run.picks(row.id), start=1):
                 name = f"clips/{index:03d}-{number:04d}.mp4"
@@ -107,14 +85,7 @@ def _cut(
     return files, uncut
 
 
-def highlights(
-    run: Path,
-    to: Path,
-    *,
-    voices: bool = True,
-    blur: FaceBlur | None = None,
-    store: ModelStore | None = None,
-) -> HighlightsResult:
+def highlights(run: Path, to: Path, settings: Settings | None = None) -> ClipsResult:
     """Write the picks of the run in the folder `run` to the MP4 file `to`, in order of time.
 
     Windows in which `find` did not see what it looked for are left out. Picks that touch become one
@@ -122,13 +93,13 @@ def highlights(
     """
     clips: list[CaptionedClip] = []
     left_out = []
-    with tempfile.TemporaryDirectory() as scratch, Run(run) as kept:
-        spare_recordings(kept.recordings(), [to])
-        plan = plan_of_clips(kept, voices=voices, blur=blur, store=store)
-        rows = sorted(kept.recordings(), key=lambda row: (row.began, row.path))
-        for place, row in enumerate(rows):
+    with tempfile.TemporaryDirectory() as scratch, Run(run) as stored:
+        spare_recordings(stored.recordings(), [to])
+        plan = _plan_of_clips(stored, settings)
+        rows = sorted(stored.recordings(), key=lambda row: (row.began, row.path))
+        for number, row in enumerate(rows):
             try:
-                clips += _clips(kept, row, Path(scratch, str(place)), plan)
+                clips += _clips(stored, row, Path(scratch, str(number)), plan)
             except EarmarkError as error:
                 left_out.append(f"{name_of(row.path)} is left out: {error}")
         if not clips:
@@ -136,11 +107,11 @@ def highlights(
             raise MediaError(f"the run in {run} has no clips to show{reason}")
         is_copied = join_clips(clips, to) and plan.question.blur is None
     picks = sum(len(clip.cues) for clip in clips)
-    return HighlightsResult(to, picks, is_copied, tuple(left_out))
+    return ClipsResult(to, picks, tuple(left_out), is_copied)
 
 
 def _clips(run: Run, row: RecordingRow, folder: Path, plan: Session) -> list[CaptionedClip]:
-    recording = reopen(run, row)
+    recording = reopen(row, run.heard(row.id))
     if recording.video is None:
         raise MediaError("it has no pictures")
     muted = speech_to_mute(recording, plan)
@@ -151,7 +122,7 @@ def _clips(run: Run, row: RecordingRow, folder: Path, plan: Session) -> list[Cap
         span = Span(group[0].span.start, group[-1].span.end)
         path = folder / f"{number:05d}.mp4"
         start = cut_clip(recording, span, path, muted=muted, blur=plan.question.blur)
-        cues = tuple(_cue(one, start, min(one.span.end, recording.duration)) for one in group)
+        cues = tuple(_cue(pick, start, min(pick.span.end, recording.duration)) for pick in group)
         clips.append(CaptionedClip(path, cues))
     return clips
 
@@ -174,28 +145,24 @@ def _cue(pick: RunPick, start: float, end: float) -> ClipCue:
 
 
 def cut_kept(
-    run: Run,
-    row: RecordingRow,
-    span: Span,
-    path: Path,
-    *,
-    blur: FaceBlur | None = None,
-    store: ModelStore | None = None,
+    run: Run, row: RecordingRow, span: Span, path: Path, settings: Settings | None = None
 ) -> None:
-    recording, plan = reopen(run, row), plan_of_clips(run, voices=True, blur=blur, store=store)
+    recording = reopen(row, run.heard(row.id))
+    plan = _plan_of_clips(run, settings)
     muted = speech_to_mute(recording, plan)
     cut_clip(recording, span, path, muted=muted, blur=plan.question.blur)
 
 
-def plan_of_clips(
-    run: Run, *, voices: bool, blur: FaceBlur | None, store: ModelStore | None
-) -> Session:
-    store = store or ModelStore()
-    blurred = blur_of(run, blur, store)
-    if blurred:
-        blurred.check()
-    voices = voices and run.plan().get("voices", True)
-    return open_session(voices=voices, models=store.folder, blur="faces" if blurred else "none")
+def _plan_of_clips(run: Run, settings: Settings | None) -> Session:
+    chosen = settings or Settings()
+    plan = open_session(
+        voices=chosen.voices and run.plan().get("voices", True),
+        models=chosen.folders.models,
+        blur="faces" if run.is_blurred else chosen.blur,
+    )
+    if plan.question.blur:
+        plan.question.blur.check()
+    return plan
 
 
 def speech_to_mute(recording: Recording, plan: Session) -> list[Span] | None:

@@ -11,8 +11,9 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 
@@ -26,15 +27,15 @@ from earmark.media import Recording
 from earmark.media.clip_writer import cut_clip
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.pipeline.backend import Backend, open_backend
-from earmark.pipeline.caption import publish
 from earmark.pipeline.clips import speech_to_mute
 from earmark.pipeline.listen import forget_speech, keep_sounds, listen_and_store
-from earmark.pipeline.resume import resume
-from earmark.pipeline.session import Choices, Paths, Session, open_session
+from earmark.pipeline.resume import PAGE, resume
+from earmark.pipeline.session import Paths, Session, open_session
 from earmark.redaction import redact
 from earmark.report.export_formats import file_stems
 from earmark.report.progress import Progress
 from earmark.report.run_overview import SOUNDS_MEANT, seen_moments
+from earmark.report.run_report import write_report
 from earmark.run.erasure import note_clips
 from earmark.run.records import RunPick
 from earmark.run.run import Run
@@ -108,13 +109,12 @@ class FindResult:
         missed = self.missed
         if not self.calls and (self.failed or not self.windows):
             yield f"{counted(self.failed, 'call')} failed and none was answered: nothing is known"
-            yield f"report: {self.page}"
-            return
-        yield (
-            f"{counted(moments, 'moment')} found with {counted(self.calls, 'call')} of "
-            f"{self.windows:,} windows; probably missed: about {missed.expected:.1f} "
-            f"({missed.low:.0f} to {missed.high:.0f})"
-        )
+        else:
+            yield (
+                f"{counted(moments, 'moment')} found with {counted(self.calls, 'call')} of "
+                f"{self.windows:,} windows; probably missed: about {missed.expected:.1f} "
+                f"({missed.low:.0f} to {missed.high:.0f})"
+            )
         yield f"report: {self.page}"
 
 
@@ -128,22 +128,13 @@ def find(
     settings: Settings | Session | None = None,
     api_key: str | None = None,
     progress: Progress | None = None,
-    **choices: Unpack[Choices],
+    **choices: Any,
 ) -> FindResult:
     """Look for what `question` says in the recordings at `paths`, with at most `calls` calls.
 
-    A second call with the same `run` resumes: stored answers are not asked for again.
-
-    Args:
-        question: What to look for, in words: "someone uses a drill".
-        paths: Files, folders, globs and addresses; those of the session if not given.
-        run: The run's folder.
-        calls: Most calls over all recordings, 1 or more; those of earlier commands count.
-        clips: Folder for clips of the moments found; no clips if not given.
-        settings: Every choice; the defaults if not given.
-        api_key: For a server that needs one; stored nowhere.
-        progress: Updated as the search advances.
-        choices: Settings by name, which win over `settings`.
+    The question is in words: "someone uses a drill". `calls` counts those of earlier commands: a
+    second call with the same `run` resumes, and asks for no stored answer again. `clips` names a
+    folder for clips of the moments found. The other arguments are those of `caption`.
 
     Raises:
         CallError: no call can succeed. A single failed call is stored in the run, not raised.
@@ -155,14 +146,14 @@ def find(
     choices["pictures"] = False
     plan = open_session(paths, settings, **choices)
     plan = resume(replace(plan, question=as_question(question, plan.question)), run)
-    asked = plan.open_captioner(api_key=api_key)
-    if isinstance(asked, TagsCaptioner):
+    captioner = YesOrNo(plan.open_captioner(api_key=api_key))
+    if isinstance(captioner.captioner, TagsCaptioner):
         raise InvalidSetting("model", f"name a model to ask: {FORMS}")
-    progress, captioner = progress or Progress(), YesOrNo(asked)
     captioner.check()
+    progress = progress or Progress()
     sources, described = plan.sources(), plan.run_json(captioner.model) | {"find": question}
     with (
-        open_backend(plan.backend, len(sources)) as backend,
+        open_backend(plan.settings.backend, len(sources)) as backend,
         Run(Path(run), described, blur=plan.question.blur) as opened,
     ):
         plan.store_settings(opened.folder)
@@ -172,7 +163,9 @@ def find(
         if not plan.settings.voices:
             forget_speech(opened)
         search = _Search(question, plan, recordings, opened, backend)
-        log = CallRecorder(plan.limits, opened, opened.spent(), calls, progress.count_calls)
+        log = CallRecorder(
+            plan.settings.limits, opened, opened.spent(), calls, progress.count_calls
+        )
         search.read_answers()
         search.choose(0, captioner.model)  # captions made since the last search are picks too
         before = -1
@@ -180,15 +173,15 @@ def find(
             before = search.spent
             tasks = search.choose(calls - before, captioner.model)
             with closing(iter(tasks)) as waiting:
-                backend.ask(waiting, captioner, plan.limits, log)
+                backend.ask(waiting, captioner, log)
             search.read_answers(log.unanswered)
-        page, totals = publish(opened)
+        page, totals = write_report(opened, opened.folder / PAGE), opened.totals()
         moments, uncut = search.found(Path(clips) if clips else None)
         tally = log.tally
         failures = [recording.reason for recording in opened.failed_recordings()]
         if tally.failed:
-            failed = counted(tally.failed, "call")
-            failures.append(f"{failed} failed, the last: {tally.last_reason}")
+            calls_failed = counted(tally.failed, "call")
+            failures.append(f"{calls_failed} failed, the last: {tally.last_reason}")
         return FindResult(
             question=question,
             run=Path(run),
@@ -217,14 +210,14 @@ class YesOrNo(WrappedCaptioner):
         answer = self.captioner(request, timeout=timeout)
         if not isinstance(answer.data, dict):
             return answer
-        told = tell_yes_or_no(answer.data)
-        if told is None:
+        decision = tell_yes_or_no(answer.data)
+        if decision is None:
             raise UnreadableAnswer(
                 f"the answer is neither yes nor no: {answer.text[:60]!r}",
                 prompt_tokens=answer.prompt_tokens,
                 completion_tokens=answer.completion_tokens,
             )
-        text, data = told
+        text, data = decision
         return replace(answer, text=text, data=data)
 
 
@@ -241,17 +234,17 @@ class _Search:
         self.recordings = recordings
         self.notes: list[str] = []
         encoder = SentenceEncoder.if_available(plan.store)
-        listening = plan.listening
-        finder, length = None, listening.grid.length
+        listening, finder = plan.listening, None
         if listening.beside:
+            length = listening.grid.length
             finder = SoundFinder.of(question, listening.beside, length=length, meaning=encoder)
         self.matches = finder.matches if finder else {}
         meant = f"{SOUNDS_MEANT}{redact(question)}"  # the plan in the run is redacted too
         run.set_note(meant, json.dumps(list(self.matches)))
         if not self.matches:
-            why = (
-                "no named sound matches it" if finder else "no model that names sounds is installed"
-            )
+            why = "no named sound matches it"
+            if finder is None:
+                why = "no model that names sounds is installed"
             self.notes.append(f"{why}, so windows are chosen by how much seems to happen in them")
         stored = StoredWindows(run, listening.survival, dict.fromkeys(self.recordings, ()))
         self.many = [
@@ -261,31 +254,25 @@ class _Search:
         self._by_key = {target.key: target for target in self.many}
         if finder and (self.matches or encoder):
             self._listen_for(finder, backend)
-        self._read_captions(question, encoder)
-
-    def _listen_for(self, finder: SoundFinder, backend: Backend) -> None:
-        hints: dict[str, FloatArray] = {}
-        audible = [recording for recording in self.recordings.values() if recording.has_audio]
-        for recording, found in backend.map(finder, audible):
-            if isinstance(found, EarmarkError):
-                self.notes.append(
-                    f"{recording.source.name}: its sounds could not be named: {found}"
-                )
-                continue
-            target = self._by_key[recording.key]
-            target.relevance = np.maximum(target.relevance, found.likely[: len(target.windows)])
-            hints[target.key] = found.hints[: len(target.windows)]
-        for key, lift in lifts(hints).items():
-            self._by_key[key].lift = self._by_key[key].lift * lift
-
-    def _read_captions(self, question: str, encoder: SentenceEncoder | None) -> None:
-        if encoder is None:
-            return
-        hits = MeaningIndex.of(self.run, encoder).search(self.run, question, most=200)
+        hits = MeaningIndex.of(run, encoder).search(run, question, most=200) if encoder else ()
         for hit in hits:
             target = self._by_key.get(hit.recording)
             if hit.kind == "caption" and target is not None and -hit.rank >= 0.5:
                 target.told[target.windows.window_at(hit.span.start)] = PAID
+
+    def _listen_for(self, finder: SoundFinder, backend: Backend) -> None:
+        hints: dict[str, FloatArray] = {}
+        audible = [recording for recording in self.recordings.values() if recording.has_audio]
+        for recording, result in backend.map(finder, audible):
+            if isinstance(result, EarmarkError):
+                name = recording.source.name
+                self.notes.append(f"{name}: its sounds could not be named: {result}")
+                continue
+            target = self._by_key[recording.key]
+            target.relevance = np.maximum(target.relevance, result.likely[: len(target.windows)])
+            hints[target.key] = result.hints[: len(target.windows)]
+        for key, lift in lifts(hints).items():
+            self._by_key[key].lift = self._by_key[key].lift * lift
 
     @property
     def answered(self) -> int:
@@ -325,7 +312,11 @@ class _Search:
 
         picks = explain(rated, np.array(sorted(looked | captioned), dtype=np.intp), reason)
         spans = [pick.span for pick in picks]
-        names = {span: self._sound_names(target.key, span) for span in spans}
+        heard_in = partial(self.run.evidence, kinds=["heard"])
+        names = {
+            span: tuple(dict.fromkeys(entry.text for entry in heard_in(target.key, within=span)))
+            for span in spans
+        }
         heard = self.run.heard(target.key)
         sounds = sounds_in(spans, level=heard.level if heard else None, names=names)
         tags = {span: window_sounds.tags for span, window_sounds in sounds.items()}
@@ -340,10 +331,6 @@ class _Search:
             self.run.unanswered(requests(captioned, TAGS_MODEL))  # each keeps its caption
         tasks.open[target.key] = len(self.run.unanswered(requests(new, tasks.model)))
 
-    def _sound_names(self, recording: str, span: Span) -> tuple[str, ...]:
-        entries = self.run.evidence(recording, kinds=["heard"], within=span)
-        return tuple(dict.fromkeys(entry.text for entry in entries))
-
     def _captioned(self, target: TargetWindows) -> set[int]:
         """By an earlier command; the page goes on to show the caption."""
         captions = self.run.captions(target.key)
@@ -352,29 +339,35 @@ class _Search:
         return {window for span, window in windows.items() if target.windows.span(window) == span}
 
     def found(self, folder: Path | None) -> tuple[tuple[FoundMoments, ...], list[str]]:
-        moments, uncut = [], []
-        sources = [self.recordings[target.key].source for target in self.many]
+        """The moments seen, with clips in `folder`, and why any clip could not be cut."""
+        moments: list[FoundMoments] = []
+        uncut: list[str] = []
+        sources = [recording.source for recording in self.recordings.values()]
         stems = file_stems((source.path, source.id) for source in sources)
-        for target, stem in zip(self.many, stems, strict=True):
-            spans, picks = seen_moments(self.run, target.key), self.run.picks(target.key)
+        for (key, recording), stem in zip(self.recordings.items(), stems, strict=True):
+            spans, picks = seen_moments(self.run, key), self.run.picks(key)
             if not spans:
                 continue
-            recording = self.recordings[target.key]
-            clips = []
-            muted = speech_to_mute(recording, self.plan) if folder else ()
-            blur = self.plan.question.blur
-            for number, span in enumerate(spans if folder else (), start=1):
-                path = Path(folder or "", f"{stem}-{number:03d}.mp4")
-                try:
-                    cut_clip(recording, span, path, muted=muted, blur=blur)
-                    clips.append(path)
-                except MediaError as error:
-                    uncut.append(str(error))
-            if clips:  # `forget` deletes them with the recording
-                note_clips(self.run, target.key, clips)
+            clips = self._cut(recording, spans, folder / stem, uncut) if folder else []
             what = tuple(_description(picks, span) for span in spans)
             moments.append(FoundMoments(recording.source.path, spans, what, tuple(clips)))
         return tuple(moments), uncut
+
+    def _cut(
+        self, recording: Recording, spans: Iterable[Span], stem: Path, uncut: list[str]
+    ) -> list[Path]:
+        clips = []
+        muted = speech_to_mute(recording, self.plan)
+        for number, span in enumerate(spans, start=1):
+            path = stem.with_name(f"{stem.name}-{number:03d}.mp4")
+            try:
+                cut_clip(recording, span, path, muted=muted, blur=self.plan.question.blur)
+                clips.append(path)
+            except MediaError as error:
+                uncut.append(str(error))
+        if clips:  # `forget` deletes them with the recording
+            note_clips(self.run, recording.key, clips)
+        return clips
 
 
 def _description(picks: Iterable[RunPick], span: Span) -> str:

@@ -20,6 +20,7 @@ from earmark.evidence.sound_names import NAMES
 from earmark.evidence.sound_track import SOUNDS
 from earmark.media.atomic_file import files_of_recording, write_whole
 from earmark.media.source import name_of, stored_path
+from earmark.pipeline.resume import PAGE
 from earmark.report.report_page import PAGES, pictures_of
 from earmark.report.run_report import write_report
 from earmark.run.erasure import Deletion, all_recordings, clips_of, delete_recordings
@@ -29,7 +30,7 @@ from earmark.run.schema import FILE
 from earmark.search.archive_search import VECTORS
 from earmark.text_format import counted
 
-PAGE, SAVED_PLAN = "report.html", "sources.json"
+SAVED_PLAN = "sources.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +148,13 @@ def _check(database: Path, rows: Sequence[RecordingRow]) -> None:
 def _clean_plan(path: Path, files: Set[str]) -> None:
     try:
         plan = json.loads(path.read_text(encoding="utf-8"))
-        given = [(one, one["uris"] if isinstance(one, dict) else [one]) for one in plan["paths"]]
+        sources = [(source, list(map(stored_path, source["uris"]))) for source in plan["paths"]]
     except FileNotFoundError:
         return
     except (ValueError, KeyError, TypeError) as error:
         raise RunError(f"{path} is not an earmark plan: delete it, then forget again") from error
-    paths = [one for one, uris in given if files.isdisjoint(map(stored_path, uris))]
+    paths = [source for source, stored in sources if files.isdisjoint(stored)]
     if not paths:
         path.unlink()
-    elif len(paths) < len(given):
+    elif len(paths) < len(sources):
         write_whole(path, json.dumps(plan | {"paths": paths}))

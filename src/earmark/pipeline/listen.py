@@ -45,16 +45,15 @@ def listen(
     source: Source, plan: ListenJob, *, on_seconds: Callable[[float, float], None] | None = None
 ) -> ScoredRecording:
     """`on_seconds` is called with the seconds listened to so far and in all."""
-    line, track = plan.frontline, plan.audio_track
     heard = listen_cached(
         source,
-        line,
+        plan.frontline,
         plan.cache,
-        audio_track=track,
+        audio_track=plan.audio_track,
         on_seconds=on_seconds,
         beside=plan.beside.pass_through if plan.beside else None,
     )
-    return plan.grid.score_recording(heard, line, survival=plan.survival)
+    return plan.grid.score_recording(heard, plan.frontline, survival=plan.survival)
 
 
 def listen_unless_known(
@@ -65,8 +64,8 @@ def listen_unless_known(
     if key and content_key(source) == key:
         return open_recording(source, audio_track=track)
     on_seconds = None if progress is None else progress.at(source.name)
-    found = listen(source, plan, on_seconds=on_seconds)
-    return ScoredRecording(found.heard.compact(), found.windows)
+    scored = listen(source, plan, on_seconds=on_seconds)
+    return ScoredRecording(scored.heard.compact(), scored.windows)
 
 
 def listen_all(
@@ -105,14 +104,15 @@ def listen_all(
 def listen_each(
     sources: Sequence[Source], plan: ListenJob, backend: Backend, progress: Progress | None = None
 ) -> tuple[list[ScoredRecording], tuple[Failed, ...]]:
-    found = dict(listen_all(sources, plan, backend, progress=progress))
-    results = [(source, found[source]) for source in sources]
-    return (
-        [one for _, one in results if isinstance(one, ScoredRecording)],
-        tuple(
-            Failed(source.path, str(one)) for source, one in results if isinstance(one, Exception)
-        ),
-    )
+    results = dict(listen_all(sources, plan, backend, progress=progress))
+    scored, failures = [], []
+    for source in sources:
+        result = results[source]
+        if isinstance(result, ScoredRecording):
+            scored.append(result)
+        else:
+            failures.append(Failed(source.path, str(result)))
+    return scored, tuple(failures)
 
 
 def listen_and_store(
@@ -127,41 +127,42 @@ def listen_and_store(
 
     key = plan.grid.key(plan.frontline, audio_track=plan.audio_track)
     known = run.known(sources, key=key) if plan.cache is not None else {}
-    found: dict[Source, Recording] = {}
+    recordings: dict[Source, Recording] = {}
     run.keep_survival(plan.survival)
-    for source, one in listen_all(sources, plan, backend, known=known, progress=now):
-        recording = one.heard.recording if isinstance(one, ScoredRecording) else one
+    for source, result in listen_all(sources, plan, backend, known=known, progress=now):
+        recording = result.heard.recording if isinstance(result, ScoredRecording) else result
         if isinstance(recording, EarmarkError) or recording.video is None:
             is_sound = isinstance(recording, Recording)
             reason = f"{source.name} {SOUND_ALONE}" if is_sound else str(recording)
             run.fail_recording(stored_path(source.path), source.path, reason, name=source.id)
             continue
-        found[source] = recording
+        recordings[source] = recording
         run.add(RecordingRow.of(recording))
-        if isinstance(one, ScoredRecording):  # else an earlier run has stored its windows
+        if isinstance(result, ScoredRecording):  # else an earlier run has stored its windows
+            heard = result.heard
             run.hear(
                 recording.key,
-                one.windows,
+                result.windows,
                 key=key,
-                level=one.heard.level,
-                sound_bytes=one.heard.bytes_read,
-                access=one.heard.access,
-                warnings=one.heard.warnings,
+                level=heard.level,
+                sound_bytes=heard.bytes_read,
+                access=heard.access,
+                warnings=heard.warnings,
                 audio_track=recording.audio_track,
             )
     run.drop_past_failures(source.path for source in sources)
-    ordered = (found[one] for one in sources if one in found)
-    return {one.key: one for one in ordered}, len(sources) - len(found)
+    ordered = (recordings[source] for source in sources if source in recordings)
+    return {recording.key: recording for recording in ordered}, len(sources) - len(recordings)
 
 
 def keep_sounds(
     recordings: Iterable[Recording], listener: SoundListener, run: Run, backend: Backend
 ) -> None:
     known = run.recordings_with_evidence("heard", origin=SOUND_TRACK)
-    wanted = [one for one in recordings if one.has_audio and one.key not in known]
-    for one, found in backend.map(listener.evidence, wanted):
-        if not isinstance(found, EarmarkError):
-            run.keep_evidence(one.key, found, kinds=["heard"], origin=SOUND_TRACK)
+    missing = [item for item in recordings if item.has_audio and item.key not in known]
+    for recording, evidence in backend.map(listener.evidence, missing):
+        if not isinstance(evidence, EarmarkError):
+            run.keep_evidence(recording.key, evidence, kinds=["heard"], origin=SOUND_TRACK)
 
 
 def keep_speech(
@@ -170,16 +171,16 @@ def keep_speech(
     origin = listener.transcriber.name
     known = run.transcribed(origin)
     missing = [recording for recording in recordings if recording.key not in known]
-    for recording, found in backend.map(listener, missing):
-        if isinstance(found, EarmarkError):
-            logger.warning("%s: its speech could not be transcribed: %s", recording.name, found)
+    for recording, speech in backend.map(listener, missing):
+        if isinstance(speech, EarmarkError):
+            logger.warning("%s: its speech could not be transcribed: %s", recording.name, speech)
             continue
-        if found.uncertain and not found.entries:
-            left_out = counted(found.uncertain, "sentence")
+        if speech.uncertain and not speech.entries:
+            left_out = counted(speech.uncertain, "sentence")
             logger.warning(
                 "%s: the transcript is too uncertain, %s left out", recording.name, left_out
             )
-        run.keep_speech(recording.key, found.entries, by=origin)
+        run.keep_speech(recording.key, speech.entries, by=origin)
 
 
 def forget_speech(run: Run) -> None:

@@ -1,26 +1,42 @@
-"""Listens to recordings and chooses windows under a budget; decodes, asks and stores nothing.
+"""Listens to recordings, and chooses windows or forecasts budgets; calls and stores nothing.
 
-paths ──▶ listen ──▶ allocate ──▶ Selection
+paths ──▶ listen ──┬──▶ allocate ──────────▶ Selection
+                   ├──▶ ladder of budgets ──▶ Forecast
+                   └──▶ gate ──────────────▶ EpisodeListing
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Unpack
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from earmark.errors import EarmarkError
+from earmark.gate.forecast_error import ForecastError
 from earmark.gate.gate import gate_of
-from earmark.grid import ScoredRecording
+from earmark.grid import ScoredRecording, Windows
 from earmark.pipeline.backend import open_backend
 from earmark.pipeline.listen import listen, listen_each
-from earmark.pipeline.session import Choices, Paths, Session, open_session
+from earmark.pipeline.session import Paths, Session, open_session
 from earmark.report.progress import Progress
 from earmark.selection import Choice, allocate
+from earmark.selection.forecast import (
+    LADDER,
+    CallCost,
+    Forecast,
+    RecordingNote,
+    Screening,
+    forecast_rungs,
+)
 from earmark.selection.pick import best_left_out
+from earmark.selection.price_search import calls_for, check_coverage
 from earmark.selection.result import Chosen, Selection, forecast_coverage, recording_notes
 from earmark.settings import InvalidSetting, Settings
 
 if TYPE_CHECKING:
     from earmark.selection.episodes import EpisodeListing
+
+UNTOLD = "all its windows score the same, so the forecast counts windows, not actions"
 
 
 def select(
@@ -29,7 +45,7 @@ def select(
     settings: Settings | Session | None = None,
     progress: Progress | None = None,
     explain: int = 0,
-    **choices: Unpack[Choices],
+    **choices: Any,
 ) -> Selection:
     """The windows of the recordings at `paths` that are most worth a call.
 
@@ -46,18 +62,19 @@ def select(
     """
     plan = open_session(paths, settings, **choices)
     sources, described = plan.sources(), plan.selection_json()
-    with open_backend(plan.backend, len(sources)) as backend:
-        heard, failures = listen_each(sources, plan.listening, backend, progress)
-    many = [one.windows for one in heard]
-    weights = [one.heard.recording.source.weight for one in heard]
-    spent = allocate(plan.rule, many, plan.budget, across=plan.across, weights=weights)
-    chosen = (_chosen(plan, one, choice, explain) for one, choice in zip(heard, spent, strict=True))
-    return Selection(described, tuple(chosen), failures)
+    with open_backend(plan.settings.backend, len(sources)) as backend:
+        scored, failures = listen_each(sources, plan.listening, backend, progress)
+    windows = [item.windows for item in scored]
+    weights = [item.heard.recording.source.weight for item in scored]
+    spent = allocate(plan.rule, windows, plan.budget, across=plan.settings.across, weights=weights)
+    pairs = zip(scored, spent, strict=True)
+    chosen = tuple(_chosen(plan, item, choice, explain) for item, choice in pairs)
+    return Selection(described, chosen, failures)
 
 
 def _chosen(plan: Session, scored: ScoredRecording, choice: Choice, explain: int) -> Chosen:
     heard, windows, recording = scored.heard, scored.windows, scored.heard.recording
-    has_count = not plan.across and plan.budget.price is None
+    has_count = not plan.settings.across and plan.budget.price is None
     chaptered = len(recording.parts) > 1
     expected = float(windows.rates.sum())
     error, duration = plan.listening.frontline.error, windows.duration
@@ -123,3 +140,89 @@ def list_episodes(
             continue
         notes += [f"{source.name}: {note}" for note in heard.notes()]
     return EpisodeListing(tuple(recordings), tuple(failures), tuple(notes), promised)
+
+
+def plan(
+    paths: Paths = (),
+    *,
+    settings: Settings | Session | None = None,
+    coverage: float | None = None,
+    shares: Sequence[float] = LADDER,
+    cost: CallCost | None = None,
+    progress: Progress | None = None,
+    **choices: Any,
+) -> Forecast:
+    """Listen to recordings and forecast the coverage and cost of budgets; makes no calls.
+
+    Each budget of the forecast is one for all recordings: spend it with `across=True`. `shares` are
+    the budgets, as shares of all windows, and `cost` is that of one call. With `coverage`, a share
+    of actions, the forecast has the number of calls to reach it. The other arguments are those of
+    `select`.
+
+    Raises:
+        ValueError: `coverage` is given and nothing was heard to forecast it from.
+    """
+    session = open_session(paths, settings, **choices)
+    if coverage is not None:
+        check_coverage(coverage)
+    sources = session.sources()
+    with open_backend(session.settings.backend, len(sources)) as backend:
+        scored, failures = listen_each(sources, session.listening, backend, progress)
+    price = cost if cost is not None else CallCost()
+    many = [item.windows for item in scored]
+    is_told = any(map(_is_told, scored))
+    if coverage is not None and many and not is_told:
+        raise ValueError("nothing was heard in these recordings, so no coverage can be forecast")
+    scan = sum(len(windows) for windows in many)
+    screening = Screening(
+        seconds=sum(item.heard.seconds for item in scored),
+        full_scan_seconds=scan * price.gpu_seconds,
+        measured_now=sum(not item.heard.from_cache for item in scored),
+    )
+    calls = sorted({round(share * scan) for share in shares} - {0})
+    error = session.listening.frontline.error if is_told else None
+    goal = [_calls_for(many, coverage, error)] if coverage is not None and many else []
+    rungs = forecast_rungs(many, [*calls, *goal], price, screening, error)
+    rungs = rungs if is_told else [replace(rung, coverage=None) for rung in rungs]
+    actions, duration = _count(many)
+    return Forecast(
+        recordings=len(many),
+        duration=duration,
+        windows=scan,
+        window=session.listening.grid.length,
+        frontline=session.listening.frontline.name,
+        cost=price,
+        screening=screening,
+        rungs=tuple(rungs[: len(calls)]),
+        goal=rungs[-1] if goal else None,
+        failures=failures,
+        notes=tuple(_notes(scored, is_told=is_told)),
+        actions=actions if is_told else None,
+        actions_range=error.count(actions, duration) if error else None,
+    )
+
+
+def _calls_for(many: Sequence[Windows], coverage: float, error: ForecastError | None) -> int:
+    if error is not None:
+        actions, duration = _count(many)
+        coverage = error.forecast_for(coverage, actions=actions, duration=duration)
+    return calls_for(many, coverage)
+
+
+def _count(many: Sequence[Windows]) -> tuple[float, float]:
+    actions = sum(float(windows.rates.sum()) for windows in many)
+    return actions, sum(windows.duration for windows in many)
+
+
+def _is_told(scored: ScoredRecording) -> bool:
+    heard, windows = scored.heard, scored.windows
+    is_flat = len(windows) > 1 and not windows.has_evidence
+    return heard.is_heard and not is_flat
+
+
+def _notes(heard: Sequence[ScoredRecording], *, is_told: bool) -> Iterator[RecordingNote]:
+    for scored in heard:
+        path = scored.heard.recording.source.path
+        yield from (RecordingNote(path, note) for note in scored.heard.notes())
+        if is_told and not _is_told(scored):
+            yield RecordingNote(path, UNTOLD)

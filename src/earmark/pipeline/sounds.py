@@ -7,9 +7,9 @@ paths ──▶ name the sounds ──▶ events ──▶ SoundListing
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any, Unpack
+from typing import Any
 
 from earmark.errors import EarmarkError, NoAudioStream
 from earmark.evidence.evidence_entry import EvidenceEntry
@@ -23,7 +23,7 @@ from earmark.media.inspection import list_warnings
 from earmark.media.source import place_of
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.pipeline.backend import open_backend
-from earmark.pipeline.session import Choices, Paths, Session, open_session
+from earmark.pipeline.session import Paths, Session, open_session
 from earmark.report.progress import Progress
 from earmark.settings import Settings
 from earmark.text_format import Heading, Table, TextLine, counted, format_length, format_notes
@@ -36,6 +36,19 @@ class RecordingSounds:
     duration: float
     events: tuple[EvidenceEntry, ...]
     notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        events = [
+            {
+                "start": round(event.span.start, 2),
+                "end": round(event.span.end, 2),
+                "sound": event.text,
+                "confidence": round(event.confidence, 3),
+            }
+            for event in self.events
+        ]
+        duration = round(self.duration, 3)
+        return {"path": self.path, "duration": duration, "sounds": events, "notes": [*self.notes]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,24 +70,8 @@ class SoundListing:
                 {"sound": match.name, "weight": round(match.weight, 3), "reason": match.reason}
                 for match in self.matches.values()
             ],
-            "recordings": [
-                {
-                    "path": one.path,
-                    "duration": round(one.duration, 3),
-                    "sounds": [
-                        {
-                            "start": round(event.span.start, 2),
-                            "end": round(event.span.end, 2),
-                            "sound": event.text,
-                            "confidence": round(event.confidence, 3),
-                        }
-                        for event in one.events
-                    ],
-                    "notes": list(one.notes),
-                }
-                for one in self.recordings
-            ],
-            "failures": [{"path": one.path, "error": one.error} for one in self.failures],
+            "recordings": [recording.to_json() for recording in self.recordings],
+            "failures": [asdict(failed) for failed in self.failures],
         }
 
     def table(self) -> Table:
@@ -90,7 +87,7 @@ class SoundListing:
         if len(self.recordings) > 1:
             raise ValueError("a label track is of one recording: give one, or use --format csv")
         events = [event for recording in self.recordings for event in recording.events]
-        return "".join("\t".join((*_bounds(one.span, 3), one.text)) + "\n" for one in events)
+        return "".join("\t".join((*_bounds(event.span, 3), event.text)) + "\n" for event in events)
 
     def lines(self) -> Iterator[TextLine]:
         none = "no such sound" if self.words else "no sound with a name"
@@ -108,7 +105,7 @@ class SoundListing:
                 yield Table(columns, rows, words=("sound", "why"))
 
     def warnings(self) -> list[str]:
-        return format_notes((one.path, note) for one in self.recordings for note in one.notes)
+        return format_notes((item.path, note) for item in self.recordings for note in item.notes)
 
 
 def _bounds(span: Span, digits: int) -> tuple[str, str]:
@@ -121,16 +118,11 @@ def sounds(
     *,
     settings: Settings | Session | None = None,
     progress: Progress | None = None,
-    **choices: Unpack[Choices],
+    **choices: Any,
 ) -> SoundListing:
     """All named sounds of the recordings at `paths`, or those that `words` mean.
 
-    Args:
-        paths: Files, folders, globs and addresses; those of the session if not given.
-        words: What to search for: `drill` also finds power tools. Empty lists all sounds.
-        settings: Every choice; the defaults if not given.
-        progress: Updated while listening.
-        choices: Settings by name, which win over `settings`.
+    `drill` also finds power tools. The other arguments are those of `select`.
 
     Raises:
         ModelMissing: YAMNet is not here. The error of a recording is not raised but listed.
@@ -141,29 +133,27 @@ def sounds(
     listener = namer.listener if namer else None
     if listener is None:  # this network cannot track sounds; raises if YAMNet is missing
         plan.store.find("yamnet")
-    assert listener is not None, "it is wanted"
+    assert listener is not None, "YAMNet tracks sounds"
     names = listener.encoder.classes
     matches = match_sounds(words, names, SentenceEncoder.if_available(plan.store))
     sources, now = plan.sources(), progress or Progress()
     now.update(recordings=len(sources))
-    with open_backend(plan.backend, len(sources)) as backend:
+    with open_backend(plan.settings.backend, len(sources)) as backend:
         shared = now if backend.shares_memory else None
         work = partial(_hear, listener=listener, track=plan.listening.audio_track, progress=shared)
         results = {}
         for source, result in backend.map(work, sources):
             results[source] = result
             now.update(heard=now.heard + 1)
-    heard, failures = [], []
+    recordings, failures = [], []
     for source in sources:
         result = results[source]
         if isinstance(result, EarmarkError):
             failures.append(Failed(source.path, str(result)))
-        elif words:
-            events = tuple(event for event in result.events if event.text in matches)
-            heard.append(replace(result, events=events))
-        else:
-            heard.append(result)
-    return SoundListing(words, matches, tuple(heard), tuple(failures))
+            continue
+        events = (event for event in result.events if not words or event.text in matches)
+        recordings.append(replace(result, events=tuple(events)))
+    return SoundListing(words, matches, tuple(recordings), tuple(failures))
 
 
 def _hear(

@@ -25,11 +25,11 @@ from earmark.media.source import folder_name, is_remote, name_of
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.pipeline.answer import ANSWER_TOKENS
 from earmark.pipeline.answer import ask as ask_run
-from earmark.pipeline.ask_window import open_again, window_at
 from earmark.pipeline.caption import caption as caption_recordings
+from earmark.pipeline.caption import preview
 from earmark.pipeline.find import as_question
 from earmark.pipeline.find import find as find_moments
-from earmark.pipeline.preview import preview
+from earmark.pipeline.resume import reopen, window_at
 from earmark.pipeline.session import Session, open_session
 from earmark.redaction import redact
 from earmark.run.database import is_at_work
@@ -256,7 +256,7 @@ class AgentTools:
         served, plan = self.library[run], self.service.plan
         tokens, money = _most_cost(question, plan, calls)
         text = MOST_ENTRIES * MOST_TEXT // 3
-        money += plan.limits.price(text, ANSWER_TOKENS)
+        money += plan.settings.limits.price(text, ANSWER_TOKENS)
         self.allowance.require(1 + calls, tokens + text + ANSWER_TOKENS, money)
         if calls:
             self.sources(run_paths(served.folder))  # raises if one lies outside
@@ -333,7 +333,7 @@ class AgentTools:
     def _pictures(self, row: RecordingRow, pick: Pick, question: Question) -> list[bytes]:
         self._check_served(path for path, _ in row.files)
         request = Request.about(row.id, pick, question, WindowSounds(), "")
-        (decoded,) = prefetch([FrameRequest(open_again(row), request.times)])
+        (decoded,) = prefetch([FrameRequest(reopen(row), request.times)])
         if not decoded.frames:
             raise EarmarkError(decoded.failure)
         return list(request.showing(decoded.frames).pictures)
@@ -368,7 +368,9 @@ def _limited(limit: int) -> int:
 
 def _most_cost(question: str, plan: Session, calls: int) -> tuple[int, float]:
     request = sample_request(plan, as_question(question, plan.question))
-    return calls * sum(request.most_tokens), calls * plan.limits.price(*request.most_tokens)
+    return calls * sum(request.most_tokens), calls * plan.settings.limits.price(
+        *request.most_tokens
+    )
 
 
 def _entry_json(entry: EvidenceEntry) -> dict[str, Any]:

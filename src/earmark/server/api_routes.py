@@ -18,8 +18,8 @@ from starlette.concurrency import run_in_threadpool
 
 from earmark.errors import RunError
 from earmark.media import Source
-from earmark.pipeline.ask_window import WindowQuote, ask_window, quote_window
 from earmark.pipeline.clips import cut_kept
+from earmark.pipeline.resume import WindowQuote, ask_window, quote_window
 from earmark.pipeline.session import open_session
 from earmark.redaction import redact
 from earmark.report.export_formats import EXPORTERS
@@ -100,7 +100,7 @@ api = APIRouter(prefix="/api", responses=PROBLEMS)
 def session(service: Services) -> Json:
     """What this server can do."""
     model, reason = service.model()
-    limits = service.plan.limits
+    limits = service.plan.settings.limits
     return {
         "version": VERSION,
         "model": model,
@@ -196,8 +196,8 @@ def cut_span(
             run_views.why_unplayable(path) for path, _ in row.files
         ):
             raise run_views.UnknownRecording("the recording has no such span to cut")
-        path, plan = Path(scratch) / "clip.mp4", service.plan
-        cut_kept(run, row, span, path, blur=plan.question.blur, store=plan.store)
+        path = Path(scratch) / "clip.mp4"
+        cut_kept(run, row, span, path, service.plan.settings)
         content = path.read_bytes()
     stem = re.sub(r"[^\w.-]+", "-", row.title.rpartition(".")[0], flags=re.ASCII)[:80]
     return _attachment(content, "video/mp4", f"{stem or 'clip'}-{start:.0f}s.mp4", "private")

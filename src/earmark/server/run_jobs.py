@@ -112,7 +112,7 @@ class RunJobs:
         sources = [asdict(source) for source in plan.sources(allow_none=True)]
         order = {
             "paths": sources,
-            "settings": plan.portable_settings().model_dump(),
+            "settings": plan.settings.model_dump(),
             "api_key": self._api_key,
             "run": str(folder) if folder else None,
         }
@@ -170,7 +170,11 @@ def restore_session(served: ServedRun, ours: Session) -> Session:
     settings = Settings.stored(served.folder)
     if settings is None or is_redacted(settings.transcription.transcriber or ""):
         raise ValueError("the run does not store its settings; run its command again")
-    update = {"model": ours.settings.model, "limits": ours.limits, "folders": ours.settings.folders}
+    update = {
+        "model": ours.settings.model,
+        "limits": ours.settings.limits,
+        "folders": ours.settings.folders,
+    }
     if ours.settings.blur != "none":
         update["blur"] = ours.settings.blur
     listed = served.folder / SOURCES
@@ -231,9 +235,11 @@ def _run_order(order: dict[str, Any], progress: Progress) -> dict[str, Any]:
 
 
 def forecast_of(plan: Session, progress: Progress | None = None) -> dict[str, Any]:
-    from earmark.pipeline.plan import plan as make_forecast
+    from earmark.pipeline.select import plan as make_forecast
 
-    cost = CallCost(money=plan.limits.price(*sample_request(plan, plan.question).most_tokens))
+    cost = CallCost(
+        money=plan.settings.limits.price(*sample_request(plan, plan.question).most_tokens)
+    )
     return make_forecast(settings=plan, cost=cost, progress=progress).to_json()
 
 

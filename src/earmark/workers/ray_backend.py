@@ -43,11 +43,10 @@ from earmark.errors import (
     internal_error,
 )
 from earmark.media.prefetch import THREADS, FrameRequest, HeldRecordingDecoder
-from earmark.pipeline.ask import show
-from earmark.pipeline.backend import Item, Outcomes, Value, attempt
+from earmark.pipeline.backend import Item, Outcomes, Value, attempt, show
 from earmark.run.records import PickFrames
 from earmark.run.tasks import CallRecorder
-from earmark.settings import Limits, Workers
+from earmark.settings import Workers
 from earmark.version import VERSION
 from earmark.workers.worker_pool import ATTEMPTS, DECODING_DEADLINE
 
@@ -85,13 +84,10 @@ class RayBackend:
         cores = int(self.ray.cluster_resources().get("CPU", 1))
         return max(1, min(cores, self._workers or cores))
 
-    def ask(
-        self, tasks: Iterator[Task], captioner: Captioner, limits: Limits, log: CallRecorder
-    ) -> Tally:
-        remote = RayCaptioner(self, captioner, log, concurrency=limits.concurrency)
-        with closing(remote):
+    def ask(self, tasks: Iterator[Task], captioner: Captioner, log: CallRecorder) -> Tally:
+        with closing(RayCaptioner(self, captioner, log)) as remote:
             requests = (log.add(task).request for task in tasks)
-            return dispatch(requests, remote, limits, log, tally=log.tally)
+            return dispatch(requests, remote, log.limits, log, tally=log.tally)
 
     def map(self, work: Callable[[Item], Value], items: Sequence[Item]) -> Outcomes[Item, Value]:
         ray = self.ray
@@ -143,10 +139,7 @@ def _check_version(version: str) -> BackendError | None:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerReply:
-    frames: PickFrames | None
-    outcome: Answer | CallError | MediaError
+WorkerReply = tuple[PickFrames | None, Answer | CallError | MediaError]
 
 
 class WindowWorker:
@@ -165,15 +158,15 @@ class WindowWorker:
         finally:
             self._decoders.put(decoder)
         if decoded.failure:
-            return WorkerReply(None, UnreadableFile(decoded.failure))
+            return None, UnreadableFile(decoded.failure)
         try:
             frames, request = show(task.request, decoded)
         except ModelMissing as error:
-            return WorkerReply(None, CallRejected(str(error)))
+            return None, CallRejected(str(error))
         try:
-            return WorkerReply(frames, self._captioner(request, timeout=timeout))
+            return frames, self._captioner(request, timeout=timeout)
         except CallError as error:
-            return WorkerReply(frames, error)
+            return frames, error
 
 
 @dataclass(slots=True, eq=False)
@@ -184,14 +177,11 @@ class _RemoteWorker:
 
 
 class RayCaptioner:
-    def __init__(
-        self, backend: RayBackend, captioner: Captioner, log: CallRecorder, *, concurrency: int
-    ) -> None:
+    def __init__(self, backend: RayBackend, captioner: Captioner, log: CallRecorder) -> None:
         self._backend = backend
         self._captioner = captioner
         self.model = captioner.model
         self._log = log
-        self._concurrency = concurrency
         self._lock = threading.Lock()
         self._workers: list[_RemoteWorker] = []
 
@@ -205,12 +195,12 @@ class RayCaptioner:
 
     def __call__(self, request: Request, *, timeout: float) -> Answer:
         task = self._log.tasks[request.identity]
-        reply = self._send(task, timeout)
-        if reply.frames is not None:
-            self._log.run.keep_frames(task.recording.key, reply.frames)
-        if isinstance(reply.outcome, Answer):
-            return reply.outcome
-        raise reply.outcome
+        frames, outcome = self._send(task, timeout)
+        if frames is not None:
+            self._log.run.keep_frames(task.recording.key, frames)
+        if isinstance(outcome, Answer):
+            return outcome
+        raise outcome
 
     def close(self) -> None:
         for worker in self._workers:
@@ -253,13 +243,14 @@ class RayCaptioner:
             return worker
 
     def _start_workers(self) -> None:
-        count = max(1, min(self._backend.capacity(), self._concurrency))
+        concurrency = self._log.limits.concurrency
+        count = max(1, min(self._backend.capacity(), concurrency))
         if len(self._workers) >= count:
             return
         ray = self._backend.ray
-        actor = ray.remote(
-            num_cpus=1, max_concurrency=self._concurrency, scheduling_strategy="SPREAD"
-        )(WindowWorker)
+        actor = ray.remote(num_cpus=1, max_concurrency=concurrency, scheduling_strategy="SPREAD")(
+            WindowWorker
+        )
         captioner = ray.put(self._captioner)
         while len(self._workers) < count:
             self._workers.append(_RemoteWorker(actor.remote(captioner)))

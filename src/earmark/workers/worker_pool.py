@@ -27,12 +27,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from earmark.errors import BackendError, EarmarkError, InternalError, internal_error
 from earmark.media.child_process import cores, start_process
-from earmark.media.prefetch import (
-    THREADS,
-    DecodedFrames,
-    FrameRequest,
-    HeldRecordingDecoder,
-)
+from earmark.media.prefetch import THREADS, DecodedFrames, FrameRequest, HeldRecordingDecoder
 from earmark.media.recording import Recording
 from earmark.pipeline.backend import InProcessBackend, Item, Outcomes, Value, attempt
 from earmark.settings import Workers
@@ -42,7 +37,6 @@ if TYPE_CHECKING:
     from earmark.captioning.request import Task
     from earmark.captioning.usage import Tally
     from earmark.run.tasks import CallRecorder
-    from earmark.settings import Limits
 
 DEADLINE = 1800.0
 """Seconds for one item; ten hours of sound take 100 on a slow core."""
@@ -57,6 +51,8 @@ MEMORY_SHARE = 0.8
 """Of the machine's memory, for all workers together."""
 
 CHECK_INTERVAL = 1.0
+
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 READY = ("ready",)
 """Sent by a worker once it has started: its deadline counts from then."""
@@ -80,11 +76,9 @@ class WorkerPool(InProcessBackend):
             return super().map(work, items)
         return self._workers.run(work, items)
 
-    def ask(
-        self, tasks: Iterator[Task], captioner: Captioner, limits: Limits, log: CallRecorder
-    ) -> Tally:
+    def ask(self, tasks: Iterator[Task], captioner: Captioner, log: CallRecorder) -> Tally:
         self.close()
-        return super().ask(tasks, captioner, limits, log)
+        return super().ask(tasks, captioner, log)
 
     def close(self) -> None:
         self._workers.close()
@@ -234,16 +228,16 @@ def _lost_outcome(item: Any, worker: _Worker, needs_script: bool) -> _ItemOutcom
     return item, BackendError(f"{item}: {reason}")
 
 
+def _machine_bytes() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * PAGE_BYTES
+
+
 def _resident_bytes(process: int) -> int:
     try:
         pages = Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1]
     except (OSError, IndexError):
         return 0
-    return int(pages) * os.sysconf("SC_PAGE_SIZE")
-
-
-def _machine_bytes() -> int:
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return int(pages) * PAGE_BYTES
 
 
 def _start(needs_script: bool) -> _Worker:
