@@ -17,7 +17,7 @@ from earmark.features.motion import (
     place_on_clock,
 )
 from earmark.media import Meter, Recording, find, open_recording
-from earmark.media.video_scan import scan_video
+from earmark.media.frame_reader import scan_video
 from making import make_audio, make_video
 
 cv2 = pytest.importorskip("cv2")

@@ -11,7 +11,7 @@ import pytest
 from earmark.errors import MediaError
 from earmark.media import FrameStats, Source, open_recording
 from earmark.media.clip_writer import cut_clip
-from earmark.media.video_scan import scan_video
+from earmark.media.frame_reader import scan_video
 from earmark.timeline import Span
 from making import AudioPlan, make_video, numbered_picture, read_number
 

@@ -10,6 +10,7 @@ import pytest
 
 from earmark.errors import MediaError, ModelMissing
 from earmark.media import Meter, Source, open_recording
+from earmark.media.frame_reader import scan_video
 from earmark.media.prefetch import (
     THREADS,
     DecodedFrames,
@@ -18,7 +19,6 @@ from earmark.media.prefetch import (
     prefetch,
 )
 from earmark.media.recording import AudioTrack
-from earmark.media.video_scan import scan_video
 from making import make_video, read_number
 
 

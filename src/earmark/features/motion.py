@@ -21,7 +21,7 @@ import numpy as np
 from earmark.errors import MissingExtra
 from earmark.media import Meter, Recording
 from earmark.media.frame import Pixels
-from earmark.media.video_scan import GreyFrame, VideoPackets, scan_video
+from earmark.media.frame_reader import GreyFrame, VideoPackets, scan_video
 from earmark.timeline import CLOCK_RATE, HOP, FloatArray, Track
 
 TRACK_STEPS = 30 * CLOCK_RATE

@@ -1,4 +1,6 @@
-"""Decodes the pictures at given times, with as few others as the codec allows.
+"""Reads the pictures of a recording: those at given times, all of them small, or packet sizes.
+
+Pictures at given times are decoded with as few others as the codec allows:
 
 wanted            ▼  ▼                        ▼
 packets   K . . . . . . . . K . . . . . . . . K . . . . .
@@ -13,35 +15,45 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import av.error
+import numpy as np
 from av.container import InputContainer
 from av.packet import Packet
 from av.video.frame import VideoFrame
+from av.video.reformatter import Interpolation
 from av.video.stream import VideoStream
+from numpy.typing import NDArray
 
 from earmark.errors import MediaError
 from earmark.media.container import (
     TOLERANCE,
     decode_packet,
+    decode_stream,
     find_video_stream,
     open_media,
     read_from_key,
     select_stream,
     time_shown,
 )
-from earmark.media.frame import Frame, convert_frame
+from earmark.media.frame import Frame, Pixels, convert_frame
+from earmark.media.mp4_index import Ints, read_packets
 from earmark.media.source import place_of
 from earmark.media.storage import Meter
+from earmark.timeline import FloatArray
 
 if TYPE_CHECKING:
-    from earmark.media.recording import Part
+    from earmark.media.recording import Part, Recording
 
 _READ_ON = 10.0
 """Seconds up to which the next time is reached by reading on; beyond, by seeking."""
+
 _REORDER_DEPTH = 17
 """Packets within which decode order may differ from presentation order."""
+
+_LEAST_GAP = 0.03
+"""Seconds: all pictures of 30 a second are returned, half of 50 or 60."""
 
 
 @dataclass(slots=True)
@@ -191,3 +203,68 @@ class FrameDecoder:
 
 def _can_start_at(shown: float, packet: Packet[VideoStream], time: float) -> bool:
     return packet.is_keyframe and shown <= time + TOLERANCE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GreyFrame:
+    time: float
+    grey: Pixels
+
+
+def scan_video(
+    recording: Recording, *, width_pixels: int = 160, meter: Meter | None = None
+) -> Iterator[GreyFrame]:
+    """Every picture is decoded; those less than `_LEAST_GAP` after the previous one are skipped."""
+    video = recording.video
+    if video is None:
+        raise MediaError(
+            f"{recording.name} has no pictures, so there is no motion to measure; listen instead "
+            "(the frontline `flux`)"
+        )
+    recording.check_pictures()
+    width = min(width_pixels, video.width_pixels)
+    height = max(1, round(video.height_pixels * width / video.width_pixels))
+    return _scan(recording.parts, (width, height), meter or Meter())
+
+
+def _scan(parts: Sequence[Part], size: tuple[int, int], meter: Meter) -> Iterator[GreyFrame]:
+    last, meter.access = float("-inf"), "demux"
+    for part in parts:
+        with open_media(part.uri, meter, version=part.version) as file:
+            stream = find_video_stream(file.container)
+            if stream is None or stream.time_base is None:
+                continue
+            tick = float(stream.time_base)
+            for picture in decode_stream(file.container, stream, meter):
+                if picture.pts is None:
+                    continue
+                time = picture.pts * tick + part.shift
+                if time - last >= _LEAST_GAP - 1e-6:
+                    last = time
+                    small = picture.reformat(*size, format="gray", interpolation=Interpolation.AREA)
+                    yield GreyFrame(time, small.to_ndarray())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VideoPackets:
+    """In presentation order: `times` never decrease."""
+
+    times: FloatArray
+    sizes_bytes: Ints
+    is_key: NDArray[np.bool_]
+
+
+def read_video_packets(parts: Sequence[Part], meter: Meter) -> VideoPackets:
+    files = [_read_packet_columns(part, meter) for part in parts if part.video]
+    return VideoPackets(*map(np.concatenate, zip(*files, strict=True)))
+
+
+def _read_packet_columns(part: Part, meter: Meter) -> tuple[NDArray[Any], ...]:
+    with open_media(part.uri, meter, version=part.version, index_only=True) as file:
+        stream = find_video_stream(file.container)
+        assert stream is not None, "the version is the one described"
+        index = read_packets(file.storage, file.tracks.traks[stream.id])
+        shown = np.flatnonzero(index.is_shown)
+        order = shown[np.argsort(index.stamps[shown], kind="stable")]
+        times = index.stamps[order] / index.ticks_a_second + part.shift
+        return times, index.sizes[order].astype(np.int64), index.is_key[order]

@@ -8,11 +8,10 @@ from earmark.errors import MediaError, NoAudioStream, NoVideoIndex
 from earmark.media.audio_decoder import Sound, decode_runs, place_runs
 from earmark.media.child_process import decode_in_process, is_worth_a_process
 from earmark.media.frame import Frame
-from earmark.media.frame_reader import FrameReader, FrameStats
+from earmark.media.frame_reader import FrameReader, FrameStats, VideoPackets, read_video_packets
 from earmark.media.prefetch import read_ahead
 from earmark.media.source import Source
 from earmark.media.storage import Meter
-from earmark.media.video_scan import VideoPackets, read_video_packets
 
 _NOTHING_TO_HEAR = (
     "so there is nothing to listen to; choose windows by motion with the frontline `packets` "
