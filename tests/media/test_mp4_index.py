@@ -12,8 +12,8 @@ import pytest
 from earmark.errors import NoVideoIndex
 from earmark.media import Meter, Source, open_recording
 from earmark.media.container import open_media
-from earmark.media.inspection import inspect
 from earmark.media.mp4_index import read_packets
+from earmark.media.recording import inspect
 from making import AudioPlan, make_video, whole_sound
 
 CLICKS = (0.5, 1.25, 3.0)

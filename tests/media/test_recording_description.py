@@ -13,7 +13,7 @@ import pytest
 from earmark.errors import MediaError, NoAudioStream, UnreadableFile
 from earmark.media import Meter, Source, open_recording
 from earmark.media.frame_reader import scan_video
-from earmark.media.inspection import inspect
+from earmark.media.recording import inspect
 from earmark.media.recording_description import content_key
 from earmark.media.storage import LocalStorage
 from hostile_media import pcm, write_movie

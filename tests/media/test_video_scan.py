@@ -169,9 +169,8 @@ def test_what_windows_cost_adds_up(media):
     with closing(HeldRecordingDecoder()) as decode:
         each = [decode(FrameRequest(recording, (time,))) for time in (0.5, 2.5, 3.5)]
         assert decode._reader is not None
-        stats = decode._reader.stats
-        assert sum(one.bytes_read for one in each) == stats.meter.bytes_read
-        assert sum(one.frames_decoded for one in each) == stats.decoded
+        assert sum(one.bytes_read for one in each) == decode._reader.meter.bytes_read
+        assert sum(one.frames_decoded for one in each) == decode._reader.decoded
 
 
 def test_a_reader_holds_one_file_of_a_recording_open(tmp_path):

@@ -12,7 +12,7 @@ from earmark.features.encoder import SAMPLE_RATE, SoundEncoder
 from earmark.features.spectrum import decibels
 from earmark.gate.frontline import Frontline
 from earmark.media import Meter, Recording, Sound
-from earmark.media.inspection import list_warnings
+from earmark.media.recording import list_warnings
 from earmark.timeline import FloatArray, Track
 
 LEVEL_HOP = 0.2

@@ -1,6 +1,5 @@
 from earmark.media.audio_decoder import Sound
 from earmark.media.frame import Frame
-from earmark.media.frame_reader import FrameReader, FrameStats
 from earmark.media.recording import AudioTrack, Part, Recording, VideoTrack
 from earmark.media.recording_description import open_recording
 from earmark.media.source import Source
@@ -10,8 +9,6 @@ from earmark.media.storage import Meter
 __all__ = [
     "AudioTrack",
     "Frame",
-    "FrameReader",
-    "FrameStats",
     "Meter",
     "Part",
     "Recording",

@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import av.error
@@ -56,29 +56,30 @@ _LEAST_GAP = 0.03
 """Seconds: all pictures of 30 a second are returned, half of 50 or 60."""
 
 
-@dataclass(slots=True)
-class FrameStats:
-    decoded: int = 0
-    seeks: int = 0
-    meter: Meter = field(default_factory=Meter)
-
-
 class FrameReader(AbstractContextManager["FrameReader"]):
     """Keeps a recording open between calls; not to be shared between threads."""
 
-    def __init__(self, name: str, parts: Sequence[Part], stats: FrameStats) -> None:
+    _container: InputContainer
+    _stream: VideoStream
+    _tick: float
+    _buffer: list[tuple[float, Packet[VideoStream]]]
+    _packets: Iterator[Packet[VideoStream]]
+    _is_at_end: bool
+
+    def __init__(self, name: str, parts: Sequence[Part]) -> None:
         self._name = name
         self._parts = parts
-        self.stats = stats
         self._stack = ExitStack()
-        self._open_uri = ""
-        self._decoder: FrameDecoder | None = None
+        self._open_part: Part | None = None
+        self.meter = Meter()
+        self.decoded = 0
+        self.seeks = 0
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
-        self._decoder = None
+        self._open_part = None
         self._stack.close()
 
     def frames(self, times: Sequence[float]) -> list[Frame]:
@@ -90,7 +91,8 @@ class FrameReader(AbstractContextManager["FrameReader"]):
             if not inside:
                 continue
             try:
-                pictures = self._open(part).decode([time - part.shift for time in inside])
+                self._open(part)
+                pictures = self._decode([time - part.shift for time in inside])
                 for time, (stamp, picture) in zip(inside, pictures, strict=False):
                     frames[time] = convert_frame(picture, stamp + part.shift)
             except av.error.FFmpegError as error:
@@ -105,31 +107,20 @@ class FrameReader(AbstractContextManager["FrameReader"]):
             )
         return [frames[time] for time in times]
 
-    def _open(self, part: Part) -> FrameDecoder:
-        if self._decoder is None or self._open_uri != part.uri:
-            self.close()
-            opening = open_media(part.uri, self.stats.meter, version=part.version)
-            file = self._stack.enter_context(opening)
-            stream = find_video_stream(file.container)
-            if stream is None or cast(object, stream.codec_context) is None:
-                raise MediaError(f"{place_of(part.uri)} has no pictures that libav can decode")
-            self._decoder = FrameDecoder(file.container, stream, self.stats)
-            self._open_uri = part.uri
-        return self._decoder
-
-
-class FrameDecoder:
-    def __init__(self, container: InputContainer, stream: VideoStream, stats: FrameStats) -> None:
-        select_stream(container, stream)
-        self._container = container
-        self._stream = stream
-        self._stats = stats
+    def _open(self, part: Part) -> None:
+        if part is self._open_part:
+            return
+        self.close()
+        file = self._stack.enter_context(open_media(part.uri, self.meter, version=part.version))
+        stream = find_video_stream(file.container)
+        if stream is None or cast(object, stream.codec_context) is None:
+            raise MediaError(f"{place_of(part.uri)} has no pictures that libav can decode")
+        select_stream(file.container, stream)
+        self._container, self._stream, self._open_part = file.container, stream, part
         self._tick = float(stream.time_base or 0)
-        self._buffer: list[tuple[float, Packet[VideoStream]]] = []
-        self._packets: Iterator[Packet[VideoStream]] = iter(())
-        self._is_at_end = True
+        self._buffer, self._packets, self._is_at_end = [], iter(()), True
 
-    def decode(self, times: Sequence[float]) -> Iterator[tuple[float, VideoFrame]]:
+    def _decode(self, times: Sequence[float]) -> Iterator[tuple[float, VideoFrame]]:
         """For each of the ascending container `times`, the picture shown then and its own time."""
         remaining = deque(times)
         while remaining:
@@ -144,26 +135,26 @@ class FrameDecoder:
             yield from self._decode_group(group)
 
     def _decode_group(self, times: list[float]) -> Iterator[tuple[float, VideoFrame]]:
-        shown = [start for start, _ in self._buffer]
+        starts = [start for start, _ in self._buffer]
         last = 0
         for time in times:
-            past = [place for place, start in enumerate(shown) if start <= time + TOLERANCE]
-            last = max(last, max(past, key=shown.__getitem__, default=0))
+            earlier = [n for n, start in enumerate(starts) if start <= time + TOLERANCE]
+            last = max(last, max(earlier, key=starts.__getitem__, default=0))
         best: dict[float, tuple[float, VideoFrame]] = {}
         for picture in self._decode_packets(packet for _, packet in self._buffer[: last + 1]):
             if picture.pts is None:
                 continue
-            begins = picture.pts * self._tick
+            start = picture.pts * self._tick
             for time in times:
-                if time not in best or best[time][0] < begins <= time + TOLERANCE:
-                    best[time] = (begins, picture)
+                if time not in best or best[time][0] < start <= time + TOLERANCE:
+                    best[time] = (start, picture)
         yield from (best[time] for time in times if time in best)
 
     def _decode_packets(self, packets: Iterable[Packet[VideoStream]]) -> Iterator[VideoFrame]:
         decoder = self._stream.codec_context
         for packet in [*packets, None]:
-            pictures = decode_packet(decoder.decode, packet, self._stats.meter)
-            self._stats.decoded += len(pictures)
+            pictures = decode_packet(decoder.decode, packet, self.meter)
+            self.decoded += len(pictures)
             yield from pictures
         decoder.flush_buffers()
 
@@ -172,7 +163,7 @@ class FrameDecoder:
             self._buffer[0][0] <= time + TOLERANCE and time - self._buffer[-1][0] <= _READ_ON
         )
         if not is_near:
-            self._stats.seeks += 1
+            self.seeks += 1
             self._packets = read_from_key(self._container, [self._stream], time)
             self._buffer, self._is_at_end = [], False
         while later := self._read_until(time):
@@ -180,8 +171,8 @@ class FrameDecoder:
 
     def _read_until(self, time: float) -> int:
         """Stops early at a key frame shown by then and returns its index; else returns 0."""
-        places = range(len(self._buffer) - 1, 0, -1)
-        later = next((n for n in places if _can_start_at(*self._buffer[n], time)), 0)
+        numbers = range(len(self._buffer) - 1, 0, -1)
+        later = next((n for n in numbers if _can_start_at(*self._buffer[n], time)), 0)
         while not later and not self._is_at_end and not self._is_past(time):
             packet = next(self._packets, None)
             if packet is None:
@@ -198,7 +189,7 @@ class FrameDecoder:
         decoded = self._buffer[-1][1].dts
         if decoded is not None:
             return decoded * self._tick > time + TOLERANCE
-        return min(shown for shown, _ in self._buffer[-_REORDER_DEPTH:]) > time + TOLERANCE
+        return min(start for start, _ in self._buffer[-_REORDER_DEPTH:]) > time + TOLERANCE
 
 
 def _can_start_at(shown: float, packet: Packet[VideoStream], time: float) -> bool:

@@ -60,10 +60,12 @@ class HeldRecordingDecoder:
             if self._reader is None or request.recording != self._recording:
                 self.close()
                 self._reader, self._recording = request.recording.frame_reader(), request.recording
-            stats = self._reader.stats
-            decoded, read = stats.decoded, stats.meter.bytes_read
-            frames = self._reader.frames(request.times)
-            result = DecodedFrames(frames, stats.decoded - decoded, stats.meter.bytes_read - read)
+            reader = self._reader
+            decoded, bytes_read = reader.decoded, reader.meter.bytes_read
+            frames = reader.frames(request.times)
+            result = DecodedFrames(
+                frames, reader.decoded - decoded, reader.meter.bytes_read - bytes_read
+            )
             return replace(result, frames=[], made=request.then(result)) if request.then else result
         except MediaError as error:
             return DecodedFrames([], failure=str(error))
