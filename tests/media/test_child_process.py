@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from earmark.errors import BackendError, InternalError, UnreadableFile
-from earmark.features.log_mel import FloorMel
+from earmark.features.sound_levels import FloorMel
 from earmark.media import Meter, Recording, Source, open_recording
 from earmark.media.audio_decoder import PIECE_BYTES, decode_runs, place_runs
 from earmark.media.child_process import (

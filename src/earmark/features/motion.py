@@ -17,6 +17,7 @@ from itertools import islice, pairwise, repeat
 from typing import Any
 
 import numpy as np
+from pydantic import PositiveFloat, PositiveInt
 
 from earmark.errors import MissingExtra
 from earmark.media import Meter, Recording
@@ -82,7 +83,7 @@ def _amounts(changes: Iterable[Change], steps: int) -> Iterator[float]:
 class FrameDifference(Motion):
     """The mean absolute change of grey values over the frame; white to black is 1."""
 
-    width_pixels: int = 160
+    width_pixels: PositiveInt = 160
 
     def measure_motion(self, before: Pixels, after: Pixels) -> float:
         return float(np.abs(after.astype(np.int16) - before).mean()) / 255
@@ -95,7 +96,7 @@ class OpticalFlow(Motion):
     Dense flow by polynomial expansion (Farnebäck, SCIA 2003), as OpenCV computes it.
     """
 
-    width_pixels: int = 160
+    width_pixels: PositiveInt = 160
     is_compensated: bool = False
     """Subtract the median flow first, to remove the wearer's own motion."""
 
@@ -136,7 +137,7 @@ class Packets:
 
     smooth: float = 0.4
     """Seconds; longer than the usual distance between two reference frames."""
-    drift: float = 60.0
+    drift: PositiveFloat = 60.0
 
     @property
     def channels(self) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from earmark.features.energy import Energy
+from earmark.features.sound_levels import Energy
 from earmark.features.spectrum import decibels
 from earmark.gate.frontline import Frontline
 from earmark.gate.rates import FLOOR, SCALES, Fit, WindowScores, nearest, smooth

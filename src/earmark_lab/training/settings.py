@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from earmark.features.encoder_spec import split_name
+from earmark.features.encoder import split_name
 from earmark.gate.frontline import encoder_named
 from earmark_lab.training.head import OBJECTIVES, Objective, SpanObjective
 
