@@ -34,10 +34,7 @@ _MACHINE_OPTIONS = ("weights", "queries", "store", "device", "batch", "threads")
 """Where files are and how a model runs, not its features."""
 
 _NOT_OPTIONS = ("name", "model")
-
-_ACTIVITY = "activity"
-"""With this value of `reads` an encoder can rank moments without a gate."""
-
+_ACTIVITY = "activity"  # with this value of `reads` an encoder can rank moments without a gate
 _FILES = {"yamnet": {"weights": "yamnet"}, "dasm": {"weights": "dasm", "queries": "dasm-queries"}}
 
 _OPTION = re.compile(r":(?=[a-z_]+=)")

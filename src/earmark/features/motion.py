@@ -40,11 +40,11 @@ class Motion(ABC):
     def __call__(self, recording: Recording, *, meter: Meter) -> Iterator[Track]:
         """`MediaError` without a video stream."""
         steps = math.ceil(recording.duration * CLOCK_RATE - 1e-9)
-        shown = scan_video(recording, width_pixels=self.width_pixels, meter=meter)
-        return place_on_clock(self._changes(shown), steps)
+        frames = scan_video(recording, width_pixels=self.width_pixels, meter=meter)
+        return place_on_clock(self._changes(frames), steps)
 
-    def _changes(self, shown: Iterable[GreyFrame]) -> Iterator[Change]:
-        for before, after in pairwise(shown):
+    def _changes(self, frames: Iterable[GreyFrame]) -> Iterator[Change]:
+        for before, after in pairwise(frames):
             if after.grey.shape == before.grey.shape:
                 gap = after.time - before.time
                 amount = self.measure_motion(before.grey, after.grey) * HOP / gap
@@ -151,16 +151,16 @@ class Packets:
     def motion(self, packets: VideoPackets, duration: float) -> FloatArray:
         steps = math.ceil(duration * CLOCK_RATE - 1e-9)
         plain = ~packets.is_key
-        place = np.floor(packets.times[plain] * CLOCK_RATE).astype(np.intp)
-        inside = (place >= 0) & (place < steps)
-        place, sizes = place[inside], packets.sizes_bytes[plain][inside]
-        if len(place) == 0:
+        step = np.floor(packets.times[plain] * CLOCK_RATE).astype(np.intp)
+        inside = (step >= 0) & (step < steps)
+        step, sizes = step[inside], packets.sizes_bytes[plain][inside]
+        if len(step) == 0:
             return np.zeros(steps, dtype=np.float32)
         width = max(1, round(self.smooth * CLOCK_RATE)) | 1
-        total = _smooth(np.bincount(place, sizes, steps).astype(float), width)
-        count = _smooth(np.bincount(place, minlength=steps).astype(float), width)
-        seen = np.flatnonzero(count > 0.5 / width**2)
-        level = np.interp(np.arange(steps), seen, np.log1p(total[seen] / count[seen]))
+        total = _smooth(np.bincount(step, sizes, steps).astype(float), width)
+        count = _smooth(np.bincount(step, minlength=steps).astype(float), width)
+        filled = np.flatnonzero(count > 0.5 / width**2)
+        level = np.interp(np.arange(steps), filled, np.log1p(total[filled] / count[filled]))
         return (level - self._drift(level)).astype(np.float32)
 
     def _drift(self, level: FloatArray) -> FloatArray:

@@ -20,8 +20,7 @@ from earmark.features.spectrum import (
 from earmark.media import Sound
 from earmark.timeline import CLOCK_RATE, HOP, FloatArray, Track
 
-FINE_BANDS = 64
-"""Their logarithms are averaged into `FloorMel.bands`; a tone fills only one."""
+FINE_BANDS = 64  # their logarithms are averaged into `FloorMel.bands`; a tone fills only one
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,9 +44,7 @@ PIECE_BYTES = 1 << 18
 """One packet at a time takes 1.5 times as long, and more does not fit the CPU cache."""
 
 _BATCH_BYTES = 1 << 20
-
-_PADDING = bytes(64)
-"""Decoders may read this many bytes past the end of a packet."""
+_PADDING = bytes(64)  # decoders may read this many bytes past the end of a packet
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -162,10 +160,7 @@ def _read_pieces(
 
 
 Samples = NDArray[np.float32]
-
-BLOCK = 30.0
-"""Seconds; 30 s at 16 kHz take 2 MB."""
-
+BLOCK = 30.0  # seconds; 30 s at 16 kHz take 2 MB
 _SILENCE = np.float32(0.0)
 
 
@@ -202,12 +197,12 @@ def _resample(
         with explain_mixing_errors(part):
             if piece.begins is not None:
                 graph = _open_resampler(piece.frame, rate)
-                place = round((piece.begins + part.shift) * rate)
+                position = round((piece.begins + part.shift) * rate)
                 file = range(round(part.start * rate), round(part.end * rate))
             is_last = following is None or following.begins is not None
             for values in _push(graph, piece.frame, *([None] if is_last else [])):
-                yield place, values, file
-                place += len(values)
+                yield position, values, file
+                position += len(values)
 
 
 def _push(graph: Graph, *frames: AudioFrame | None) -> Iterator[Samples]:
@@ -226,13 +221,13 @@ def fill_gaps(
     `meter.overlap` counts from the beginning of their file, `meter.missing` between its sounds.
     """
     position = overlap = missing = 0
-    for place, values, file in placed:
-        gap = max(0, min(place, file.stop) - position)
+    for first, values, file in placed:
+        gap = max(0, min(first, file.stop) - position)
         missing += gap if position > file.start else 0
         yield np.broadcast_to(_SILENCE, gap)
         position += gap
-        overlap += max(0, min(position, place + len(values)) - max(place, file.start))
-        own = values[max(0, position - place) : max(0, file.stop - place)]
+        overlap += max(0, min(position, first + len(values)) - max(first, file.start))
+        own = values[max(0, position - first) : max(0, file.stop - first)]
         yield own
         position += len(own)
     meter.overlap, meter.missing = overlap / sample_rate, missing / sample_rate
@@ -245,9 +240,9 @@ def cut_blocks(stream: Iterable[Samples], sample_rate: int) -> Iterator[Sound]:
     for values in stream:
         rest = values
         while len(rest):
-            taken, rest = rest[: size - filled], rest[size - filled :]
-            block[filled : filled + len(taken)] = taken
-            filled += len(taken)
+            head, rest = rest[: size - filled], rest[size - filled :]
+            block[filled : filled + len(head)] = head
+            filled += len(head)
             if filled == size:
                 yield Sound(block, start / sample_rate, sample_rate)
                 block, start, filled = np.zeros(size, np.float32), start + size, 0

@@ -33,9 +33,7 @@ from earmark.media.storage import Meter
 if TYPE_CHECKING:
     from earmark.media.recording import Part
 
-_STARTING = threading.Lock()
-"""The environment is changed while a process is started."""
-
+_STARTING = threading.Lock()  # the environment is changed while a process is started
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -71,11 +69,8 @@ def start_process(
     return process
 
 
-WORTH_A_PROCESS = 1500.0
-"""Seconds of sound."""
-
-_SLOTS = 48
-"""Pieces decoded ahead, 12 MB."""
+WORTH_A_PROCESS = 1500.0  # seconds of sound
+_SLOTS = 48  # pieces decoded ahead, 12 MB
 
 
 def is_worth_a_process(parts: Sequence[Part]) -> bool:

@@ -39,15 +39,9 @@ _OPTIONS = {"format_whitelist": ",".join(_FORMATS.split()), "protocol_whitelist"
 sockets. No protocol is allowed, so that a format cannot open anything else."""
 
 _COVER_ART = Disposition.attached_pic
-
-MOST_PIXELS = 1 << 27
-"""Four times 8K: a damaged header may ask for gigabytes."""
-
+MOST_PIXELS = 1 << 27  # four times 8K: a damaged header may ask for gigabytes
 TOLERANCE = 1e-6
-
-_FARTHEST = 1 << 62
-"""libav counts ticks in 64 bits."""
-
+_FARTHEST = 1 << 62  # libav counts ticks in 64 bits
 Decoded = TypeVar("Decoded")
 
 
@@ -120,12 +114,18 @@ def _read_tracks(storage: Storage) -> Tracks:
         return Tracks(None, {}, "its container has no index of its packets")
     index = boxes[b"moov"]
     check_table_places(storage, index)
-    known = [(trak, why_unsupported(storage, trak)) for trak in read_traks(storage, index)]
+    traks_and_obstacles = [
+        (trak, why_unsupported(storage, trak)) for trak in read_traks(storage, index)
+    ]
     if b"moof" in boxes or any(box.kind == b"mvex" for box in index.children):
         check_fragments(storage)
         reason = "it is fragmented, so its index is in pieces"
         return Tracks(index, {}, reason, is_fragmented=True)
-    media = [(trak, obstacle) for trak, obstacle in known if trak.kind in (b"soun", b"vide")]
+    media = [
+        (trak, obstacle)
+        for trak, obstacle in traks_and_obstacles
+        if trak.kind in (b"soun", b"vide")
+    ]
     obstacles = [obstacle for _, obstacle in media if obstacle]
     if obstacles or not media:
         return Tracks(

@@ -21,17 +21,14 @@ from numpy.typing import NDArray
 
 from earmark.timeline import FloatArray
 
-Pixels = NDArray[np.uint8]
-"""`(height, width, 3)`, red, green and blue."""
+Pixels = NDArray[np.uint8]  # `(height, width, 3)`, red, green and blue
 
 PictureBox = tuple[int, int, int, int]
 """First and last row, first and last column, in pixels; the last are exclusive."""
 LightCurve = Callable[[FloatArray], FloatArray]
 
 _UNSPECIFIED = 2
-_HD_HEIGHT = 720
-"""Pictures without a colour space are BT.709 from this height on, BT.601 below."""
-
+_HD_HEIGHT = 720  # pictures without a colour space are BT.709 from this height on, BT.601 below
 _WHITE = 203.0
 _PEAK = 5.0
 
@@ -71,8 +68,8 @@ class Frame:
     def from_jpeg(cls, data: bytes, time: float = 0.0) -> Frame:
         decoder = CodecContext.create("mjpeg", "r")
         packet: Packet[Any] = Packet(data)
-        (shown,) = cast("list[VideoFrame]", [*decoder.decode(packet), *decoder.decode(None)])
-        picture = shown.reformat(format="rgb24", src_colorspace=Colorspace.ITU601)
+        (decoded,) = cast("list[VideoFrame]", [*decoder.decode(packet), *decoder.decode(None)])
+        picture = decoded.reformat(format="rgb24", src_colorspace=Colorspace.ITU601)
         return cls(time, cast(Pixels, picture.to_ndarray()))
 
     def thumbnail(self) -> bytes:

@@ -46,14 +46,9 @@ from earmark.timeline import FloatArray
 if TYPE_CHECKING:
     from earmark.media.recording import Part, Recording
 
-_READ_ON = 10.0
-"""Seconds up to which the next time is reached by reading on; beyond, by seeking."""
-
-_REORDER_DEPTH = 17
-"""Packets within which decode order may differ from presentation order."""
-
-_LEAST_GAP = 0.03
-"""Seconds: all pictures of 30 a second are returned, half of 50 or 60."""
+_READ_ON = 10.0  # seconds up to which the next time is reached by reading on; beyond, by seeking
+_REORDER_DEPTH = 17  # packets within which decode order may differ from presentation order
+_LEAST_GAP = 0.03  # seconds: all pictures of 30 a second are returned, half of 50 or 60
 
 
 class FrameReader(AbstractContextManager["FrameReader"]):
@@ -192,8 +187,8 @@ class FrameReader(AbstractContextManager["FrameReader"]):
         return min(start for start, _ in self._buffer[-_REORDER_DEPTH:]) > time + TOLERANCE
 
 
-def _can_start_at(shown: float, packet: Packet[VideoStream], time: float) -> bool:
-    return packet.is_keyframe and shown <= time + TOLERANCE
+def _can_start_at(start: float, packet: Packet[VideoStream], time: float) -> bool:
+    return packet.is_keyframe and start <= time + TOLERANCE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -255,7 +250,7 @@ def _read_packet_columns(part: Part, meter: Meter) -> tuple[NDArray[Any], ...]:
         stream = find_video_stream(file.container)
         assert stream is not None, "the version is the one described"
         index = read_packets(file.storage, file.tracks.traks[stream.id])
-        shown = np.flatnonzero(index.is_shown)
-        order = shown[np.argsort(index.stamps[shown], kind="stable")]
+        numbers = np.flatnonzero(index.is_shown)
+        order = numbers[np.argsort(index.stamps[numbers], kind="stable")]
         times = index.stamps[order] / index.ticks_a_second + part.shift
         return times, index.sizes[order].astype(np.int64), index.is_key[order]

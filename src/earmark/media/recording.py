@@ -26,20 +26,11 @@ _NOTHING_TO_HEAR = (
     "or by time with the rule `uniform`"
 )
 
-_WORTH_A_THREAD = 60.0
-"""Seconds of sound."""
-
-_BLOCKS_AHEAD = 2
-"""Two threads that wake each other at every packet take twice the CPU time."""
-
-_MOST_MARKS = 20
-"""Highlights printed; JSON lists all."""
-
-_LEAST_SILENCE = 0.5
-"""Seconds of missing sound at either end."""
-
-_HEADER_TOLERANCE = 2.0
-"""Seconds by which a file may end before its header says so."""
+_WORTH_A_THREAD = 60.0  # seconds of sound
+_BLOCKS_AHEAD = 2  # two threads that wake each other at every packet take twice the CPU time
+_MOST_MARKS = 20  # highlights printed; JSON lists all
+_LEAST_SILENCE = 0.5  # seconds of missing sound at either end
+_HEADER_TOLERANCE = 2.0  # seconds by which a file may end before its header says so
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,8 +41,7 @@ _SUFFIXES = (
     ".3gp .aac .avi .flac .flv .insv .lrv .m2ts .m4a .m4v .mka .mkv .mov .mp3 .mp4 .mpg .mpeg "
     ".mts .mxf .oga .ogg .ogv .opus .ts .vob .wav .webm .wma .wmv"
 )
-SUFFIXES = frozenset(_SUFFIXES.split())
-"""A file named explicitly may have any suffix."""
+SUFFIXES = frozenset(_SUFFIXES.split())  # A file named explicitly may have any suffix
 
 # GoPro HERO6 and later: GX010042 is chapter 1 of recording 42 (GH, GX by codec, GL a small copy).
 _GOPRO = re.compile(r"^(?P<camera>G[HXL])(?P<chapter>\d{2})(?P<number>\d{4})$", re.IGNORECASE)
@@ -299,30 +298,30 @@ def _check_columns(name: str, columns: Sequence[str]) -> None:
 def _sources(uri: str, rows: Iterable[dict[str, Any]]) -> list[Source]:
     ranked: list[tuple[float, Source]] = []
     for number, row in enumerate(rows, start=1):
-        place = f"{place_of(uri)}, row {number}"
-        path = _text(place, "path", row["path"])
+        row_name = f"{place_of(uri)}, row {number}"
+        path = _text(row_name, "path", row["path"])
         if not path:
-            raise UnreadableFile(f"{place}: no path")
-        weight = _number(place, "weight", row.get("weight"), 1.0)
+            raise UnreadableFile(f"{row_name}: no path")
+        weight = _number(row_name, "weight", row.get("weight"), 1.0)
         if not weight > 0:
-            raise UnreadableFile(f"{place}: a weight must be above 0, not {weight:g}")
-        source = Source((_resolve(uri, path),), _text(place, "id", row.get("id")), weight)
-        ranked.append((_number(place, "priority", row.get("priority"), 0.0), source))
+            raise UnreadableFile(f"{row_name}: a weight must be above 0, not {weight:g}")
+        source = Source((_resolve(uri, path),), _text(row_name, "id", row.get("id")), weight)
+        ranked.append((_number(row_name, "priority", row.get("priority"), 0.0), source))
     if not ranked:
         raise UnreadableFile(f"{place_of(uri)} lists no recording; write one per row")
     return [source for _, source in sorted(ranked, key=lambda pair: -pair[0])]
 
 
-def _text(place: str, name: str, value: Any) -> str:
+def _text(row_name: str, name: str, value: Any) -> str:
     if isinstance(value, bytes):
         try:
             value = value.decode()
         except UnicodeDecodeError:
-            raise UnreadableFile(f"{place}: the {name} {value!r} is not text in UTF-8") from None
+            raise UnreadableFile(f"{row_name}: the {name} {value!r} is not text in UTF-8") from None
     return "" if value is None else str(value).strip()
 
 
-def _number(place: str, name: str, value: Any, default: float) -> float:
+def _number(row_name: str, name: str, value: Any, default: float) -> float:
     if value is None or value == "":
         return default
     try:
@@ -330,7 +329,7 @@ def _number(place: str, name: str, value: Any, default: float) -> float:
     except (TypeError, ValueError):
         number = math.nan
     if not math.isfinite(number):
-        raise UnreadableFile(f"{place}: the {name} {value!r} is not a number")
+        raise UnreadableFile(f"{row_name}: the {name} {value!r} is not a number")
     return number
 
 
