@@ -62,7 +62,7 @@ def test_windows_come_in_order_each_with_what_it_cost(media, tmp_path):
     found = list(prefetch(iter(asked)))
     shown = [numbers(one.frames) for one in found]
     assert shown == [[3], [], [], *([number] for number in range(12))]
-    assert [one.made for one in found[:3]] == [None, [10, 15], None], "and the frames are let go"
+    assert [one.output for one in found[:3]] == [None, [10, 15], None], "and the frames are let go"
     assert (found[0].frames_decoded, found[1].frames_decoded) == (4, 6)
     assert found[0].bytes_read > 0 and found[2].bytes_read == 0
     assert "gone.mp4" in found[2].failure and not found[0].failure

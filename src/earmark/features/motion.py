@@ -48,33 +48,28 @@ class Motion(ABC):
             if after.grey.shape == before.grey.shape:
                 gap = after.time - before.time
                 amount = self.measure_motion(before.grey, after.grey) * HOP / gap
-                yield Change(before.time, after.time, amount)
+                yield before.time, after.time, amount
 
     @abstractmethod
     def measure_motion(self, before: Pixels, after: Pixels) -> float: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    start: float
-    end: float
-    amount: float
-    """For one step of the clock."""
+Change = tuple[float, float, float]  # start, end, and the amount for one step of the clock
 
 
 def place_on_clock(changes: Iterable[Change], steps: int) -> Iterator[Track]:
     """`changes` are in order of time; 0 before the first and after all."""
-    amounts = _amounts(changes, steps)
+    amounts = _step_amounts(changes, steps)
     for first in range(0, steps, TRACK_STEPS):
         values = np.fromiter(islice(amounts, TRACK_STEPS), np.float32)
         yield Track(values, start=first / CLOCK_RATE)
 
 
-def _amounts(changes: Iterable[Change], steps: int) -> Iterator[float]:
+def _step_amounts(changes: Iterable[Change], steps: int) -> Iterator[float]:
     step = 0
-    for change in changes:
-        while step < steps and (middle := (step + 0.5) * HOP) < change.end:
-            yield change.amount if middle >= change.start else 0.0
+    for start, end, amount in changes:
+        while step < steps and (middle := (step + 0.5) * HOP) < end:
+            yield amount if middle >= start else 0.0
             step += 1
     yield from repeat(0.0, steps - step)
 
@@ -101,9 +96,16 @@ class OpticalFlow(Motion):
     """Subtract the median flow first, to remove the wearer's own motion."""
 
     def measure_motion(self, before: Pixels, after: Pixels) -> float:
+        try:
+            from cv2 import calcOpticalFlowFarneback
+        except ImportError as error:
+            raise MissingExtra(
+                "optical flow needs OpenCV: pip install 'earmark[vision]'"
+            ) from error
         # Pyramid of 3 halvings, 15-pixel windows, 3 rounds, neighbourhoods of 5 and 1.2: the
         # values of OpenCV's own examples.
-        flow = _opencv().calcOpticalFlowFarneback(before, after, None, 0.5, 3, 15, 3, 5, 1.2, 0)
+        measure_flow: Any = calcOpticalFlowFarneback
+        flow = measure_flow(before, after, None, 0.5, 3, 15, 3, 5, 1.2, 0)
         if self.is_compensated:
             flow = flow - np.median(flow, axis=(0, 1))  # (height, width, 2), medians by axis
         lengths = np.hypot(flow[..., 0], flow[..., 1])
@@ -115,14 +117,6 @@ class CompensatedFlow(OpticalFlow):
     """Optical flow without the wearer's own motion."""
 
     is_compensated: bool = True
-
-
-def _opencv() -> Any:
-    try:
-        import cv2
-    except ImportError as error:
-        raise MissingExtra("optical flow needs OpenCV: pip install 'earmark[vision]'") from error
-    return cv2
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,9 +164,7 @@ class _QuantizedNetwork:
         parts = np.lib.stride_tricks.sliding_window_view(patches, len(self._window), axis=1)
         parts = parts[:, ::FFT_HOP]
         whole = np.empty((len(patches), *PATCH_SHAPE), dtype=np.int8)
-        padded = np.zeros(
-            (BLOCK, PATCH_SHAPE[0], FFT_SIZE), dtype=np.float32
-        )  # as the transform wants it
+        padded = np.zeros((BLOCK, PATCH_SHAPE[0], FFT_SIZE), np.float32)  # for the transform
         for first in range(0, len(patches), BLOCK):
             some = slice(first, first + BLOCK)
             filled = padded[: len(parts[some])]

@@ -33,11 +33,12 @@ class FrameRequest:
 @dataclass(frozen=True, slots=True)
 class DecodedFrames:
     frames: list[Frame]
-    """Empty if they could not be decoded, or if `then` made something of them."""
+    """Empty if they could not be decoded, or if the request has a `then`."""
     frames_decoded: int = 0
     bytes_read: int = 0
     failure: str = ""
-    made: Any = None
+    output: Any = None
+    """What `then` returned."""
 
 
 class Decoder(Protocol):
@@ -66,7 +67,9 @@ class HeldRecordingDecoder:
             result = DecodedFrames(
                 frames, reader.decoded - decoded, reader.meter.bytes_read - bytes_read
             )
-            return replace(result, frames=[], made=request.then(result)) if request.then else result
+            return (
+                replace(result, frames=[], output=request.then(result)) if request.then else result
+            )
         except MediaError as error:
             return DecodedFrames([], failure=str(error))
         except EarmarkError:

@@ -37,7 +37,7 @@ def decode(
             if found.failure:
                 yield Failure(task.request, found.failure, attempts=0)
                 continue
-            frames, request = found.made
+            frames, request = found.output
             log.run.keep_frames(task.recording.key, frames)
             yield request
 
