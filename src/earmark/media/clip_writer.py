@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import av
+import numpy as np
 from av.audio.resampler import AudioResampler
 from av.container import InputContainer
-from av.filter import Graph
 from av.packet import Packet
 from av.stream import Stream
 from av.video.frame import VideoFrame
@@ -29,7 +29,7 @@ from earmark.media.container import (
     read_from_key,
     time_shown,
 )
-from earmark.media.frame import Frame, PictureBox, convert_frame
+from earmark.media.frame import Frame, PictureBox, Pixels, convert_frame, usual_colorspace
 from earmark.media.recording import Recording
 from earmark.media.source import is_remote
 from earmark.media.storage import Meter
@@ -45,13 +45,6 @@ _BLUR_HOLD = 0.3
 _MILLISECONDS = Fraction(1, 1000)
 
 _SAMPLE_RATE = 48_000
-
-_ROTATIONS = {
-    90: "transpose=cclock",
-    -90: "transpose=clock",
-    180: "hflip,vflip",
-    -180: "hflip,vflip",
-}
 
 _STYLE = (
     "[V4+ Styles]\r\nFormat: Name, Fontname, Fontsize, PrimaryColour, SecondaryColour, "
@@ -195,9 +188,7 @@ class _BlurredVideo:
         frame, boxes = self._blur(convert_frame(picture, time), earlier_boxes)
         self._faces.append((time, boxes))
         rgb = frame.rgb[: self._stream.height, : self._stream.width]
-        blurred = VideoFrame.from_ndarray(rgb.copy(), format="rgb24").reformat(format="yuv420p")
-        _set_time(blurred, time - self._cut.begin, _TICKS_PER_SECOND)
-        self._output_file.mux(self._stream.encode(blurred))
+        self._output_file.mux(_encode_picture(self._stream, rgb, time - self._cut.begin))
 
 
 def _add_video(output_file: Any, width: int, height: int) -> Any:
@@ -207,6 +198,13 @@ def _add_video(output_file: Any, width: int, height: int) -> Any:
     stream.pix_fmt = "yuv420p"
     stream.codec_context.time_base = Fraction(1, _TICKS_PER_SECOND)
     return stream
+
+
+def _encode_picture(stream: Any, rgb: Pixels, time: float) -> Any:
+    picture = VideoFrame.from_ndarray(np.ascontiguousarray(rgb), format="rgb24")
+    picture = picture.reformat(format="yuv420p", dst_colorspace=usual_colorspace(picture.height))
+    _set_time(picture, time, _TICKS_PER_SECOND)
+    return stream.encode(picture)
 
 
 def _set_time(frame: Any, time: float, ticks_per_second: int) -> None:
@@ -361,38 +359,26 @@ def _encode(clips: Sequence[CaptionedClip], starts: Sequence[float], output_file
 
 def _encode_clip(input_file: Any, start: float, video: Any, sound: Any, output_file: Any) -> None:
     resampler = AudioResampler("fltp", "stereo", _SAMPLE_RATE)
-    graph: Any = None
     for packet in input_file.demux(_main_streams(input_file)):
         for frame in decode_packet(packet.stream.decode, packet, Meter()):
             if frame.time is None:
                 continue
+            time = start + frame.time
             if packet.stream.type == "video":
-                graph = graph or _open_fit_filter(packet.stream, frame, video)
-                graph.push(frame)
-                picture = graph.pull()
-                _set_time(picture, start + frame.time, _TICKS_PER_SECOND)
-                output_file.mux(video.encode(picture))
-            else:
-                time = start + frame.time
-                for part in resampler.resample(frame):
-                    _set_time(part, time, _SAMPLE_RATE)
-                    time += part.samples / _SAMPLE_RATE
-                    output_file.mux(sound.encode(part))
+                rgb = _fit(convert_frame(frame, time), video.width, video.height)
+                output_file.mux(_encode_picture(video, rgb, time))
+                continue
+            for part in resampler.resample(frame):
+                _set_time(part, time, _SAMPLE_RATE)
+                time += part.samples / _SAMPLE_RATE
+                output_file.mux(sound.encode(part))
 
 
-def _open_fit_filter(stream: Any, frame: Any, video: Any) -> Graph:
-    graph = Graph()
-    size = f"{video.width}:{video.height}"
-    rotation = [_ROTATIONS[frame.rotation]] if frame.rotation in _ROTATIONS else []
-    steps = [
-        *rotation,
-        f"scale={size}:force_original_aspect_ratio=decrease",
-        f"pad={size}:(ow-iw)/2:(oh-ih)/2,setsar=1,format=yuv420p",
-    ]
-    links = [graph.add_buffer(template=stream)]
-    for step in ",".join(steps).split(","):
-        name, _, options = step.partition("=")
-        links.append(graph.add(name, options or None))
-    links.append(graph.add("buffersink"))
-    graph.link_nodes(*links).configure()
-    return graph
+def _fit(frame: Frame, width: int, height: int) -> Pixels:
+    """As large as fits into the size, with black borders."""
+    scale = min(width / frame.width, height / frame.height)
+    small = frame.resized(max(1, round(frame.width * scale)), max(1, round(frame.height * scale)))
+    top, left = (height - small.height) // 2, (width - small.width) // 2
+    canvas = np.zeros((height, width, 3), np.uint8)
+    canvas[top : top + small.height, left : left + small.width] = small.rgb
+    return canvas

@@ -94,10 +94,13 @@ class Frame:
         return b"".join(bytes(packet) for packet in packets)
 
 
+def usual_colorspace(height_pixels: int) -> Colorspace:
+    return Colorspace.ITU709 if height_pixels >= _HD_HEIGHT else Colorspace.ITU601
+
+
 def convert_frame(picture: VideoFrame, time: float) -> Frame:
-    space = None  # as the picture says
-    if picture.colorspace == _UNSPECIFIED:
-        space = Colorspace.ITU709 if picture.height >= _HD_HEIGHT else Colorspace.ITU601
+    is_unspecified = picture.colorspace == _UNSPECIFIED
+    space = usual_colorspace(picture.height) if is_unspecified else None
     curve = _CURVES.get(picture.color_trc)
     form = "rgb48le" if curve else "rgb24"
     rgb: Any = picture.reformat(format=form, src_colorspace=space).to_ndarray()
