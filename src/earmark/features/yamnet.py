@@ -98,7 +98,7 @@ class YAMNet(SoundTagger):
     ) -> Iterator[tuple[int, int, IndexArray, FloatArray]]:
         """For each piece of `sound`: its first cell, its steps, the chosen cells and their logits.
 
-        `wanted` chooses cells, given the samples of all cells of a piece, `(cells, samples)`.
+        `choose` picks cells, given the samples of all cells of a piece, `(cells, samples)`.
         """
         width = self.cell * STEP
         before = (PATCH - width) // 2

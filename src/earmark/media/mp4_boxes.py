@@ -24,9 +24,7 @@ from earmark.errors import UnreadableFile
 from earmark.media.source import place_of
 from earmark.media.storage import Storage
 
-_FIRST_BOXES = frozenset(
-    [b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"moof", b"styp"]
-)
+_FIRST_BOXES = frozenset(b"ftyp moov mdat free skip wide pnot moof styp".split())
 
 _READ_INSIDE = {
     b"": (b"moov",),
@@ -35,6 +33,8 @@ _READ_INSIDE = {
     b"mdia": (b"minf",),
     b"minf": (b"stbl",),
 }
+
+_PARENTS = frozenset(kind for kinds in _READ_INSIDE.values() for kind in kinds)
 
 _DEEPEST = 10  # levels; libav goes no deeper
 
@@ -115,9 +115,7 @@ def describe(storage: Storage, *boxes: Mp4Box) -> bytes:
     """A file with the same tracks but no packets."""
     data = b""
     for box in boxes:
-        is_misplaced = not box.children and any(
-            box.kind in kinds for kinds in _READ_INSIDE.values()
-        )
+        is_misplaced = box.kind in _PARENTS and not box.children
         if box.kind in _LEFT_OUT or is_misplaced:
             continue
         if box.children:
