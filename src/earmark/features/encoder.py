@@ -25,9 +25,7 @@ from earmark.models import MODELS, PRETRAINED, find_checkpoint
 from earmark.timeline import CLOCK_RATE, FloatArray, Track
 
 SAMPLE_RATE = 16_000
-
 STEP = SAMPLE_RATE // CLOCK_RATE
-
 Built = TypeVar("Built")
 
 _MACHINE_OPTIONS = ("weights", "queries", "store", "device", "batch", "threads")
@@ -36,7 +34,6 @@ _MACHINE_OPTIONS = ("weights", "queries", "store", "device", "batch", "threads")
 _NOT_OPTIONS = ("name", "model")
 _ACTIVITY = "activity"  # with this value of `reads` an encoder can rank moments without a gate
 _FILES = {"yamnet": {"weights": "yamnet"}, "dasm": {"weights": "dasm", "queries": "dasm-queries"}}
-
 _OPTION = re.compile(r":(?=[a-z_]+=)")
 
 

@@ -31,11 +31,8 @@ TRACK_STEPS = 30 * CLOCK_RATE
 class Motion(ABC):
     __slots__ = ()
 
+    channels = 1
     width_pixels: int
-
-    @property
-    def channels(self) -> int:
-        return 1
 
     def __call__(self, recording: Recording, *, meter: Meter) -> Iterator[Track]:
         """`MediaError` without a video stream."""
@@ -132,10 +129,7 @@ class Packets:
     smooth: float = 0.4
     """Seconds; longer than the usual distance between two reference frames."""
     drift: PositiveFloat = 60.0
-
-    @property
-    def channels(self) -> int:
-        return 1
+    channels = 1
 
     def __call__(self, recording: Recording, *, meter: Meter) -> Iterator[Track]:
         """`NoVideoIndex` if the file has no index of sizes."""

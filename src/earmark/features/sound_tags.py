@@ -21,7 +21,6 @@ BACKGROUND = "Silence"
 """The first of the last AudioSet classes, which name rooms, noise and the recording itself."""
 
 MAX_TAGS = 3
-
 MIN_PROBABILITY = 0.2
 _MIN_LOGIT = math.log(MIN_PROBABILITY / (1 - MIN_PROBABILITY))
 

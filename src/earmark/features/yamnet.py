@@ -47,9 +47,7 @@ FFT_SIZE, FFT_HOP = 512, 160  # samples at 16 kHz
 PATCH_SHAPE = (96, 64)
 BLOCK = 4  # patches whose spectra fit the CPU cache together
 PATCHES_PER_THREAD, MAX_THREADS = 8, 4
-
 CLASSES, WIDTH = 521, 1024
-
 Reads = Literal["logits", "activity", "embedding"]
 
 

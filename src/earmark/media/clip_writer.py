@@ -36,14 +36,12 @@ from earmark.media.storage import Meter
 from earmark.timeline import Span
 
 _MOST_INTERLEAVE = 2.0
-
 _TICKS_PER_SECOND = 90_000
 
 _BLUR_HOLD = 0.3
 """Seconds for which a detected face stays blurred: one that turns away is still there."""
 
 _MILLISECONDS = Fraction(1, 1000)
-
 _SAMPLE_RATE = 48_000
 
 _STYLE = (

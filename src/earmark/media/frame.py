@@ -26,7 +26,6 @@ Pixels = NDArray[np.uint8]  # `(height, width, 3)`, red, green and blue
 PictureBox = tuple[int, int, int, int]
 """First and last row, first and last column, in pixels; the last are exclusive."""
 LightCurve = Callable[[FloatArray], FloatArray]
-
 _UNSPECIFIED = 2
 _HD_HEIGHT = 720  # pictures without a colour space are BT.709 from this height on, BT.601 below
 _WHITE = 203.0

@@ -35,7 +35,6 @@ _READ_INSIDE = {
 }
 
 _PARENTS = frozenset(kind for kinds in _READ_INSIDE.values() for kind in kinds)
-
 _DEEPEST = 10  # levels; libav goes no deeper
 
 _MOST_BOXES, _LEAST_BOX_BYTES = 1 << 12, 128
@@ -43,9 +42,7 @@ _MOST_BOXES, _LEAST_BOX_BYTES = 1 << 12, 128
 
 MOST_INDEX_BYTES = 1 << 28  # the index of 24 h at 60 pictures a second has a third of that
 _MOST_COPIED_BYTES = 1 << 20
-
 _TABLES = {b"stsz": bytes(12), b"stco": bytes(8), b"stts": bytes(8), b"stsc": bytes(8)}
-
 _PACKET_TABLES = frozenset(b"co64 ctts stco stsc stss stsz stts stz2".split())
 
 _CONTAINER_BOXES = frozenset(b"dinf edts mdia minf moof moov mvex stbl traf trak udta wave".split())
@@ -244,7 +241,6 @@ def _unusable(storage: Storage, moov: Mp4Box | None, *, has_fragments: bool) -> 
 
 
 _MOST_MARK_BYTES = 1 << 18
-
 _RECORD_BYTES, _KIND_AT = 36, 24
 
 

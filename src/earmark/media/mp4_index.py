@@ -148,7 +148,6 @@ def _cap_total(counts: Ints, total: int) -> Ints:
 MOST_PACKETS = 1 << 24  # 19 h at 240 pictures a second, 97 h of AAC; reading takes 750 MB
 MOST_PACKET_BYTES = 1 << 27  # an uncompressed picture of 8K has 100 MB
 _PIECE_BYTES = 1 << 20
-
 _FOREVER = 1 << 60
 _LARGEST_INT64 = (1 << 63) - 1
 _LARGEST_INT32 = (1 << 31) - 1

@@ -27,9 +27,7 @@ from earmark.media.source import is_web, place_of
 from earmark.media.storage import Meter, file_changed
 
 _BLOCK_BYTES = 1 << 16
-
 BACKOFF = (0.2, 0.6, 1.8)
-
 Result = TypeVar("Result")
 
 
@@ -151,7 +149,6 @@ def _is_final(error: BaseException) -> bool:
 
 
 _IN_FLIGHT = 8
-
 _TIMEOUT = httpx.Timeout(30.0, connect=10.0, pool=None)
 _DEADLINE = 30.0  # seconds for a whole response, plus the time for its bytes at this rate:
 _LEAST_BYTES_A_SECOND = 1 << 16

@@ -32,9 +32,7 @@ from earmark.errors import MissingExtra, UnreadableFile, summarise
 from earmark.media.source import Source, is_remote, is_web, place_of, suffix_of
 
 MANIFESTS = frozenset([".csv", ".parquet", ".txt", ".m3u"])
-
 _MOST_LIST_BYTES = 1 << 26
-
 _COLUMNS = ("path", "id", "weight", "priority")
 
 _SUFFIXES = (

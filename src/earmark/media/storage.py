@@ -12,7 +12,6 @@ from earmark.errors import UnreadableFile
 from earmark.media.source import place_of
 
 _SAMPLE_BYTES = 4096
-
 _MOST_HELD_BYTES = 1 << 20
 
 
