@@ -34,7 +34,8 @@ from earmark.captioning.usage import Tally
 from earmark.gate.frontline import everyday
 from earmark.gate.listener import SILENCE, Heard
 from earmark.grid import ScoredRecording, Windows
-from earmark.media import AudioTrack, Part, Recording, Source, VideoTrack
+from earmark.media import Recording, Source
+from earmark.media.recording import AudioTrack, Part, VideoTrack
 from earmark.pipeline import backend as backends
 from earmark.pipeline.backend import Backend, InProcessBackend
 from earmark.pipeline.caption import caption

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from earmark.errors import ModelMismatch
-from earmark.features.encoder_spec import (
+from earmark.features.encoder import (
     make_encoder,
     portable_options,
     split_name,
@@ -56,15 +56,15 @@ def test_a_detector_takes_options_too():
         ("loud", "no frontline 'loud'; the frontlines are gate, energy, flux"),
         ("gate", "gate is a whole frontline; name an encoder"),
         ("flux:size=3", "flux has no option 'size'"),
-        ("yamnet:cell=often", "yamnet: cell is a number, not 'often'"),
-        ("yamnet:cell=", "yamnet: cell is a number, not ''"),
+        ("yamnet:cell=often", "yamnet: cell should be a valid integer, .*, not 'often'"),
+        ("yamnet:cell=", "yamnet: cell should be a valid integer, .*, not ''"),
         ("yamnet:cell=99", "a patch is shared by 1 to 24 steps, not 99"),
         ("beats:hop", "no frontline 'beats:hop'"),
-        ("flux:bands=0", "flux: bands is above 0, not 0"),
-        ("flow:width_pixels=0", "flow: width_pixels is above 0, not 0"),
-        ("log-mel:memory=0", "log-mel: memory is above 0, not 0.0"),
-        ("variance:around=nan", "variance: around is a finite number, not 'nan'"),
-        ("beats:hop=inf", "beats: hop is a finite number, not 'inf'"),
+        ("flux:bands=0", "flux: bands should be greater than 0, not '0'"),
+        ("flow:width_pixels=0", "flow: width_pixels should be greater than 0, not '0'"),
+        ("log-mel:memory=0", "log-mel: memory should be greater than 0, not '0'"),
+        ("variance:around=nan", "variance: around should be a finite number, not 'nan'"),
+        ("beats:hop=inf", "beats: hop should be a finite number, not 'inf'"),
     ],
 )
 def test_what_cannot_be_is_refused(text, complaint):

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from earmark.features.encoder import SAMPLE_RATE, STEP
-from earmark.features.energy import Energy, EnergyVariance
-from earmark.features.log_mel import FloorMel, Flux, LogMel, NoiseFloor
+from earmark.features.sound_levels import Energy, EnergyVariance, FloorMel, Flux, LogMel, NoiseFloor
 from earmark.features.spectrum import (
     MAX_COLUMNS,
     SILENCE_DB,

@@ -10,14 +10,13 @@ import pytest
 
 from earmark.errors import MediaError, MissingExtra
 from earmark.features.motion import (
-    Change,
     CompensatedFlow,
     FrameDifference,
     OpticalFlow,
     place_on_clock,
 )
 from earmark.media import Meter, Recording, find, open_recording
-from earmark.media.video_scan import scan_video
+from earmark.media.frame_reader import scan_video
 from making import make_audio, make_video
 
 cv2 = pytest.importorskip("cv2")
@@ -116,14 +115,14 @@ def test_changes_lie_on_the_steps_between_their_pictures():
     changes    |---1---|-----2-----|
     clock      |. . . .|. . . . . .|. .
     """
-    tracks = list(place_on_clock([Change(0.04, 0.2, 1.0), Change(0.2, 0.44, 2.0)], 14))
+    tracks = list(place_on_clock([(0.04, 0.2, 1.0), (0.2, 0.44, 2.0)], 14))
     assert np.concatenate([track.values for track in tracks]).tolist() == (
         [0.0] + [1.0] * 4 + [2.0] * 6 + [0.0] * 3
     )
 
 
 def test_long_recordings_come_in_stretches():
-    tracks = list(place_on_clock([Change(0.0, 70.0, 1.0)], 1751))
+    tracks = list(place_on_clock([(0.0, 70.0, 1.0)], 1751))
     assert [len(track) for track in tracks] == [750, 750, 251]
     assert [track.start for track in tracks] == [0.0, 30.0, 60.0]
     assert tracks[-1].values[-2:].tolist() == [1.0, 0.0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from earmark.features.motion import Packets
-from earmark.media.video_scan import VideoPackets
+from earmark.media.frame_reader import VideoPackets
 
 
 def packets(sizes: np.ndarray, *, fps: float = 25.0, key_every: int = 50) -> VideoPackets:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from earmark.features.log_mel import FloorMel
+from earmark.features.sound_levels import FloorMel
 from earmark.features.spectrum import decibels
 from earmark.gate.gate import default_gate
 from earmark.gate.listener import LEVEL_HOP

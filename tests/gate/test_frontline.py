@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from earmark.features.encoder import SoundEncoder
-from earmark.features.energy import Energy
+from earmark.features.sound_levels import Energy
 from earmark.gate.frontline import Frontline
 from earmark.gate.rates import RankRates
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from earmark.errors import ModelMismatch
-from earmark.features.log_mel import LogMel
+from earmark.features.sound_levels import LogMel
 from earmark.gate.episodes import OperatingPoints
 from earmark.gate.gate import Gate
 from earmark.timeline import Track

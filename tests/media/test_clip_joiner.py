@@ -10,15 +10,15 @@ import pytest
 
 from earmark.errors import MediaError
 from earmark.media import open_recording
-from earmark.media.clip_joiner import (
+from earmark.media.clip_writer import (
     CaptionedClip,
     ClipCue,
     _add_subtitles,
     _chapters,
     _subtitles,
+    cut_clip,
     join_clips,
 )
-from earmark.media.clip_writer import cut_clip
 from earmark.timeline import Span
 from making import (
     AudioPlan,

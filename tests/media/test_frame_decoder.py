@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from earmark.errors import MediaError
-from earmark.media import FrameStats, Source, open_recording
+from earmark.media import Source, open_recording
 from earmark.media.clip_writer import cut_clip
-from earmark.media.video_scan import scan_video
+from earmark.media.frame_reader import scan_video
 from earmark.timeline import Span
 from making import AudioPlan, make_video, numbered_picture, read_number
 
@@ -66,9 +66,9 @@ def test_the_picture_shown_at_each_time(media, name, options):
 )
 def test_no_more_is_decoded_than_it_takes(media, times, decoded):
     recording = open_recording(media("minute.mp4", duration=60.0, size=(160, 40)))
-    stats = FrameStats()
-    assert numbers(recording.frames(times, stats=stats)) == [int(time * 10) for time in times]
-    assert stats.decoded == decoded
+    with recording.frame_reader() as reader:
+        assert numbers(reader.frames(times)) == [int(time * 10) for time in times]
+        assert reader.decoded == decoded
 
 
 @pytest.mark.parametrize("name", ["six.mp4", "six.mkv", "six.ts"])
@@ -76,32 +76,31 @@ def test_b_frames_past_the_one_wanted_are_not_decoded(media, name):
     """Every third is a reference, and comes before the two that lie between it and the last."""
     recording = open_recording(media(name, duration=6.0, b_frames=2))
     for time, decoded in {0.0: 1, 0.15: 3, 0.35: 2, 0.5: 7, 0.95: 8, 1.0: 1, 5.95: 8}.items():
-        stats = FrameStats()
-        assert numbers(recording.frames([time], stats=stats)) == [int(time * 10 + 1e-6)]
-        assert stats.decoded == decoded
+        with recording.frame_reader() as reader:
+            assert numbers(reader.frames([time])) == [int(time * 10 + 1e-6)]
+            assert reader.decoded == decoded
 
 
 def test_a_reader_is_asked_again_and_again_in_any_order(media):
     recording = open_recording(media("minute.mp4", duration=60.0, size=(160, 40)))
-    stats = FrameStats()
-    with recording.frame_reader(stats=stats) as reader:
-        opening = stats.meter.bytes_read
+    with recording.frame_reader() as reader:
+        opening = reader.meter.bytes_read
         asked = [30.0, 30.55, 3.05, 0.0, 59.9, 30.5]
         assert [numbers(reader.frames([time]))[0] for time in asked] == [300, 305, 30, 0, 599, 305]
         assert numbers(reader.frames([12.0, 5.0])) == [120, 50]
     assert opening == 0
-    assert stats.decoded == 1 + 6 + 1 + 1 + 10 + 6 + 1 + 1
+    assert reader.decoded == 1 + 6 + 1 + 1 + 10 + 6 + 1 + 1
 
 
 def test_what_is_near_is_read_on_to_and_what_is_far_or_before_is_sought(media):
     """Ten seconds from what was read are near, within one question or from one to the next."""
     recording = open_recording(media("minute.mp4", duration=60.0, size=(160, 40)))
-    stats, jumps = FrameStats(), []
-    with recording.frame_reader(stats=stats) as reader:
+    jumps = []
+    with recording.frame_reader() as reader:
         for times in ([30.0], [30.55], [39.0], [49.9], [3.05], [0.0], [9.0, 20.0], [59.9]):
-            before = stats.seeks
+            before = reader.seeks
             assert numbers(reader.frames(times)) == [int(time * 10) for time in times]
-            jumps.append(stats.seeks - before)
+            jumps.append(reader.seeks - before)
     assert jumps == [1, 0, 0, 1, 1, 1, 1, 1]
 
 
@@ -155,7 +154,7 @@ def test_pictures_nobody_can_decode(media, tmp_path):
     strange.write_bytes(media("a.mp4").read_bytes().replace(b"avc1", b"zzzz"))
     recording = open_recording(strange)
     assert recording.video is not None and recording.video.codec == "unknown"
-    assert len(recording.video_packets()) == 40
+    assert len(recording.video_packets().times) == 40
     with pytest.raises(MediaError, match=r"strange.mp4 has pictures that libav cannot decode"):
         recording.frames([1.0])
     with pytest.raises(MediaError, match=r"strange.mp4 has pictures that libav cannot decode"):
@@ -200,7 +199,7 @@ def test_the_sound_beside_the_pictures_is_not_read(media):
     recording = open_recording(media("a.mov", audio=plan, group=40))
     with recording.frame_reader() as reader:
         reader.frames([3.9])
-        assert reader.stats.meter.bytes_read < recording.size_bytes / 2
+        assert reader.meter.bytes_read < recording.size_bytes / 2
 
 
 @pytest.mark.parametrize("name", ["a.avi", "a.flv"])

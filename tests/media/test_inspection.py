@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from earmark.media import Meter, Source, open_recording
-from earmark.media.inspection import _timestamp_warnings, inspect
 from earmark.media.mp4_index import PacketIndex
+from earmark.media.recording import _timestamp_warnings, inspect
 from making import AudioPlan
 
 CLICKS = (0.5, 1.25, 3.0)

@@ -12,8 +12,8 @@ import pytest
 from earmark.errors import NoVideoIndex
 from earmark.media import Meter, Source, open_recording
 from earmark.media.container import open_media
-from earmark.media.inspection import inspect
 from earmark.media.mp4_index import read_packets
+from earmark.media.recording import inspect
 from making import AudioPlan, make_video, whole_sound
 
 CLICKS = (0.5, 1.25, 3.0)
@@ -61,7 +61,7 @@ def test_a_cut_by_edit_list_is_not_shown(media, tmp_path):
     path.write_bytes(data)
     recording = open_recording(path)
     video = recording.video_packets()
-    assert video.times[0] == pytest.approx(0.0) and len(video) == 50
+    assert video.times[0] == pytest.approx(0.0) and len(video.times) == 50
     with open_media(str(path), Meter()) as file:
         stream = file.container.streams.video[0]
         shown = [not entry.is_discard for entry in stream.index_entries]
@@ -137,7 +137,7 @@ class TestVideoPackets:
         video = open_recording(media("b.mp4", b_frames=2)).video_packets()
         np.testing.assert_allclose(video.times, np.arange(40) / 10)
         assert np.flatnonzero(video.is_key).tolist() == [0, 10, 20, 30]
-        assert len(video) == 40 and (video.sizes_bytes > 0).all()
+        assert len(video.times) == 40 and (video.sizes_bytes > 0).all()
 
     def test_sizes_are_those_of_the_packets(self, media):
         path = media("b.mp4", b_frames=2)

@@ -12,10 +12,10 @@ import pytest
 
 from earmark.errors import MediaError, NoAudioStream, UnreadableFile
 from earmark.media import Meter, Source, open_recording
-from earmark.media.inspection import inspect
+from earmark.media.frame_reader import scan_video
+from earmark.media.recording import inspect
 from earmark.media.recording_description import content_key
 from earmark.media.storage import LocalStorage
-from earmark.media.video_scan import scan_video
 from hostile_media import pcm, write_movie
 from making import AudioPlan, click_times, make_video, read_number, whole_sound
 

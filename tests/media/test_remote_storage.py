@@ -15,7 +15,7 @@ import pytest
 from earmark.errors import RemoteError, UnreadableFile
 from earmark.media import Meter, Source, find, open_recording, remote_storage
 from earmark.media import remote_storage as remote_module
-from earmark.media.inspection import inspect
+from earmark.media.recording import inspect
 from making import AudioPlan, click_times, make_video, read_number, whole_sound
 from servers import HOST, range_server, s3_bucket
 

@@ -10,6 +10,7 @@ import pytest
 
 from earmark.errors import MediaError, ModelMissing
 from earmark.media import Meter, Source, open_recording
+from earmark.media.frame_reader import scan_video
 from earmark.media.prefetch import (
     THREADS,
     DecodedFrames,
@@ -18,7 +19,6 @@ from earmark.media.prefetch import (
     prefetch,
 )
 from earmark.media.recording import AudioTrack
-from earmark.media.video_scan import scan_video
 from making import make_video, read_number
 
 
@@ -62,7 +62,7 @@ def test_windows_come_in_order_each_with_what_it_cost(media, tmp_path):
     found = list(prefetch(iter(asked)))
     shown = [numbers(one.frames) for one in found]
     assert shown == [[3], [], [], *([number] for number in range(12))]
-    assert [one.made for one in found[:3]] == [None, [10, 15], None], "and the frames are let go"
+    assert [one.output for one in found[:3]] == [None, [10, 15], None], "and the frames are let go"
     assert (found[0].frames_decoded, found[1].frames_decoded) == (4, 6)
     assert found[0].bytes_read > 0 and found[2].bytes_read == 0
     assert "gone.mp4" in found[2].failure and not found[0].failure
@@ -169,9 +169,8 @@ def test_what_windows_cost_adds_up(media):
     with closing(HeldRecordingDecoder()) as decode:
         each = [decode(FrameRequest(recording, (time,))) for time in (0.5, 2.5, 3.5)]
         assert decode._reader is not None
-        stats = decode._reader.stats
-        assert sum(one.bytes_read for one in each) == stats.meter.bytes_read
-        assert sum(one.frames_decoded for one in each) == stats.decoded
+        assert sum(one.bytes_read for one in each) == decode._reader.meter.bytes_read
+        assert sum(one.frames_decoded for one in each) == decode._reader.decoded
 
 
 def test_a_reader_holds_one_file_of_a_recording_open(tmp_path):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from earmark.features.encoder_spec import encoder_files
+from earmark.features.encoder import encoder_files
 from earmark.features.sound_tags import VOCABULARIES
 from earmark.gate.frontline import FRONTLINES
 from earmark.models import EXTRAS, MODELS, PRETRAINED

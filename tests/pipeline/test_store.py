@@ -12,7 +12,8 @@ import numpy as np
 from archive_runs import windows_of
 from earmark.gate.listener import Heard
 from earmark.grid import ScoredRecording
-from earmark.media import AudioTrack, Part, Recording, Source, VideoTrack
+from earmark.media import Recording, Source
+from earmark.media.recording import AudioTrack, Part, VideoTrack
 from earmark.pipeline.backend import InProcessBackend
 from earmark.pipeline.choose import RunJob, choose_tasks
 from earmark.pipeline.listen import listen_and_store

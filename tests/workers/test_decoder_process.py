@@ -47,9 +47,9 @@ def test_one_process_does_all_and_the_frames_themselves_stay_there(recordings, d
     found = [
         decoder(FrameRequest(one, TIMES, count_frames)) for one in [*recordings, recordings[0]]
     ]
-    assert [one.made[0] for one in found] == [2, 2, 2]
-    assert len({one.made[1] for one in found}) == 1
-    assert found[0].made[1] != os.getpid()
+    assert [one.output[0] for one in found] == [2, 2, 2]
+    assert len({one.output[1] for one in found}) == 1
+    assert found[0].output[1] != os.getpid()
     assert [one.frames for one in found] == [[], [], []]
 
 
@@ -63,14 +63,14 @@ def test_a_window_that_hangs_is_ended_and_its_recording_not_tried_again(recordin
     with closing(DecoderProcess(deadline=3.0)) as decoder:
         first, second, third = map(decoder, wanted)
     assert first.failure == f"{hung.name}: it was not finished after 3 s"
-    assert second.made[0] == 2
+    assert second.output[0] == 2
     assert third.failure == first.failure
 
 
 def test_a_window_that_kills_its_process_fails_alone(recordings, decoder):
     lost = decoder(FrameRequest(recordings[0], TIMES, crashes))
     assert lost.failure.startswith(f"{recordings[0].name}: 3 workers in a row were lost on it")
-    assert decoder(FrameRequest(recordings[1], TIMES, count_frames)).made[0] == 2
+    assert decoder(FrameRequest(recordings[1], TIMES, count_frames)).output[0] == 2
 
 
 @pytest.mark.parametrize("opener", [HeldRecordingDecoder, DecoderProcess])
@@ -78,7 +78,7 @@ def test_a_bug_is_the_failure_of_one_window(recordings, opener):
     with closing(opener()) as decoder:
         found = decoder(FrameRequest(recordings[0], TIMES, stumbles))
         assert "one.mp4: a bug in earmark (RecursionError: too deep)" in found.failure
-        assert decoder(FrameRequest(recordings[0], TIMES, count_frames)).made[0] == 2
+        assert decoder(FrameRequest(recordings[0], TIMES, count_frames)).output[0] == 2
 
 
 @pytest.mark.parametrize("opener", [HeldRecordingDecoder, DecoderProcess])
@@ -93,4 +93,4 @@ def test_windows_decoded_ahead_come_in_order(recordings):
     found = list(prefetch(wanted, partial(DecoderProcess)))
     assert len(found) == 8
     assert found[3].failure
-    assert [one.made[0] for one in found[::2]] == [1, 1, 1, 1]  # of the other recording
+    assert [one.output[0] for one in found[::2]] == [1, 1, 1, 1]  # of the other recording

@@ -15,7 +15,7 @@ from earmark.captioning.discovery import doctor as look_around
 from earmark.cli import options
 from earmark.errors import EarmarkError, ModelMismatch, ModelMissing
 from earmark.media import open_recording
-from earmark.media.inspection import inspect
+from earmark.media.recording import inspect
 from earmark.models import MODELS, PRETRAINED, SETS, Address, ModelStore, find_model
 from earmark.models.model_store import model_store
 from earmark.report.console import (
@@ -203,9 +203,9 @@ def _describe_recordings(paths: Sequence[str], settings: Settings, format: Forma
         except EarmarkError as error:
             failures.append({"path": source.path, "error": str(error)})
             continue
-        recordings.append(inspection.to_json(recording))
+        recordings.append(inspection.to_json())
         if format is Format.table:
-            print_lines(inspection.lines(recording))
+            print_lines(inspection.lines())
             for line in inspection.warnings:
                 warn(f"{recording.name}: {line}")
     if format is Format.json:

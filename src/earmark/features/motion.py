@@ -17,11 +17,12 @@ from itertools import islice, pairwise, repeat
 from typing import Any
 
 import numpy as np
+from pydantic import PositiveFloat, PositiveInt
 
 from earmark.errors import MissingExtra
 from earmark.media import Meter, Recording
 from earmark.media.frame import Pixels
-from earmark.media.video_scan import GreyFrame, VideoPackets, scan_video
+from earmark.media.frame_reader import GreyFrame, VideoPackets, scan_video
 from earmark.timeline import CLOCK_RATE, HOP, FloatArray, Track
 
 TRACK_STEPS = 30 * CLOCK_RATE
@@ -30,50 +31,42 @@ TRACK_STEPS = 30 * CLOCK_RATE
 class Motion(ABC):
     __slots__ = ()
 
+    channels = 1
     width_pixels: int
-
-    @property
-    def channels(self) -> int:
-        return 1
 
     def __call__(self, recording: Recording, *, meter: Meter) -> Iterator[Track]:
         """`MediaError` without a video stream."""
         steps = math.ceil(recording.duration * CLOCK_RATE - 1e-9)
-        shown = scan_video(recording, width_pixels=self.width_pixels, meter=meter)
-        return place_on_clock(self._changes(shown), steps)
+        frames = scan_video(recording, width_pixels=self.width_pixels, meter=meter)
+        return place_on_clock(self._changes(frames), steps)
 
-    def _changes(self, shown: Iterable[GreyFrame]) -> Iterator[Change]:
-        for before, after in pairwise(shown):
+    def _changes(self, frames: Iterable[GreyFrame]) -> Iterator[Change]:
+        for before, after in pairwise(frames):
             if after.grey.shape == before.grey.shape:
                 gap = after.time - before.time
                 amount = self.measure_motion(before.grey, after.grey) * HOP / gap
-                yield Change(before.time, after.time, amount)
+                yield before.time, after.time, amount
 
     @abstractmethod
     def measure_motion(self, before: Pixels, after: Pixels) -> float: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    start: float
-    end: float
-    amount: float
-    """For one step of the clock."""
+Change = tuple[float, float, float]  # start, end, and the amount for one step of the clock
 
 
 def place_on_clock(changes: Iterable[Change], steps: int) -> Iterator[Track]:
     """`changes` are in order of time; 0 before the first and after all."""
-    amounts = _amounts(changes, steps)
+    amounts = _step_amounts(changes, steps)
     for first in range(0, steps, TRACK_STEPS):
         values = np.fromiter(islice(amounts, TRACK_STEPS), np.float32)
         yield Track(values, start=first / CLOCK_RATE)
 
 
-def _amounts(changes: Iterable[Change], steps: int) -> Iterator[float]:
+def _step_amounts(changes: Iterable[Change], steps: int) -> Iterator[float]:
     step = 0
-    for change in changes:
-        while step < steps and (middle := (step + 0.5) * HOP) < change.end:
-            yield change.amount if middle >= change.start else 0.0
+    for start, end, amount in changes:
+        while step < steps and (middle := (step + 0.5) * HOP) < end:
+            yield amount if middle >= start else 0.0
             step += 1
     yield from repeat(0.0, steps - step)
 
@@ -82,7 +75,7 @@ def _amounts(changes: Iterable[Change], steps: int) -> Iterator[float]:
 class FrameDifference(Motion):
     """The mean absolute change of grey values over the frame; white to black is 1."""
 
-    width_pixels: int = 160
+    width_pixels: PositiveInt = 160
 
     def measure_motion(self, before: Pixels, after: Pixels) -> float:
         return float(np.abs(after.astype(np.int16) - before).mean()) / 255
@@ -95,14 +88,21 @@ class OpticalFlow(Motion):
     Dense flow by polynomial expansion (Farnebäck, SCIA 2003), as OpenCV computes it.
     """
 
-    width_pixels: int = 160
+    width_pixels: PositiveInt = 160
     is_compensated: bool = False
     """Subtract the median flow first, to remove the wearer's own motion."""
 
     def measure_motion(self, before: Pixels, after: Pixels) -> float:
+        try:
+            from cv2 import calcOpticalFlowFarneback
+        except ImportError as error:
+            raise MissingExtra(
+                "optical flow needs OpenCV: pip install 'earmark[vision]'"
+            ) from error
         # Pyramid of 3 halvings, 15-pixel windows, 3 rounds, neighbourhoods of 5 and 1.2: the
         # values of OpenCV's own examples.
-        flow = _opencv().calcOpticalFlowFarneback(before, after, None, 0.5, 3, 15, 3, 5, 1.2, 0)
+        measure_flow: Any = calcOpticalFlowFarneback
+        flow = measure_flow(before, after, None, 0.5, 3, 15, 3, 5, 1.2, 0)
         if self.is_compensated:
             flow = flow - np.median(flow, axis=(0, 1))  # (height, width, 2), medians by axis
         lengths = np.hypot(flow[..., 0], flow[..., 1])
@@ -114,14 +114,6 @@ class CompensatedFlow(OpticalFlow):
     """Optical flow without the wearer's own motion."""
 
     is_compensated: bool = True
-
-
-def _opencv() -> Any:
-    try:
-        import cv2
-    except ImportError as error:
-        raise MissingExtra("optical flow needs OpenCV: pip install 'earmark[vision]'") from error
-    return cv2
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +128,8 @@ class Packets:
 
     smooth: float = 0.4
     """Seconds; longer than the usual distance between two reference frames."""
-    drift: float = 60.0
-
-    @property
-    def channels(self) -> int:
-        return 1
+    drift: PositiveFloat = 60.0
+    channels = 1
 
     def __call__(self, recording: Recording, *, meter: Meter) -> Iterator[Track]:
         """`NoVideoIndex` if the file has no index of sizes."""
@@ -150,16 +139,16 @@ class Packets:
     def motion(self, packets: VideoPackets, duration: float) -> FloatArray:
         steps = math.ceil(duration * CLOCK_RATE - 1e-9)
         plain = ~packets.is_key
-        place = np.floor(packets.times[plain] * CLOCK_RATE).astype(np.intp)
-        inside = (place >= 0) & (place < steps)
-        place, sizes = place[inside], packets.sizes_bytes[plain][inside]
-        if len(place) == 0:
+        step = np.floor(packets.times[plain] * CLOCK_RATE).astype(np.intp)
+        inside = (step >= 0) & (step < steps)
+        step, sizes = step[inside], packets.sizes_bytes[plain][inside]
+        if len(step) == 0:
             return np.zeros(steps, dtype=np.float32)
         width = max(1, round(self.smooth * CLOCK_RATE)) | 1
-        total = _smooth(np.bincount(place, sizes, steps).astype(float), width)
-        count = _smooth(np.bincount(place, minlength=steps).astype(float), width)
-        seen = np.flatnonzero(count > 0.5 / width**2)
-        level = np.interp(np.arange(steps), seen, np.log1p(total[seen] / count[seen]))
+        total = _smooth(np.bincount(step, sizes, steps).astype(float), width)
+        count = _smooth(np.bincount(step, minlength=steps).astype(float), width)
+        filled = np.flatnonzero(count > 0.5 / width**2)
+        level = np.interp(np.arange(steps), filled, np.log1p(total[filled] / count[filled]))
         return (level - self._drift(level)).astype(np.float32)
 
     def _drift(self, level: FloatArray) -> FloatArray:

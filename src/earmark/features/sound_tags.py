@@ -21,7 +21,6 @@ BACKGROUND = "Silence"
 """The first of the last AudioSet classes, which name rooms, noise and the recording itself."""
 
 MAX_TAGS = 3
-
 MIN_PROBABILITY = 0.2
 _MIN_LOGIT = math.log(MIN_PROBABILITY / (1 - MIN_PROBABILITY))
 
@@ -69,7 +68,7 @@ def likeliest_names(logits: FloatArray, names: Sequence[str]) -> tuple[str, ...]
     """By decreasing logit; background and unlikely classes left out."""
     count = names.index(BACKGROUND) if BACKGROUND in names else len(names)
     likeliest = np.argsort(-logits[:count], kind="stable")[:MAX_TAGS].tolist()
-    return tuple(names[place] for place in likeliest if logits[place] >= _MIN_LOGIT)
+    return tuple(names[number] for number in likeliest if logits[number] >= _MIN_LOGIT)
 
 
 class SoundTagger(SoundEncoder):
@@ -95,21 +94,21 @@ class SoundTagger(SoundEncoder):
         listener = replace(self, reads="logits", threshold=0.0)  # type: ignore[type-var]
         best = np.full((len(spans), len(self.classes)), -np.inf, dtype=np.float32)
         for track in listener(recording, meter=Meter()):
-            for place, span in enumerate(spans):
+            for number, span in enumerate(spans):
                 first = max(0, int((span.start - track.start) / track.hop + 1e-6))
                 last = max(0, int(np.ceil((span.end - track.start) / track.hop - 1e-6)))
                 inside = track.values[first:last]  # the rows that touch the span
                 if len(inside):
-                    best[place] = np.maximum(best[place], inside.max(axis=0))
+                    best[number] = np.maximum(best[number], inside.max(axis=0))
         return [likeliest_names(row, self.classes) for row in best]
 
     def _activity(self, posteriors: FloatArray) -> FloatArray:
         excluded = not_manipulation() if self.excluded is None else frozenset(self.excluded)
-        kept = np.flatnonzero([name not in excluded for name in self.classes])
-        if len(kept) == 0:
+        included = np.flatnonzero([name not in excluded for name in self.classes])
+        if len(included) == 0:
             count = len(self.classes)
             raise ValueError(f"all {count} classes are excluded, so nothing is left to detect")
-        most = posteriors[:, kept].max(axis=1)
+        most = posteriors[:, included].max(axis=1)
         return np.where(most >= self.threshold, most, 0.0).astype(np.float32)
 
     def _check(self, name: str, *, reads: tuple[str, ...]) -> None:

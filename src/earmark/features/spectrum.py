@@ -9,18 +9,10 @@ from earmark.features.encoder import SAMPLE_RATE, STEP, cut_cells
 from earmark.media import Sound
 from earmark.timeline import FloatArray
 
-WINDOW = 512
-"""Samples: 32 ms, short enough for an impact."""
-
-SPECTRA = 4
-"""Per step of the clock: one every 10 ms."""
-
-SPECTRA_PER_BLOCK = 512
-"""3,000 at once take a fifth longer because of page faults."""
-
-SMALL_PRODUCT = 1 << 19
-"""Multiplications up to which OpenBLAS stays on one thread, with a margin."""
-
+WINDOW = 512  # samples: 32 ms, short enough for an impact
+SPECTRA = 4  # per step of the clock: one every 10 ms
+SPECTRA_PER_BLOCK = 512  # 3,000 at once take a fifth longer because of page faults
+SMALL_PRODUCT = 1 << 19  # multiplications up to which OpenBLAS stays on one thread, with a margin
 MAX_COLUMNS = 128
 
 EPSILON = 1e-8
@@ -54,9 +46,11 @@ def serial_matmul(rows: FloatArray, weights: FloatArray) -> FloatArray:
     high = max(1, SMALL_PRODUCT // (inner * wide))
     product = np.empty((len(rows), columns), dtype=rows.dtype)
     for first in range(0, columns, wide):
-        some, place = weights[:, first : first + wide], slice(first, first + wide)
+        part, columns_of_part = weights[:, first : first + wide], slice(first, first + wide)
         for start in range(0, len(rows), high):
-            np.matmul(rows[start : start + high], some, out=product[start : start + high, place])
+            np.matmul(
+                rows[start : start + high], part, out=product[start : start + high, columns_of_part]
+            )
     return product
 
 

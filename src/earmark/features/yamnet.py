@@ -35,9 +35,7 @@ from earmark.models import ModelStore
 from earmark.models.sessions import borrow, class_names, open_network
 from earmark.timeline import CLOCK_RATE, FloatArray, IndexArray, Track
 
-PATCH = 15_600
-"""Samples at 16 kHz."""
-
+PATCH = 15_600  # samples at 16 kHz
 WINDOW, BANDS, LEAST_POWER, SPECTRA, EMBEDDING, WEIGHTS, BIASES = 11, 22, 23, 32, 115, 116, 117
 
 MODEL_EDITS = {3839128: SPECTRA, 3839120: EMBEDDING, 3836304: 28, 3836212: 92}
@@ -45,18 +43,11 @@ MODEL_EDITS = {3839128: SPECTRA, 3839120: EMBEDDING, 3836304: 28, 3836212: 92}
 output, the number of operators between them (of 47), and the offset of their list. The file's
 own spectra take a third of the total time."""
 
-FFT_SIZE, FFT_HOP = 512, 160
-"""Samples at 16 kHz."""
-
+FFT_SIZE, FFT_HOP = 512, 160  # samples at 16 kHz
 PATCH_SHAPE = (96, 64)
-
-BLOCK = 4
-"""Patches whose spectra fit the CPU cache together."""
-
+BLOCK = 4  # patches whose spectra fit the CPU cache together
 PATCHES_PER_THREAD, MAX_THREADS = 8, 4
-
 CLASSES, WIDTH = 521, 1024
-
 Reads = Literal["logits", "activity", "embedding"]
 
 
@@ -101,22 +92,22 @@ class YAMNet(SoundTagger):
             yield Track(values, start=first / CLOCK_RATE)
 
     def cell_logits(
-        self, sound: Iterable[Sound], wanted: Callable[[FloatArray], IndexArray]
+        self, sound: Iterable[Sound], choose: Callable[[FloatArray], IndexArray]
     ) -> Iterator[tuple[int, int, IndexArray, FloatArray]]:
         """For each piece of `sound`: its first cell, its steps, the chosen cells and their logits.
 
-        `wanted` chooses cells, given the samples of all cells of a piece, `(cells, samples)`.
+        `choose` picks cells, given the samples of all cells of a piece, `(cells, samples)`.
         """
         width = self.cell * STEP
         before = (PATCH - width) // 2
         waiting: deque[tuple[int, int, IndexArray, Iterator[FloatArray]]] = deque()
         with ThreadPoolExecutor(_threads()) as pool:
             for patches, steps, first in _cells(sound, self.cell):
-                places = wanted(patches[:, before : before + width])
-                parts = min(_threads(), 1 + len(places) // PATCHES_PER_THREAD)
-                shares = [patches[own] for own in np.array_split(places, parts)]
+                chosen = choose(patches[:, before : before + width])
+                parts = min(_threads(), 1 + len(chosen) // PATCHES_PER_THREAD)
+                shares = [patches[own] for own in np.array_split(chosen, parts)]
                 logits = pool.map(self._logits, shares)
-                waiting.append((first // self.cell, steps, places, logits))
+                waiting.append((first // self.cell, steps, chosen, logits))
                 if len(waiting) > 1:  # one is computed while the next is decoded
                     yield _finish(*waiting.popleft())
             yield from starmap(_finish, waiting)
@@ -145,7 +136,7 @@ class YAMNet(SoundTagger):
 class _QuantizedNetwork:
     def __init__(self, path: Path) -> None:
         self._interpreter = open_network("yamnet", path, edits=MODEL_EDITS)
-        details = {each["index"]: each for each in self._interpreter.get_tensor_details()}
+        details = {tensor["index"]: tensor for tensor in self._interpreter.get_tensor_details()}
         self._window, self._bands, self._least, weights, biases = map(
             self._interpreter.get_tensor, (WINDOW, BANDS, LEAST_POWER, WEIGHTS, BIASES)
         )
@@ -158,10 +149,10 @@ class _QuantizedNetwork:
 
     def embed(self, patches: FloatArray) -> FloatArray:
         rows = np.empty((len(patches), WIDTH))
-        for place, spectra in enumerate(self._spectra(patches) if len(patches) else ()):
+        for number, spectra in enumerate(self._spectra(patches) if len(patches) else ()):
             self._interpreter.set_tensor(SPECTRA, spectra[None, :, :, None])
             self._interpreter.invoke()
-            rows[place] = self._interpreter.get_tensor(EMBEDDING).reshape(-1)
+            rows[number] = self._interpreter.get_tensor(EMBEDDING).reshape(-1)
         return rows - self._zero
 
     def _spectra(self, patches: FloatArray) -> NDArray[np.int8]:
@@ -171,9 +162,7 @@ class _QuantizedNetwork:
         parts = np.lib.stride_tricks.sliding_window_view(patches, len(self._window), axis=1)
         parts = parts[:, ::FFT_HOP]
         whole = np.empty((len(patches), *PATCH_SHAPE), dtype=np.int8)
-        padded = np.zeros(
-            (BLOCK, PATCH_SHAPE[0], FFT_SIZE), dtype=np.float32
-        )  # as the transform wants it
+        padded = np.zeros((BLOCK, PATCH_SHAPE[0], FFT_SIZE), np.float32)  # for the transform
         for first in range(0, len(patches), BLOCK):
             some = slice(first, first + BLOCK)
             filled = padded[: len(parts[some])]
@@ -201,9 +190,9 @@ def _threads() -> int:
 
 
 def _finish(
-    first: int, steps: int, places: IndexArray, parts: Iterator[FloatArray]
+    first: int, steps: int, chosen: IndexArray, parts: Iterator[FloatArray]
 ) -> tuple[int, int, IndexArray, FloatArray]:
-    return first, steps, places, np.concatenate(list(parts))
+    return first, steps, chosen, np.concatenate(list(parts))
 
 
 def _cells(sound: Iterable[Sound], cell: int) -> Iterator[tuple[FloatArray, int, int]]:

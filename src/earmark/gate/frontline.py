@@ -8,9 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from earmark.errors import EarmarkError
-from earmark.features.encoder import Encoder
-from earmark.features.encoder_spec import encoder_files, make_encoder, split_name, weights_options
-from earmark.features.energy import Energy
+from earmark.features.encoder import (
+    Encoder,
+    encoder_files,
+    make_encoder,
+    split_name,
+    weights_options,
+)
+from earmark.features.sound_levels import Energy
 from earmark.gate.forecast_error import ForecastError
 from earmark.gate.rates import ENERGY_RATES, RankRates, RateMap
 from earmark.gate.survival import Survival
@@ -110,11 +115,11 @@ FRONTLINES: Registry[Callable[..., Encoder | Frontline]] = Registry(
     "earmark.frontlines",
     {
         GATE: "earmark.gate.gate:default_frontline",
-        "energy": "earmark.features.energy:Energy",
-        "flux": "earmark.features.log_mel:Flux",
-        "variance": "earmark.features.energy:EnergyVariance",
-        "log-mel": "earmark.features.log_mel:LogMel",
-        "floor-mel": "earmark.features.log_mel:FloorMel",
+        "energy": "earmark.features.sound_levels:Energy",
+        "flux": "earmark.features.sound_levels:Flux",
+        "variance": "earmark.features.sound_levels:EnergyVariance",
+        "log-mel": "earmark.features.sound_levels:LogMel",
+        "floor-mel": "earmark.features.sound_levels:FloorMel",
         "packets": "earmark.features.motion:Packets",
         "yamnet": "earmark.features.yamnet:YAMNet",
         "frame-difference": "earmark.features.motion:FrameDifference",

@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 
 from earmark.errors import ModelMismatch
-from earmark.features.encoder import Encoder
-from earmark.features.encoder_spec import option_types, split_name, with_machine_options
+from earmark.features.encoder import Encoder, option_types, split_name, with_machine_options
 from earmark.gate.episodes import Misses, OperatingPoints
 from earmark.gate.forecast_error import ForecastError
 from earmark.gate.frontline import AUTO, FRONTLINES, GATE, SUFFIX, Frontline

@@ -22,7 +22,7 @@ from earmark.gate.frontline import Frontline, NoEncoder, frontline_named
 from earmark.gate.gate import DAMAGE
 from earmark.media import Meter, Recording, Sound, Source, open_recording
 from earmark.media.atomic_file import content_file, replacing
-from earmark.media.inspection import list_warnings
+from earmark.media.recording import list_warnings
 from earmark.media.recording_description import content_key
 from earmark.models.model_store import cache_folder
 from earmark.timeline import FloatArray, Track

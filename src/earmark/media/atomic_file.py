@@ -11,9 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-
-STALE = 3600.0
-"""Seconds without a write after which a scratch file is taken to be abandoned."""
+STALE = 3600.0  # seconds without a write after which a scratch file is taken to be abandoned
 
 
 def remove_stale(folder: Path) -> None:

@@ -40,13 +40,11 @@ SOUND_RATES = range(1000, 1_000_001)
 JITTER = HOP / 2
 """Seconds; containers round timestamps (Matroska to 1 ms), and those of cameras jitter."""
 
-_PIECE_SAMPLES = 1 << 15
+PIECE_BYTES = 1 << 18
 """One packet at a time takes 1.5 times as long, and more does not fit the CPU cache."""
 
 _BATCH_BYTES = 1 << 20
-
-_PADDING = bytes(64)
-"""Decoders may read this many bytes past the end of a packet."""
+_PADDING = bytes(64)  # decoders may read this many bytes past the end of a packet
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,29 +76,31 @@ def explain_mixing_errors(part: Part) -> Iterator[None]:
 def join_frames(
     frames: Iterable[AudioFrame], zero: float
 ) -> Iterator[tuple[AudioFrame, float | None]]:
-    """Longer frames, each with the time at which it begins a run, or None.
+    """Frames of up to `PIECE_BYTES`, each with the time at which it begins a run, or None.
 
     A frame without a timestamp follows the one before; if it is the first, it is at `zero`.
     """
-    queue, kind, tick = AudioFifo(), None, 0.0
+    queue, kind, tick, most = AudioFifo(), None, 0.0, 0
     following, begins = zero, None
     for frame in frames:
         own = frame.format.name, frame.layout, frame.sample_rate
         has_break = own != kind or (
             frame.pts is not None and abs(frame.pts * tick - following) > JITTER
         )
-        if queue.samples >= (1 if has_break else _PIECE_SAMPLES):
-            yield cast(AudioFrame, queue.read()), begins
+        while queue.samples >= (1 if has_break else most):
+            yield cast(AudioFrame, queue.read(most, partial=True)), begins
             begins = None
         if has_break:
             queue, kind = AudioFifo(), own
+            most = max(1, PIECE_BYTES // (frame.format.bytes * frame.layout.nb_channels))
             tick = float(frame.time_base) if frame.time_base else 0.0
             begins = following = zero if frame.pts is None else frame.pts * tick
         following += frame.samples / frame.sample_rate
         frame.pts = None
         queue.write(frame)
-    if queue.samples:
-        yield cast(AudioFrame, queue.read()), begins
+    while queue.samples:
+        yield cast(AudioFrame, queue.read(most, partial=True)), begins
+        begins = None
 
 
 def _decode(part: Part, track: int, meter: Meter) -> Iterator[AudioFrame]:
@@ -160,10 +160,7 @@ def _read_pieces(
 
 
 Samples = NDArray[np.float32]
-
-BLOCK = 30.0
-"""Seconds; 30 s at 16 kHz take 2 MB."""
-
+BLOCK = 30.0  # seconds; 30 s at 16 kHz take 2 MB
 _SILENCE = np.float32(0.0)
 
 
@@ -200,12 +197,12 @@ def _resample(
         with explain_mixing_errors(part):
             if piece.begins is not None:
                 graph = _open_resampler(piece.frame, rate)
-                place = round((piece.begins + part.shift) * rate)
+                position = round((piece.begins + part.shift) * rate)
                 file = range(round(part.start * rate), round(part.end * rate))
             is_last = following is None or following.begins is not None
             for values in _push(graph, piece.frame, *([None] if is_last else [])):
-                yield place, values, file
-                place += len(values)
+                yield position, values, file
+                position += len(values)
 
 
 def _push(graph: Graph, *frames: AudioFrame | None) -> Iterator[Samples]:
@@ -224,13 +221,13 @@ def fill_gaps(
     `meter.overlap` counts from the beginning of their file, `meter.missing` between its sounds.
     """
     position = overlap = missing = 0
-    for place, values, file in placed:
-        gap = max(0, min(place, file.stop) - position)
+    for first, values, file in placed:
+        gap = max(0, min(first, file.stop) - position)
         missing += gap if position > file.start else 0
         yield np.broadcast_to(_SILENCE, gap)
         position += gap
-        overlap += max(0, min(position, place + len(values)) - max(place, file.start))
-        own = values[max(0, position - place) : max(0, file.stop - place)]
+        overlap += max(0, min(position, first + len(values)) - max(first, file.start))
+        own = values[max(0, position - first) : max(0, file.stop - first)]
         yield own
         position += len(own)
     meter.overlap, meter.missing = overlap / sample_rate, missing / sample_rate
@@ -243,9 +240,9 @@ def cut_blocks(stream: Iterable[Samples], sample_rate: int) -> Iterator[Sound]:
     for values in stream:
         rest = values
         while len(rest):
-            taken, rest = rest[: size - filled], rest[size - filled :]
-            block[filled : filled + len(taken)] = taken
-            filled += len(taken)
+            head, rest = rest[: size - filled], rest[size - filled :]
+            block[filled : filled + len(head)] = head
+            filled += len(head)
             if filled == size:
                 yield Sound(block, start / sample_rate, sample_rate)
                 block, start, filled = np.zeros(size, np.float32), start + size, 0

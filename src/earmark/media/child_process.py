@@ -26,17 +26,15 @@ from typing import TYPE_CHECKING, Any
 from av.audio.frame import AudioFrame
 
 from earmark.errors import BackendError, EarmarkError, internal_error
-from earmark.media.audio_decoder import RunPiece, decode_runs
+from earmark.media.audio_decoder import PIECE_BYTES, RunPiece, decode_runs
 from earmark.media.source import is_remote, place_of
 from earmark.media.storage import Meter
 
 if TYPE_CHECKING:
     from earmark.media.recording import Part
 
-_STARTING = threading.Lock()
-"""The environment is changed while a process is started."""
-
-THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+_STARTING = threading.Lock()  # the environment is changed while a process is started
+_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def cores() -> int:
@@ -58,7 +56,7 @@ def start_process(
     )
     with _STARTING:
         script = sys.modules["__main__"]
-        unset = [name for name in THREADS if name not in os.environ]
+        unset = [name for name in _THREADS if name not in os.environ]
         try:
             os.environ.update(dict.fromkeys(unset, "1"))
             if not needs_script:
@@ -71,11 +69,8 @@ def start_process(
     return process
 
 
-WORTH_A_PROCESS = 1500.0
-"""Seconds of sound."""
-
-_SLOTS, _SLOT_BYTES = 48, 288 << 10
-"""14 MB of sound decoded ahead; a slot holds a stereo piece."""
+WORTH_A_PROCESS = 1500.0  # seconds of sound
+_SLOTS = 48  # pieces decoded ahead, 12 MB
 
 
 def is_worth_a_process(parts: Sequence[Part]) -> bool:
@@ -91,21 +86,12 @@ def is_worth_a_process(parts: Sequence[Part]) -> bool:
 def decode_in_process(
     parts: Sequence[Part], track: int, meter: Meter
 ) -> Generator[RunPiece, None, None]:
-    pieces = _decode_in_process(parts, track, meter)
-    next(pieces)
-    return pieces
-
-
-def _decode_in_process(
-    parts: Sequence[Part], track: int, meter: Meter
-) -> Generator[Any, None, None]:
-    """Yields None once the process is started, then the pieces; closing this kills it."""
+    """As `decode_runs`; closing the generator kills the process."""
     ours, theirs = Pipe()
-    memory = RawArray("B", _SLOTS * _SLOT_BYTES)
+    memory = RawArray("B", _SLOTS * PIECE_BYTES)
     process = start_process(_decoder_main, theirs, memory, tuple(parts), track, meter)
     theirs.close()
     try:
-        yield
         yield from _receive(ours, memory, meter)
     except (EOFError, ConnectionError):
         process.join()
@@ -119,21 +105,17 @@ def _decode_in_process(
         ours.close()
 
 
-_MessageHeader = tuple[int, float | None, str, str, int, int, Meter]
-"""Part and start of a piece; format, layout, number and rate of its samples; the meter so far."""
-
-
 def _slots(memory: Any) -> Iterator[memoryview]:
     shared = memoryview(memory).cast("B")
-    for number in itertools.count():
-        first = number % _SLOTS * _SLOT_BYTES
-        yield shared[first : first + _SLOT_BYTES]
+    return itertools.cycle(
+        shared[first : first + PIECE_BYTES] for first in range(0, len(shared), PIECE_BYTES)
+    )
 
 
 def _receive(connection: Connection[Any, Any], memory: Any, meter: Meter) -> Iterator[RunPiece]:
     slots = _slots(memory)
     while isinstance(message := connection.recv(), tuple):
-        part, begins, kind, layout, samples, sample_rate, counted = message
+        part, begins, kind, layout, samples, sample_rate, child_meter = message
         frame = AudioFrame(kind, layout, samples)
         frame.sample_rate = sample_rate
         slot = next(slots)
@@ -141,7 +123,7 @@ def _receive(connection: Connection[Any, Any], memory: Any, meter: Meter) -> Ite
             memoryview(plane)[:] = slot[: plane.buffer_size]
             slot = slot[plane.buffer_size :]
         connection.send_bytes(b"")
-        meter.copy_from(counted)
+        meter.copy_from(child_meter)
         yield RunPiece(frame, part, begins)
     if isinstance(message, EarmarkError):
         raise message
@@ -155,13 +137,15 @@ def _decoder_main(
     with suppress(EOFError, ConnectionError):  # nobody listens any more
         try:
             slots = _slots(memory)
-            for number, (header, planes) in enumerate(_messages(parts, track, meter)):
+            for number, piece in enumerate(decode_runs(parts, track, meter)):
                 if number >= _SLOTS:
                     connection.recv_bytes()  # a slot is free
-                slot = next(slots)
-                for plane in planes:
-                    slot[: len(plane)], slot = plane, slot[len(plane) :]
-                connection.send(header)
+                frame, slot = piece.frame, next(slots)
+                for plane in frame.planes:
+                    slot[: plane.buffer_size] = memoryview(plane)
+                    slot = slot[plane.buffer_size :]
+                kind = frame.format.name, frame.layout.name, frame.samples, frame.sample_rate
+                connection.send((piece.part, piece.begins, *kind, meter))
             connection.send(meter)
         except EarmarkError as error:
             connection.send(error)
@@ -169,19 +153,3 @@ def _decoder_main(
             connection.send(internal_error(place_of(parts[0].uri), error))
         while True:  # keep the pipe open until the reader has received everything
             connection.recv_bytes()
-
-
-def _messages(
-    parts: Sequence[Part], track: int, meter: Meter
-) -> Iterator[tuple[_MessageHeader, list[memoryview]]]:
-    for piece in decode_runs(parts, track, meter):
-        frame = piece.frame
-        planes = [memoryview(plane) for plane in frame.planes]
-        width = len(planes[0]) // frame.samples
-        most = _SLOT_BYTES // (width * len(planes))
-        for first in range(0, frame.samples, most):
-            samples = min(most, frame.samples - first)
-            begins = piece.begins if first == 0 else None
-            kind = frame.format.name, frame.layout.name
-            header = (piece.part, begins, *kind, samples, frame.sample_rate, meter)
-            yield header, [plane[first * width : (first + samples) * width] for plane in planes]

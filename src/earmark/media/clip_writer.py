@@ -1,13 +1,19 @@
+"""Cuts a span of a recording into a file of its own, and joins such clips to one video."""
+
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Protocol
 
 import av
+import numpy as np
+from av.audio.resampler import AudioResampler
 from av.container import InputContainer
 from av.packet import Packet
 from av.stream import Stream
@@ -23,25 +29,34 @@ from earmark.media.container import (
     read_from_key,
     time_shown,
 )
-from earmark.media.frame import Frame, PictureBox, convert_frame
+from earmark.media.frame import Frame, PictureBox, Pixels, convert_frame, usual_colorspace
 from earmark.media.recording import Recording
 from earmark.media.source import is_remote
 from earmark.media.storage import Meter
 from earmark.timeline import Span
 
-MOST_INTERLEAVE = 2.0
+_MOST_INTERLEAVE = 2.0
+_TICKS_PER_SECOND = 90_000
 
-TICKS_A_SECOND = 90_000
+_BLUR_HOLD = 0.3
+"""Seconds for which a detected face stays blurred: one that turns away is still there."""
 
-BLUR_HOLD = 0.3
-"""Seconds for which a face once found stays blurred: one that turns away is still there."""
+_MILLISECONDS = Fraction(1, 1000)
+_SAMPLE_RATE = 48_000
+
+_STYLE = (
+    "[V4+ Styles]\r\nFormat: Name, Fontname, Fontsize, PrimaryColour, SecondaryColour, "
+    "OutlineColour, BackColour, Bold, Italic, Underline, StrikeOut, ScaleX, ScaleY, Spacing, "
+    "Angle, BorderStyle, Outline, Shadow, Alignment, MarginL, MarginR, MarginV, Encoding\r\n"
+    "Style: Default,Arial,16,&Hffffff,&Hffffff,&H0,&H0,0,0,0,0,100,100,0,0,1,1,0,2,10,10,10,1\r\n"
+)
 
 
 class Blur(Protocol):
     def __call__(
         self, frame: Frame, also: Sequence[PictureBox] = ()
     ) -> tuple[Frame, list[PictureBox]]:
-        """The frame, blurred also in the boxes `also`; and the boxes found in it."""
+        """The frame with its faces and the boxes `also` blurred; and the boxes of its faces."""
         ...
 
     def at_half_resolution(self) -> Blur: ...
@@ -68,19 +83,19 @@ def cut_clip(
             f"{recording.source.name} is not a local file, so no clip can be cut from it"
         )
     first = recording.frames([span.start])[0] if blur and part.video else None
-    muted_times = None
-    if muted is not None:
-        muted_times = [(mute.start - part.shift, mute.end - part.shift) for mute in muted]
-    cut = CutRange(
-        span.start - part.shift, span.end - part.shift, muted_times, recording.audio_track
+    cut = _CutRange(
+        begin=span.start - part.shift,
+        end=span.end - part.shift,
+        muted=[(mute.start - part.shift, mute.end - part.shift) for mute in muted or ()],
+        track=None if muted is None else recording.audio_track,
     )
     try:
         with (
             replacing(path) as scratch,
             open_media(part.uri, Meter(), version=part.version) as media,
-            open_output(scratch) as output_file,
+            _open_output(scratch) as output_file,
         ):
-            blurred = BlurredVideo(output_file, first, blur, cut) if first and blur else None
+            blurred = _BlurredVideo(output_file, first, blur, cut) if first and blur else None
             return part.shift + _cut(media.container, output_file, cut, blurred)
     except (av.FFmpegError, MediaError, OSError, ValueError) as error:
         raise MediaError(
@@ -89,33 +104,35 @@ def cut_clip(
 
 
 @dataclass(frozen=True, slots=True)
-class CutRange:
+class _CutRange:
+    """All times are container times."""
+
     begin: float
     end: float
-    muted_times: list[tuple[float, float]] | None
-    track: int
+    muted: list[tuple[float, float]]
+    track: int | None
+    """None for a clip without sound."""
 
-    def has_sound(self, packet: Packet[Any], time: float) -> bool:
-        length = float((packet.duration or 0) * packet.time_base) if packet.time_base else 0.0
-        return not any(
-            time < end and time + length >= start for start, end in self.muted_times or ()
-        )
+    def mutes(self, packet: Packet[Any], time: float) -> bool:
+        until = time + float((packet.duration or 0) * (packet.time_base or 0))
+        return any(time < end and until >= start for start, end in self.muted)
 
 
 def _cut(
-    container: InputContainer, output_file: Any, cut: CutRange, blurred: BlurredVideo | None
+    container: InputContainer, output_file: Any, cut: _CutRange, blurred: _BlurredVideo | None
 ) -> float:
     video = find_video_stream(container)
-    sounds = container.streams.audio[cut.track :][: cut.muted_times is not None]
-    streams: list[Stream] = [*([video] if video else []), *sounds]
+    streams: list[Stream] = [video] if video else []
+    if cut.track is not None:
+        streams += container.streams.audio[cut.track : cut.track + 1]
     if not streams:
         raise ValueError("nothing is left without its sound")
     copied = streams[1:] if blurred else streams
-    copies = {stream.index: StreamCopy(output_file, stream) for stream in copied}
+    copies = {stream.index: _StreamCopy(output_file, stream) for stream in copied}
     zero = cut.begin if blurred else None
     for packet in read_from_key(container, streams, cut.begin):
         time = decode_time(packet)
-        if time > cut.end + MOST_INTERLEAVE:
+        if time > cut.end + _MOST_INTERLEAVE:
             break
         if time > cut.end:
             continue  # packets of other streams may follow
@@ -124,7 +141,7 @@ def _cut(
             assert blurred, "all else is copied"
             pictures = decode_packet(packet.stream.decode, packet, Meter())
             blurred.write(pictures, packet.time_base)
-        elif packet.stream == video or (time >= zero and cut.has_sound(packet, time)):
+        elif packet.stream == video or (time >= zero and not cut.mutes(packet, time)):
             copies[packet.stream.index].write(packet, -zero)
     if zero is None:
         raise ValueError("nothing is recorded there")
@@ -134,11 +151,11 @@ def _cut(
     return zero
 
 
-class BlurredVideo:
-    def __init__(self, output_file: Any, first: Frame, blur: Blur, cut: CutRange) -> None:
+class _BlurredVideo:
+    def __init__(self, output_file: Any, first: Frame, blur: Blur, cut: _CutRange) -> None:
         self._output_file, self._blur, self._cut = output_file, blur.at_half_resolution(), cut
-        self._stream = add_video(output_file, first.width, first.height)
-        self._found: deque[tuple[float, list[PictureBox]]] = deque()
+        self._stream = _add_video(output_file, first.width, first.height)
+        self._faces: deque[tuple[float, list[PictureBox]]] = deque()
         self._earlier: VideoFrame | None = None
 
     def write(self, pictures: Iterable[VideoFrame], tick: Fraction | None) -> None:
@@ -163,31 +180,36 @@ class BlurredVideo:
             self._encode(self._earlier, self._cut.begin)
 
     def _encode(self, picture: VideoFrame, time: float) -> None:
-        while self._found and self._found[0][0] < time - BLUR_HOLD:
-            self._found.popleft()
-        also = [box for _, boxes in self._found for box in boxes]
-        frame, found = self._blur(convert_frame(picture, time), also)
-        self._found.append((time, found))
+        while self._faces and self._faces[0][0] < time - _BLUR_HOLD:
+            self._faces.popleft()
+        earlier_boxes = [box for _, boxes in self._faces for box in boxes]
+        frame, boxes = self._blur(convert_frame(picture, time), earlier_boxes)
+        self._faces.append((time, boxes))
         rgb = frame.rgb[: self._stream.height, : self._stream.width]
-        shown = VideoFrame.from_ndarray(rgb.copy(), format="rgb24").reformat(format="yuv420p")
-        shown.pts, shown.time_base = to_ticks(time - self._cut.begin, TICKS_A_SECOND)
-        self._output_file.mux(self._stream.encode(shown))
+        self._output_file.mux(_encode_picture(self._stream, rgb, time - self._cut.begin))
 
 
-def add_video(output_file: Any, width: int, height: int) -> Any:
-    """Rounded down to an even size, which all players support."""
+def _add_video(output_file: Any, width: int, height: int) -> Any:
+    """The size is rounded down to even numbers, which all players support."""
     stream = output_file.add_stream("libx264", 30, options={"crf": "21", "preset": "veryfast"})
     stream.width, stream.height = width // 2 * 2, height // 2 * 2
     stream.pix_fmt = "yuv420p"
-    stream.codec_context.time_base = Fraction(1, TICKS_A_SECOND)
+    stream.codec_context.time_base = Fraction(1, _TICKS_PER_SECOND)
     return stream
 
 
-def to_ticks(time: float, rate: int) -> tuple[int, Fraction]:
-    return round(time * rate), Fraction(1, rate)
+def _encode_picture(stream: Any, rgb: Pixels, time: float) -> Any:
+    picture = VideoFrame.from_ndarray(np.ascontiguousarray(rgb), format="rgb24")
+    picture = picture.reformat(format="yuv420p", dst_colorspace=usual_colorspace(picture.height))
+    _set_time(picture, time, _TICKS_PER_SECOND)
+    return stream.encode(picture)
 
 
-class StreamCopy:
+def _set_time(frame: Any, time: float, ticks_per_second: int) -> None:
+    frame.pts, frame.time_base = round(time * ticks_per_second), Fraction(1, ticks_per_second)
+
+
+class _StreamCopy:
     def __init__(self, output_file: Any, stream: Any) -> None:
         # Opaque: a copy needs no encoder, and for some codecs (AV1) there is none.
         self._copy = output_file.add_stream_from_template(stream, opaque=True)
@@ -200,7 +222,7 @@ class StreamCopy:
             self._copy.codec_context.framerate = stream.average_rate
 
     def write(self, packet: Packet[Any], shift: float) -> None:
-        """The first packets of Matroska have no decode time; in MPEG-PS it may jump back."""
+        # The first packets of Matroska have no decode time; in MPEG-PS it may jump back.
         assert packet.time_base is not None, "it comes from a file"
         tick = packet.time_base
         steps = round(shift / tick)
@@ -215,6 +237,146 @@ class StreamCopy:
         self._output_file.mux(packet)
 
 
-def open_output(path: Path, kind: str | None = None) -> Any:
+def _open_output(path: Path, kind: str | None = None) -> Any:
     # An absolute path: libav takes what precedes a colon for a protocol.
     return av.open(str(path.absolute()), "w", format=kind)
+
+
+@dataclass(frozen=True, slots=True)
+class ClipCue:
+    start: float
+    end: float
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CaptionedClip:
+    path: Path
+    cues: tuple[ClipCue, ...]
+
+
+def join_clips(clips: Sequence[CaptionedClip], path: Path) -> bool:
+    """Return whether streams were copied; they are re-encoded if the clips differ in format."""
+    try:
+        kinds, lengths = zip(*(_measure(clip.path) for clip in clips), strict=True)
+        is_same = all(kind == kinds[0] for kind in kinds)
+        starts = [0.0, *accumulate(lengths)][:-1]
+        with replacing(path) as scratch, _open_output(scratch, "mp4") as output_file:
+            output_file.set_chapters(_chapters(clips, starts))
+            (_copy if is_same else _encode)(clips, starts, output_file)
+    except (av.FFmpegError, OSError, ValueError) as error:
+        raise MediaError(f"no video can be made of the clips ({summarise(error)})") from error
+    return is_same
+
+
+def _measure(path: Path) -> tuple[object, float]:
+    with av.open(str(path)) as clip:
+        kind = tuple(
+            (
+                stream.codec_context.name,
+                stream.codec_context.extradata,
+                getattr(stream, "width", None),
+                getattr(stream, "height", None),
+                getattr(stream, "sample_rate", None),
+            )
+            for stream in _main_streams(clip)
+        )
+        ends = [
+            float((packet.pts + (packet.duration or 0)) * packet.time_base)
+            for packet in clip.demux()
+            if packet.pts is not None and packet.time_base is not None
+        ]
+    return kind, max(ends, default=0.0)
+
+
+def _main_streams(clip: Any) -> tuple[Any, ...]:
+    return (*clip.streams.video[:1], *clip.streams.audio[:1])
+
+
+def _chapters(clips: Sequence[CaptionedClip], starts: Sequence[float]) -> list[Any]:
+    cues = [(start, cue) for clip, start in zip(clips, starts, strict=True) for cue in clip.cues]
+    return [
+        {
+            "id": number,
+            "start": round((start + cue.start) * 1000),
+            "end": round((start + cue.end) * 1000),
+            "time_base": _MILLISECONDS,
+            "metadata": {"title": cue.title},
+        }
+        for number, (start, cue) in enumerate(cues, start=1)
+    ]
+
+
+def _add_subtitles(output_file: Any) -> Any:
+    stream = output_file.add_stream("mov_text")
+    head = f"[Script Info]\r\nScriptType: v4.00+\r\n{_STYLE}[Events]\r\n"
+    stream.codec_context.subtitle_header = head.encode()
+    stream.time_base = _MILLISECONDS
+    return stream
+
+
+def _subtitles(clip: CaptionedClip, start: float, stream: Any) -> Iterator[Packet[Any]]:
+    for cue in clip.cues:
+        text = cue.text.encode("utf-8", "replace")[:4000]
+        packet: Packet[Any] = Packet(len(text).to_bytes(2, "big") + text)
+        packet.stream, packet.time_base = stream, _MILLISECONDS
+        packet.pts = packet.dts = round((start + cue.start) * 1000)
+        packet.duration = round((cue.end - cue.start) * 1000)
+        yield packet
+
+
+def _copy(clips: Sequence[CaptionedClip], starts: Sequence[float], output_file: Any) -> None:
+    copies: dict[str, _StreamCopy] = {}
+    subtitles: Any = None
+    for clip, start in zip(clips, starts, strict=True):
+        with av.open(str(clip.path)) as input_file:
+            streams = _main_streams(input_file)
+            copies = copies or {stream.type: _StreamCopy(output_file, stream) for stream in streams}
+            subtitles = subtitles or _add_subtitles(output_file)
+            output_file.mux(_subtitles(clip, start, subtitles))
+            for packet in input_file.demux(streams):
+                if packet.size:
+                    copies[packet.stream.type].write(packet, start)
+
+
+def _encode(clips: Sequence[CaptionedClip], starts: Sequence[float], output_file: Any) -> None:
+    with ExitStack() as stack:
+        input_files = [stack.enter_context(av.open(str(clip.path))) for clip in clips]
+        size = input_files[0].streams.video[0]
+        video = _add_video(output_file, size.width, size.height)
+        has_sound = any(input_file.streams.audio for input_file in input_files)
+        sound = output_file.add_stream("aac", _SAMPLE_RATE, layout="stereo") if has_sound else None
+        subtitles = _add_subtitles(output_file)
+        for clip, input_file, start in zip(clips, input_files, starts, strict=True):
+            output_file.mux(_subtitles(clip, start, subtitles))
+            _encode_clip(input_file, start, video, sound, output_file)
+        for stream in filter(None, (video, sound)):
+            output_file.mux(stream.encode(None))
+
+
+def _encode_clip(input_file: Any, start: float, video: Any, sound: Any, output_file: Any) -> None:
+    resampler = AudioResampler("fltp", "stereo", _SAMPLE_RATE)
+    for packet in input_file.demux(_main_streams(input_file)):
+        for frame in decode_packet(packet.stream.decode, packet, Meter()):
+            if frame.time is None:
+                continue
+            time = start + frame.time
+            if packet.stream.type == "video":
+                rgb = _fit(convert_frame(frame, time), video.width, video.height)
+                output_file.mux(_encode_picture(video, rgb, time))
+                continue
+            for part in resampler.resample(frame):
+                _set_time(part, time, _SAMPLE_RATE)
+                time += part.samples / _SAMPLE_RATE
+                output_file.mux(sound.encode(part))
+
+
+def _fit(frame: Frame, width: int, height: int) -> Pixels:
+    """As large as fits into the size, with black borders."""
+    scale = min(width / frame.width, height / frame.height)
+    small = frame.resized(max(1, round(frame.width * scale)), max(1, round(frame.height * scale)))
+    top, left = (height - small.height) // 2, (width - small.width) // 2
+    canvas = np.zeros((height, width, 3), np.uint8)
+    canvas[top : top + small.height, left : left + small.width] = small.rgb
+    return canvas

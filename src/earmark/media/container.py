@@ -39,15 +39,9 @@ _OPTIONS = {"format_whitelist": ",".join(_FORMATS.split()), "protocol_whitelist"
 sockets. No protocol is allowed, so that a format cannot open anything else."""
 
 _COVER_ART = Disposition.attached_pic
-
-MOST_PIXELS = 1 << 27
-"""Four times 8K: a damaged header may ask for gigabytes."""
-
+MOST_PIXELS = 1 << 27  # four times 8K: a damaged header may ask for gigabytes
 TOLERANCE = 1e-6
-
-_FARTHEST = 1 << 62
-"""libav counts ticks in 64 bits."""
-
+_FARTHEST = 1 << 62  # libav counts ticks in 64 bits
 Decoded = TypeVar("Decoded")
 
 
@@ -63,7 +57,6 @@ class Tracks:
 
 
 _tracks_cache: dict[tuple[str, str], Tracks] = {}
-
 _MOST_CACHED = 16
 
 
@@ -120,21 +113,23 @@ def _read_tracks(storage: Storage) -> Tracks:
         return Tracks(None, {}, "its container has no index of its packets")
     index = boxes[b"moov"]
     check_table_places(storage, index)
-    known = [(trak, why_unsupported(storage, trak)) for trak in read_traks(storage, index)]
+    traks = read_traks(storage, index)
+    obstacles = [why_unsupported(storage, trak) for trak in traks]
     if b"moof" in boxes or any(box.kind == b"mvex" for box in index.children):
         check_fragments(storage)
         reason = "it is fragmented, so its index is in pieces"
         return Tracks(index, {}, reason, is_fragmented=True)
-    media = [(trak, obstacle) for trak, obstacle in known if trak.kind in (b"soun", b"vide")]
-    obstacles = [obstacle for _, obstacle in media if obstacle]
-    if obstacles or not media:
-        return Tracks(
-            index, {}, obstacles[0] if obstacles else "its index is of an unsupported kind"
-        )
-    traks = {trak.number: trak for trak, _ in media}
+    media_traks = {}
+    for trak, obstacle in zip(traks, obstacles, strict=True):
+        if trak.kind in (b"soun", b"vide"):
+            if obstacle:
+                return Tracks(index, {}, obstacle)
+            media_traks[trak.number] = trak
+    if not media_traks:
+        return Tracks(index, {}, "its index is of an unsupported kind")
+    description = describe(storage, *(boxes[kind] for kind in (b"ftyp", b"moov") if kind in boxes))
     reason = "its index lists every audio packet"
-    described = [boxes[kind] for kind in (b"ftyp", b"moov") if kind in boxes]
-    return Tracks(index, traks, reason, description=describe(storage, *described))
+    return Tracks(index, media_traks, reason, description=description)
 
 
 def _open_indexed(storage: Storage, tracks: Tracks, *, index_only: bool) -> MediaFile:

@@ -21,17 +21,13 @@ from numpy.typing import NDArray
 
 from earmark.timeline import FloatArray
 
-Pixels = NDArray[np.uint8]
-"""`(height, width, 3)`, red, green and blue."""
+Pixels = NDArray[np.uint8]  # `(height, width, 3)`, red, green and blue
 
 PictureBox = tuple[int, int, int, int]
 """First and last row, first and last column, in pixels; the last are exclusive."""
 LightCurve = Callable[[FloatArray], FloatArray]
-
 _UNSPECIFIED = 2
-_HD_HEIGHT = 720
-"""Pictures without a colour space are BT.709 from this height on, BT.601 below."""
-
+_HD_HEIGHT = 720  # pictures without a colour space are BT.709 from this height on, BT.601 below
 _WHITE = 203.0
 _PEAK = 5.0
 
@@ -71,8 +67,8 @@ class Frame:
     def from_jpeg(cls, data: bytes, time: float = 0.0) -> Frame:
         decoder = CodecContext.create("mjpeg", "r")
         packet: Packet[Any] = Packet(data)
-        (shown,) = cast("list[VideoFrame]", [*decoder.decode(packet), *decoder.decode(None)])
-        picture = shown.reformat(format="rgb24", src_colorspace=Colorspace.ITU601)
+        (decoded,) = cast("list[VideoFrame]", [*decoder.decode(packet), *decoder.decode(None)])
+        picture = decoded.reformat(format="rgb24", src_colorspace=Colorspace.ITU601)
         return cls(time, cast(Pixels, picture.to_ndarray()))
 
     def thumbnail(self) -> bytes:
@@ -97,10 +93,13 @@ class Frame:
         return b"".join(bytes(packet) for packet in packets)
 
 
+def usual_colorspace(height_pixels: int) -> Colorspace:
+    return Colorspace.ITU709 if height_pixels >= _HD_HEIGHT else Colorspace.ITU601
+
+
 def convert_frame(picture: VideoFrame, time: float) -> Frame:
-    space = None  # as the picture says
-    if picture.colorspace == _UNSPECIFIED:
-        space = Colorspace.ITU709 if picture.height >= _HD_HEIGHT else Colorspace.ITU601
+    is_unspecified = picture.colorspace == _UNSPECIFIED
+    space = usual_colorspace(picture.height) if is_unspecified else None
     curve = _CURVES.get(picture.color_trc)
     form = "rgb48le" if curve else "rgb24"
     rgb: Any = picture.reformat(format=form, src_colorspace=space).to_ndarray()

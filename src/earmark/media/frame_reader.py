@@ -1,4 +1,6 @@
-"""Decodes the pictures at given times, with as few others as the codec allows.
+"""Reads the pictures of a recording: those at given times, all of them small, or packet sizes.
+
+Pictures at given times are decoded with as few others as the codec allows:
 
 wanted            ▼  ▼                        ▼
 packets   K . . . . . . . . K . . . . . . . . K . . . . .
@@ -12,61 +14,67 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
 
 import av.error
+import numpy as np
 from av.container import InputContainer
 from av.packet import Packet
 from av.video.frame import VideoFrame
+from av.video.reformatter import Interpolation
 from av.video.stream import VideoStream
+from numpy.typing import NDArray
 
 from earmark.errors import MediaError
 from earmark.media.container import (
     TOLERANCE,
     decode_packet,
+    decode_stream,
     find_video_stream,
     open_media,
     read_from_key,
     select_stream,
     time_shown,
 )
-from earmark.media.frame import Frame, convert_frame
+from earmark.media.frame import Frame, Pixels, convert_frame
+from earmark.media.mp4_index import Ints, read_packets
 from earmark.media.source import place_of
 from earmark.media.storage import Meter
+from earmark.timeline import FloatArray
 
 if TYPE_CHECKING:
-    from earmark.media.recording import Part
+    from earmark.media.recording import Part, Recording
 
-_READ_ON = 10.0
-"""Seconds up to which the next time is reached by reading on; beyond, by seeking."""
-_REORDER_DEPTH = 17
-"""Packets within which decode order may differ from presentation order."""
-
-
-@dataclass(slots=True)
-class FrameStats:
-    decoded: int = 0
-    seeks: int = 0
-    meter: Meter = field(default_factory=Meter)
+_READ_ON = 10.0  # seconds up to which the next time is reached by reading on; beyond, by seeking
+_REORDER_DEPTH = 17  # packets within which decode order may differ from presentation order
+_LEAST_GAP = 0.03  # seconds: all pictures of 30 a second are returned, half of 50 or 60
 
 
 class FrameReader(AbstractContextManager["FrameReader"]):
     """Keeps a recording open between calls; not to be shared between threads."""
 
-    def __init__(self, name: str, parts: Sequence[Part], stats: FrameStats) -> None:
+    _container: InputContainer
+    _stream: VideoStream
+    _tick: float
+    _buffer: list[tuple[float, Packet[VideoStream]]]
+    _packets: Iterator[Packet[VideoStream]]
+    _is_at_end: bool
+
+    def __init__(self, name: str, parts: Sequence[Part]) -> None:
         self._name = name
         self._parts = parts
-        self.stats = stats
         self._stack = ExitStack()
-        self._open_uri = ""
-        self._decoder: FrameDecoder | None = None
+        self._open_part: Part | None = None
+        self.meter = Meter()
+        self.decoded = 0
+        self.seeks = 0
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
-        self._decoder = None
+        self._open_part = None
         self._stack.close()
 
     def frames(self, times: Sequence[float]) -> list[Frame]:
@@ -78,7 +86,8 @@ class FrameReader(AbstractContextManager["FrameReader"]):
             if not inside:
                 continue
             try:
-                pictures = self._open(part).decode([time - part.shift for time in inside])
+                self._open(part)
+                pictures = self._decode([time - part.shift for time in inside])
                 for time, (stamp, picture) in zip(inside, pictures, strict=False):
                     frames[time] = convert_frame(picture, stamp + part.shift)
             except av.error.FFmpegError as error:
@@ -93,31 +102,20 @@ class FrameReader(AbstractContextManager["FrameReader"]):
             )
         return [frames[time] for time in times]
 
-    def _open(self, part: Part) -> FrameDecoder:
-        if self._decoder is None or self._open_uri != part.uri:
-            self.close()
-            opening = open_media(part.uri, self.stats.meter, version=part.version)
-            file = self._stack.enter_context(opening)
-            stream = find_video_stream(file.container)
-            if stream is None or cast(object, stream.codec_context) is None:
-                raise MediaError(f"{place_of(part.uri)} has no pictures that libav can decode")
-            self._decoder = FrameDecoder(file.container, stream, self.stats)
-            self._open_uri = part.uri
-        return self._decoder
-
-
-class FrameDecoder:
-    def __init__(self, container: InputContainer, stream: VideoStream, stats: FrameStats) -> None:
-        select_stream(container, stream)
-        self._container = container
-        self._stream = stream
-        self._stats = stats
+    def _open(self, part: Part) -> None:
+        if part is self._open_part:
+            return
+        self.close()
+        file = self._stack.enter_context(open_media(part.uri, self.meter, version=part.version))
+        stream = find_video_stream(file.container)
+        if stream is None or cast(object, stream.codec_context) is None:
+            raise MediaError(f"{place_of(part.uri)} has no pictures that libav can decode")
+        select_stream(file.container, stream)
+        self._container, self._stream, self._open_part = file.container, stream, part
         self._tick = float(stream.time_base or 0)
-        self._buffer: list[tuple[float, Packet[VideoStream]]] = []
-        self._packets: Iterator[Packet[VideoStream]] = iter(())
-        self._is_at_end = True
+        self._buffer, self._packets, self._is_at_end = [], iter(()), True
 
-    def decode(self, times: Sequence[float]) -> Iterator[tuple[float, VideoFrame]]:
+    def _decode(self, times: Sequence[float]) -> Iterator[tuple[float, VideoFrame]]:
         """For each of the ascending container `times`, the picture shown then and its own time."""
         remaining = deque(times)
         while remaining:
@@ -132,26 +130,26 @@ class FrameDecoder:
             yield from self._decode_group(group)
 
     def _decode_group(self, times: list[float]) -> Iterator[tuple[float, VideoFrame]]:
-        shown = [start for start, _ in self._buffer]
+        starts = [start for start, _ in self._buffer]
         last = 0
         for time in times:
-            past = [place for place, start in enumerate(shown) if start <= time + TOLERANCE]
-            last = max(last, max(past, key=shown.__getitem__, default=0))
+            earlier = [n for n, start in enumerate(starts) if start <= time + TOLERANCE]
+            last = max(last, max(earlier, key=starts.__getitem__, default=0))
         best: dict[float, tuple[float, VideoFrame]] = {}
         for picture in self._decode_packets(packet for _, packet in self._buffer[: last + 1]):
             if picture.pts is None:
                 continue
-            begins = picture.pts * self._tick
+            start = picture.pts * self._tick
             for time in times:
-                if time not in best or best[time][0] < begins <= time + TOLERANCE:
-                    best[time] = (begins, picture)
+                if time not in best or best[time][0] < start <= time + TOLERANCE:
+                    best[time] = (start, picture)
         yield from (best[time] for time in times if time in best)
 
     def _decode_packets(self, packets: Iterable[Packet[VideoStream]]) -> Iterator[VideoFrame]:
         decoder = self._stream.codec_context
         for packet in [*packets, None]:
-            pictures = decode_packet(decoder.decode, packet, self._stats.meter)
-            self._stats.decoded += len(pictures)
+            pictures = decode_packet(decoder.decode, packet, self.meter)
+            self.decoded += len(pictures)
             yield from pictures
         decoder.flush_buffers()
 
@@ -160,7 +158,7 @@ class FrameDecoder:
             self._buffer[0][0] <= time + TOLERANCE and time - self._buffer[-1][0] <= _READ_ON
         )
         if not is_near:
-            self._stats.seeks += 1
+            self.seeks += 1
             self._packets = read_from_key(self._container, [self._stream], time)
             self._buffer, self._is_at_end = [], False
         while later := self._read_until(time):
@@ -168,8 +166,8 @@ class FrameDecoder:
 
     def _read_until(self, time: float) -> int:
         """Stops early at a key frame shown by then and returns its index; else returns 0."""
-        places = range(len(self._buffer) - 1, 0, -1)
-        later = next((n for n in places if _can_start_at(*self._buffer[n], time)), 0)
+        numbers = range(len(self._buffer) - 1, 0, -1)
+        later = next((n for n in numbers if _can_start_at(*self._buffer[n], time)), 0)
         while not later and not self._is_at_end and not self._is_past(time):
             packet = next(self._packets, None)
             if packet is None:
@@ -186,8 +184,73 @@ class FrameDecoder:
         decoded = self._buffer[-1][1].dts
         if decoded is not None:
             return decoded * self._tick > time + TOLERANCE
-        return min(shown for shown, _ in self._buffer[-_REORDER_DEPTH:]) > time + TOLERANCE
+        return min(start for start, _ in self._buffer[-_REORDER_DEPTH:]) > time + TOLERANCE
 
 
-def _can_start_at(shown: float, packet: Packet[VideoStream], time: float) -> bool:
-    return packet.is_keyframe and shown <= time + TOLERANCE
+def _can_start_at(start: float, packet: Packet[VideoStream], time: float) -> bool:
+    return packet.is_keyframe and start <= time + TOLERANCE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GreyFrame:
+    time: float
+    grey: Pixels
+
+
+def scan_video(
+    recording: Recording, *, width_pixels: int = 160, meter: Meter | None = None
+) -> Iterator[GreyFrame]:
+    """Every picture is decoded; those less than `_LEAST_GAP` after the previous one are skipped."""
+    video = recording.video
+    if video is None:
+        raise MediaError(
+            f"{recording.name} has no pictures, so there is no motion to measure; listen instead "
+            "(the frontline `flux`)"
+        )
+    recording.check_pictures()
+    width = min(width_pixels, video.width_pixels)
+    height = max(1, round(video.height_pixels * width / video.width_pixels))
+    return _scan(recording.parts, (width, height), meter or Meter())
+
+
+def _scan(parts: Sequence[Part], size: tuple[int, int], meter: Meter) -> Iterator[GreyFrame]:
+    last, meter.access = float("-inf"), "demux"
+    for part in parts:
+        with open_media(part.uri, meter, version=part.version) as file:
+            stream = find_video_stream(file.container)
+            if stream is None or stream.time_base is None:
+                continue
+            tick = float(stream.time_base)
+            for picture in decode_stream(file.container, stream, meter):
+                if picture.pts is None:
+                    continue
+                time = picture.pts * tick + part.shift
+                if time - last >= _LEAST_GAP - 1e-6:
+                    last = time
+                    small = picture.reformat(*size, format="gray", interpolation=Interpolation.AREA)
+                    yield GreyFrame(time, small.to_ndarray())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VideoPackets:
+    """In presentation order: `times` never decrease."""
+
+    times: FloatArray
+    sizes_bytes: Ints
+    is_key: NDArray[np.bool_]
+
+
+def read_video_packets(parts: Sequence[Part], meter: Meter) -> VideoPackets:
+    files = [_read_packet_columns(part, meter) for part in parts if part.video]
+    return VideoPackets(*map(np.concatenate, zip(*files, strict=True)))
+
+
+def _read_packet_columns(part: Part, meter: Meter) -> tuple[NDArray[Any], ...]:
+    with open_media(part.uri, meter, version=part.version, index_only=True) as file:
+        stream = find_video_stream(file.container)
+        assert stream is not None, "the version is the one described"
+        index = read_packets(file.storage, file.tracks.traks[stream.id])
+        numbers = np.flatnonzero(index.is_shown)
+        order = numbers[np.argsort(index.stamps[numbers], kind="stable")]
+        times = index.stamps[order] / index.ticks_a_second + part.shift
+        return times, index.sizes[order].astype(np.int64), index.is_key[order]

@@ -23,10 +23,8 @@ import httpx
 from earmark.redaction import RedactingFilter
 
 CHUNK = 1 << 20
-
 Value = TypeVar("Value")
 Reply = tuple[httpx.Response, bytes]
-
 _REDACTING = RedactingFilter()
 _STARTING = threading.Lock()
 

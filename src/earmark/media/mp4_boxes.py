@@ -24,9 +24,7 @@ from earmark.errors import UnreadableFile
 from earmark.media.source import place_of
 from earmark.media.storage import Storage
 
-_FIRST_BOXES = frozenset(
-    [b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"moof", b"styp"]
-)
+_FIRST_BOXES = frozenset(b"ftyp moov mdat free skip wide pnot moof styp".split())
 
 _READ_INSIDE = {
     b"": (b"moov",),
@@ -36,19 +34,15 @@ _READ_INSIDE = {
     b"minf": (b"stbl",),
 }
 
-_DEEPEST = 10
-"""Levels; libav goes no deeper."""
+_PARENTS = frozenset(kind for kinds in _READ_INSIDE.values() for kind in kinds)
+_DEEPEST = 10  # levels; libav goes no deeper
 
 _MOST_BOXES, _LEAST_BOX_BYTES = 1 << 12, 128
 """With more siblings, boxes must have this mean size, since each takes some microseconds."""
 
-MOST_INDEX_BYTES = 1 << 28
-"""The index of 24 h at 60 pictures a second has a third of that."""
-
+MOST_INDEX_BYTES = 1 << 28  # the index of 24 h at 60 pictures a second has a third of that
 _MOST_COPIED_BYTES = 1 << 20
-
 _TABLES = {b"stsz": bytes(12), b"stco": bytes(8), b"stts": bytes(8), b"stsc": bytes(8)}
-
 _PACKET_TABLES = frozenset(b"co64 ctts stco stsc stss stsz stts stz2".split())
 
 _CONTAINER_BOXES = frozenset(b"dinf edts mdia minf moof moov mvex stbl traf trak udta wave".split())
@@ -88,22 +82,22 @@ def read_boxes(storage: Storage) -> dict[bytes, Mp4Box]:
     """Empty if the file is not MP4 or MOV; the search ends at the first fragment, moof."""
     if storage.read(0, 16)[4:8] not in _FIRST_BOXES:
         return {}
-    found: dict[bytes, Mp4Box] = {}
+    boxes: dict[bytes, Mp4Box] = {}
     for box in walk_boxes(storage, range(storage.size_bytes)):
-        found.setdefault(box.kind, box)
+        boxes.setdefault(box.kind, box)
         if box.kind == b"moof":
             break
-    moov = found.get(b"moov")
+    moov = boxes.get(b"moov")
     if moov is None or moov.whole.stop > storage.size_bytes or len(moov.whole) > MOST_INDEX_BYTES:
-        raise _unusable(storage, moov, has_fragments=b"moof" in found)
+        raise _unusable(storage, moov, has_fragments=b"moof" in boxes)
     storage.hold(moov.whole)
-    (found[b"moov"],) = _parse(storage, moov.whole, within=b"")
-    if any(box.kind == b"cmov" for box in found[b"moov"].children):
+    (boxes[b"moov"],) = _parse(storage, moov.whole, within=b"")
+    if any(box.kind == b"cmov" for box in boxes[b"moov"].children):
         name = place_of(storage.uri)
         raise UnreadableFile(
             f"{name} has a compressed index (cmov), which may unpack to any size; remux it"
         )
-    return found
+    return boxes
 
 
 def read_traks(storage: Storage, index: Mp4Box) -> list[Trak]:
@@ -118,9 +112,7 @@ def describe(storage: Storage, *boxes: Mp4Box) -> bytes:
     """A file with the same tracks but no packets."""
     data = b""
     for box in boxes:
-        is_misplaced = not box.children and any(
-            box.kind in kinds for kinds in _READ_INSIDE.values()
-        )
+        is_misplaced = box.kind in _PARENTS and not box.children
         if box.kind in _LEFT_OUT or is_misplaced:
             continue
         if box.children:
@@ -137,7 +129,7 @@ def describe(storage: Storage, *boxes: Mp4Box) -> bytes:
 
 def check_table_places(storage: Storage, box: Mp4Box, depth: int = 0) -> None:
     """Refuse packet tables but one of each kind in an `stbl`: libav reads them anywhere."""
-    held: Iterable[Mp4Box] = box.children
+    children: Iterable[Mp4Box] = box.children
     is_stray = box.kind in _PACKET_TABLES
     if box.kind == b"stsd":  # its entries have headers of various lengths before their boxes
         data = _read(storage, box.body, _MOST_COPIED_BYTES)
@@ -145,15 +137,15 @@ def check_table_places(storage: Storage, box: Mp4Box, depth: int = 0) -> None:
     elif box.kind == b"stbl" and box.children:
         tables = [child.kind for child in box.children if child.kind in _PACKET_TABLES]
         is_stray = len(tables) != len(set(tables))
-        held = [child for child in box.children if child.kind not in _PACKET_TABLES]
+        children = [child for child in box.children if child.kind not in _PACKET_TABLES]
     elif not box.children and box.kind in _CONTAINER_BOXES and depth < _DEEPEST:
-        held = walk_boxes(storage, box.body)
+        children = walk_boxes(storage, box.body)
     if is_stray:
         raise UnreadableFile(
             f"{place_of(storage.uri)} has packet tables in the wrong place; it is damaged, so "
             "remux it, or convert the part that plays"
         )
-    for child in held:
+    for child in children:
         check_table_places(storage, child, depth + 1)
 
 
@@ -186,40 +178,40 @@ def walk_boxes(storage: Storage, within: range) -> Iterator[Mp4Box]:
 def _parse(storage: Storage, stretch: range, *, within: bytes) -> Iterator[Mp4Box]:
     for box in walk_boxes(storage, stretch):
         is_read = box.kind in _READ_INSIDE.get(within, ()) and box.whole.stop <= stretch.stop
-        held = tuple(_parse(storage, box.body, within=box.kind)) if is_read else ()
-        yield Mp4Box(box.kind, box.whole, box.body, held) if held else box
+        children = tuple(_parse(storage, box.body, within=box.kind)) if is_read else ()
+        yield Mp4Box(box.kind, box.whole, box.body, children) if children else box
 
 
 def _read_trak(storage: Storage, trak: Mp4Box, movie_ticks: int) -> Trak:
-    found: dict[bytes, range] = {}
+    bodies: dict[bytes, range] = {}
     boxes = deque(trak.children)
     while boxes:  # the first of a kind: QuickTime has a second hdlr for the data
         box = boxes.popleft()
         boxes.extendleft(reversed(box.children))
         if not box.children:
-            found.setdefault(box.kind, box.body)
+            bodies.setdefault(box.kind, box.body)
     # Version, times, number, duration and 20 bytes more, then the matrix, whose first row is
     # (cosine, sine, 0) in 16.16; times and durations take 8 bytes in version 1, 4 in version 0.
-    header = _read(storage, found.get(b"tkhd"), 96).ljust(96, b"\0")
+    header = _read(storage, bodies.get(b"tkhd"), 96).ljust(96, b"\0")
     form = ">20xI28x2i" if header[:1] == b"\1" else ">12xI24x2i"
     number, cosine, sine = struct.unpack_from(form, header)
-    edits = _read(storage, found.get(b"elst"), _MOST_COPIED_BYTES)
+    edits = _read(storage, bodies.get(b"elst"), _MOST_COPIED_BYTES)
     line = struct.Struct(">QqI" if edits[:1] == b"\1" else ">IiI")
     lines = line.iter_unpack(edits[8 : 8 + max(0, len(edits) - 8) // line.size * line.size])
     return Trak(
         number=number,
-        kind=_read(storage, found.get(b"hdlr"), 12)[8:12],
-        ticks_a_second=_clock(storage, found.get(b"mdhd")),
+        kind=_read(storage, bodies.get(b"hdlr"), 12)[8:12],
+        ticks_a_second=_clock(storage, bodies.get(b"mdhd")),
         rotation=round(math.degrees(math.atan2(sine, cosine)) / 90) * 90 % 360,
         edits=tuple((duration / movie_ticks, start) for duration, start, _ in lines),
-        tables=found,
+        tables=bodies,
     )
 
 
 def _clock(storage: Storage, body: range | None) -> int:
     header = _read(storage, body, 32).ljust(32, b"\0")
-    place = 20 if header[:1] == b"\1" else 12
-    return max(1, int.from_bytes(header[place : place + 4], "big"))
+    offset = 20 if header[:1] == b"\1" else 12
+    return max(1, int.from_bytes(header[offset : offset + 4], "big"))
 
 
 def _read(storage: Storage, body: range | None, most: int) -> bytes:
@@ -249,7 +241,6 @@ def _unusable(storage: Storage, moov: Mp4Box | None, *, has_fragments: bool) -> 
 
 
 _MOST_MARK_BYTES = 1 << 18
-
 _RECORD_BYTES, _KIND_AT = 36, 24
 
 
@@ -264,7 +255,7 @@ def read_marks(storage: Storage, index: Mp4Box, *, duration: float) -> tuple[flo
     A record begins with its time; its kind is at the 25th byte, `MANL` if a person pressed the
     button.
     """
-    found: set[int] = set()
+    times: set[int] = set()
     for box in index.children:
         if box.kind != b"udta" or box.whole.stop > index.whole.stop:
             continue
@@ -276,17 +267,17 @@ def read_marks(storage: Storage, index: Mp4Box, *, duration: float) -> tuple[flo
             data = storage.read(start, max(start, end))
             if child.kind == b"HMMT":  # as many numbers as the first of them says, or as there are
                 numbers = [number for (number,) in struct.iter_unpack(">I", data[: len(data) & ~3])]
-                found.update(numbers[1:][: numbers[0]] if numbers else ())
+                times.update(numbers[1:][: numbers[0]] if numbers else ())
             else:
-                found.update(_manual_marks(data))
-    return tuple(time / 1000 for time in sorted(found) if time <= duration * 1000)
+                times.update(_manual_marks(data))
+    return tuple(time / 1000 for time in sorted(times) if time <= duration * 1000)
 
 
 def _manual_marks(data: bytes) -> Iterator[int]:
-    place = 0
-    while place + 8 <= len(data):
-        key, kind, size, count = struct.unpack(">4sBBH", data[place : place + 8])
-        body = data[place + 8 : place + 8 + size * count]
+    offset = 0
+    while offset + 8 <= len(data):
+        key, kind, size, count = struct.unpack(">4sBBH", data[offset : offset + 8])
+        body = data[offset + 8 : offset + 8 + size * count]
         if kind == 0 and key in (b"DEVC", b"STRM"):
             yield from _manual_marks(body)
         elif key == b"HLMT" and size == _RECORD_BYTES:
@@ -294,4 +285,4 @@ def _manual_marks(data: bytes) -> Iterator[int]:
                 record = body[start : start + size]
                 if record[_KIND_AT : _KIND_AT + 4] == b"MANL":
                     yield struct.unpack(">I", record[:4])[0]
-        place += 8 + -(-size * count // 4) * 4  # bodies fill whole words
+        offset += 8 + -(-size * count // 4) * 4  # bodies fill whole words

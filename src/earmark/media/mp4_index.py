@@ -145,13 +145,9 @@ def _cap_total(counts: Ints, total: int) -> Ints:
     return cut
 
 
-MOST_PACKETS = 1 << 24
-"""19 h at 240 pictures a second, 97 h of AAC; reading takes 750 MB."""
-MOST_PACKET_BYTES = 1 << 27
-"""An uncompressed picture of 8K has 100 MB."""
-
+MOST_PACKETS = 1 << 24  # 19 h at 240 pictures a second, 97 h of AAC; reading takes 750 MB
+MOST_PACKET_BYTES = 1 << 27  # an uncompressed picture of 8K has 100 MB
 _PIECE_BYTES = 1 << 20
-
 _FOREVER = 1 << 60
 _LARGEST_INT64 = (1 << 63) - 1
 _LARGEST_INT32 = (1 << 31) - 1
@@ -175,8 +171,8 @@ class _Tables:
 
     def measure(self) -> tuple[int, int]:
         if self.is_raw:
-            chunks, held = self._chunks()
-            samples = int(np.minimum(held, MOST_PACKETS << 10).sum())
+            chunks, counts = self._chunks()
+            samples = int(np.minimum(counts, MOST_PACKETS << 10).sum())
             pieces = max(samples >> 10, samples * self._constant_size // _PIECE_BYTES)
             return len(chunks) + pieces, self._constant_size  # libav's pieces have 1024 samples
         if self._constant_size:
@@ -215,26 +211,26 @@ class _Tables:
         return positions, sizes, stamps, durations, keys
 
     def raw_chunks(self) -> _Rows:
-        chunks, held = self._chunks()
+        chunks, counts = self._chunks()
         longest = max(1, _PIECE_BYTES // self._constant_size)
-        pieces = -(-held // longest)
+        pieces = -(-counts // longest)
         nth = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
         before = nth * longest
-        held = np.minimum(np.repeat(held, pieces) - before, longest)
+        counts = np.minimum(np.repeat(counts, pieces) - before, longest)
         positions = np.repeat(chunks, pieces) + before * self._constant_size
-        sizes = (held * self._constant_size).astype(np.int32)
-        stamps = np.cumsum(held, dtype=np.int64) - held
-        return positions, sizes, stamps, held.astype(np.int32), np.ones(len(held), np.bool_)
+        sizes = (counts * self._constant_size).astype(np.int32)
+        stamps = np.cumsum(counts, dtype=np.int64) - counts
+        return positions, sizes, stamps, counts.astype(np.int32), np.ones(len(counts), np.bool_)
 
     def _positions(self, sizes: NDArray[np.int32]) -> Ints:
-        chunks, held = self._chunks()
+        chunks, counts = self._chunks()
         before = np.cumsum(sizes, dtype=np.int64)
         before -= sizes
-        firsts = np.cumsum(held, dtype=np.int64) - held
+        firsts = np.cumsum(counts, dtype=np.int64) - counts
         begun = int(np.searchsorted(firsts, len(sizes)))
         chunks = chunks[:begun] - before[firsts[:begun]]
         del firsts
-        positions = np.repeat(chunks, _cap_total(held[:begun], len(sizes)))
+        positions = np.repeat(chunks, _cap_total(counts[:begun], len(sizes)))
         positions += before[: len(positions)]
         return positions
 
@@ -247,8 +243,8 @@ class _Tables:
         runs = self._rows(b"stsc", width=3)
         firsts = np.clip(runs[:, 0].astype(np.int64) - 1, 0, len(starts))
         lengths = np.maximum(0, np.diff(firsts, append=len(starts)))
-        held = np.repeat(runs[:, 1].astype(np.int64), _cap_total(lengths, len(starts)))
-        return starts[: len(held)], held
+        counts = np.repeat(runs[:, 1].astype(np.int64), _cap_total(lengths, len(starts)))
+        return starts[: len(counts)], counts
 
     def _rows(
         self, kind: bytes, *, width: int = 1, after: int = 8, form: str = ">u4"
@@ -261,12 +257,12 @@ class _Tables:
         data = self._storage.read(start, start + count * size) if count > 0 else b""
         return np.frombuffer(data, form, count=len(data) // size * width).reshape(-1, width)
 
-    def _number(self, kind: bytes, place: int, size: int = 4) -> int:
+    def _number(self, kind: bytes, offset: int, size: int = 4) -> int:
         """0 if there is no such table."""
         body = self._tables.get(kind, range(0))
-        if body.stop - body.start < place + size:
+        if body.stop - body.start < offset + size:
             return 0
-        start = body.start + place
+        start = body.start + offset
         return int.from_bytes(self._storage.read(start, start + size), "big")
 
 

@@ -33,11 +33,12 @@ class FrameRequest:
 @dataclass(frozen=True, slots=True)
 class DecodedFrames:
     frames: list[Frame]
-    """Empty if they could not be decoded, or if `then` made something of them."""
+    """Empty if they could not be decoded, or if the request has a `then`."""
     frames_decoded: int = 0
     bytes_read: int = 0
     failure: str = ""
-    made: Any = None
+    output: Any = None
+    """What `then` returned."""
 
 
 class Decoder(Protocol):
@@ -60,11 +61,15 @@ class HeldRecordingDecoder:
             if self._reader is None or request.recording != self._recording:
                 self.close()
                 self._reader, self._recording = request.recording.frame_reader(), request.recording
-            stats = self._reader.stats
-            decoded, read = stats.decoded, stats.meter.bytes_read
-            frames = self._reader.frames(request.times)
-            result = DecodedFrames(frames, stats.decoded - decoded, stats.meter.bytes_read - read)
-            return replace(result, frames=[], made=request.then(result)) if request.then else result
+            reader = self._reader
+            decoded, bytes_read = reader.decoded, reader.meter.bytes_read
+            frames = reader.frames(request.times)
+            result = DecodedFrames(
+                frames, reader.decoded - decoded, reader.meter.bytes_read - bytes_read
+            )
+            return (
+                replace(result, frames=[], output=request.then(result)) if request.then else result
+            )
         except MediaError as error:
             return DecodedFrames([], failure=str(error))
         except EarmarkError:

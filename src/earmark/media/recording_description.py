@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
-from contextlib import closing
+from collections import deque
+from collections.abc import Collection, Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -15,6 +16,7 @@ import av.error
 from av.audio.stream import AudioStream
 from av.container import InputContainer
 from av.format import Flags
+from av.packet import Packet
 from av.stream import Discard, Stream
 from av.video.stream import VideoStream
 
@@ -39,13 +41,10 @@ from earmark.media.storage import Meter
 _LEAST_BYTES_A_SECOND = {False: 20, True: 60}
 """Without and with video: digital silence as FLAC takes 27 at 8 kHz."""
 
-_LONGEST = 7 * 24 * 3600.0
-"""Seconds; damaged timestamps may claim months."""
+_LONGEST = 7 * 24 * 3600.0  # seconds; damaged timestamps may claim months
+_FIRST_YEAR = 1980  # cameras whose clock was never set give 1904 or 1970
 
-_FIRST_YEAR = 1980
-"""Cameras whose clock was never set give 1904 or 1970."""
-
-MOST_OVERHANG = 0.1
+_MOST_OVERHANG = 0.1
 """Seconds of sound past the video that do not make the recording longer: codecs pad."""
 
 _GUESSED_DURATION: int = cast(Any, Flags.generic_index).value
@@ -54,13 +53,9 @@ _GUESSED_DURATION: int = cast(Any, Flags.generic_index).value
 _NO_TIMESTAMPS: int = cast(Any, Flags.no_timestamps).value
 """Of formats that are the bytes of one stream, such as raw H.264."""
 
-_BARE_STREAM = "is a bare stream, which does not say when a picture is shown; remux it to MP4"
-
-_TAIL = 10.0
-"""Seconds before the claimed end from which packets are read to find the real one."""
-
-_HEAD = 60.0
-"""Seconds up to which packets are read to find when a stream begins."""
+_TAIL = 10.0  # seconds before the claimed end from which packets are read to find the real one
+_HEAD = 60.0  # seconds up to which packets are read to find when a stream begins
+_MOST_FPS = 1000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +66,6 @@ class Extent:
     end: float = 0.0
     packets: int | None = None
     missing_packets: int = 0
-
-
-MOST_FPS = 1000.0
 
 
 def open_recording(source: Source | str | Path, *, audio_track: int = 0) -> Recording:
@@ -93,11 +85,11 @@ def open_recording(source: Source | str | Path, *, audio_track: int = 0) -> Reco
     for uri in source.uris:
         start = parts[-1].end if parts else 0.0
         with open_media(uri, meter, index_only=True) as file:
+            if not parts:
+                container = file.container.format.name
+                began = _creation_time(file.container.metadata.get("creation_time", ""))
             parts.append(_describe(file, uri, start))
             keys.append(file.storage.key())
-            container = container or file.container.format.name
-            reported = file.container.metadata.get("creation_time")
-            began = _creation_time(reported) if reported and len(parts) == 1 else began
             reason = reason if reason and parts[-1].has_index else file.tracks.access_reason
     _check_track(source, parts, audio_track)
     return Recording(
@@ -115,13 +107,13 @@ def open_recording(source: Source | str | Path, *, audio_track: int = 0) -> Reco
     )
 
 
-def _creation_time(reported: str) -> str:
+def _creation_time(text: str) -> str:
     """ISO 8601 to the second; empty if it cannot be right."""
-    try:
-        reported_time = datetime.fromisoformat(reported)
-    except ValueError:
-        return ""
-    return reported_time.isoformat(timespec="seconds") if reported_time.year > _FIRST_YEAR else ""
+    with suppress(ValueError):
+        time = datetime.fromisoformat(text)
+        if time.year > _FIRST_YEAR:
+            return time.isoformat(timespec="seconds")
+    return ""
 
 
 def content_key(source: Source) -> str:
@@ -145,9 +137,10 @@ def _describe(file: MediaFile, uri: str, start: float) -> Part:
         )
     extents = measure_extents(file, [*audio, *([pictures] if pictures else [])])
     if not extents:
-        has_times = not file.container.format.flags & _NO_TIMESTAMPS
         why = "holds no packets; copy the whole file again"
-        raise UnreadableFile(f"{place_of(uri)} {why if has_times else _BARE_STREAM}")
+        if file.container.format.flags & _NO_TIMESTAMPS:
+            why = "is a bare stream, which does not say when a picture is shown; remux it to MP4"
+        raise UnreadableFile(f"{place_of(uri)} {why}")
     begin, end = bounds(extents.values(), extents.get(pictures.index) if pictures else None)
     zero = clock_zero(file.tracks, begin)
     duration, size = max(0.0, end - zero), file.storage.size_bytes
@@ -158,7 +151,6 @@ def _describe(file: MediaFile, uri: str, start: float) -> Part:
             "remux it, or convert the part that plays"
         )
     index = file.tracks.index
-    marks = read_marks(file.storage, index, duration=duration) if index else ()
     return Part(
         uri=uri,
         start=start,
@@ -170,12 +162,12 @@ def _describe(file: MediaFile, uri: str, start: float) -> Part:
         size_bytes=size,
         version=file.storage.version,
         promised=0.0 if index else header_duration(file.container),
-        marks=marks,
+        marks=read_marks(file.storage, index, duration=duration) if index else (),
     )
 
 
 def _describe_audio(stream: AudioStream, extents: dict[int, Extent]) -> AudioTrack:
-    decoder = stream.codec_context  # None where libav knows no such codec
+    decoder = stream.codec_context  # None if libav knows no such codec
     extent = extents.get(stream.index, Extent())
     return AudioTrack(
         codec=decoder.codec.canonical_name if decoder else "unknown",
@@ -193,23 +185,21 @@ def _describe_video(file: MediaFile, stream: VideoStream, extents: dict[int, Ext
     extent = extents.get(stream.index, Extent())
     trak = file.tracks.traks.get(stream.id)
     seconds = extent.end - extent.start
+    # Some writers of Matroska give the ticks of their clock as the average rate.
+    header_rate = float(stream.average_rate or 0.0)
+    if header_rate > _MOST_FPS:
+        header_rate = float(stream.guessed_rate or 0.0)
     counted = extent.packets / seconds if extent.packets and seconds > 0 else None
     return VideoTrack(
         codec=decoder.codec.canonical_name if decoder else "unknown",
         width_pixels=getattr(decoder, "width", 0),
         height_pixels=getattr(decoder, "height", 0),
-        mean_fps=counted or _header_rate(stream),
+        mean_fps=counted or header_rate,
         rotation=trak.rotation if trak else 0,
         start=extent.start,
         end=extent.end,
         missing_packets=extent.missing_packets,
     )
-
-
-def _header_rate(stream: VideoStream) -> float:
-    rate = float(stream.average_rate or 0.0)
-    # Some writers of Matroska give the ticks of their clock instead.
-    return rate if rate <= MOST_FPS else float(stream.guessed_rate or 0.0)
 
 
 def _check_track(source: Source, parts: list[Part], track: int) -> None:
@@ -236,8 +226,8 @@ def measure_extents(file: MediaFile, streams: list[Stream]) -> dict[int, Extent]
         extents = {}
         for stream in streams:
             index = read_packets(file.storage, file.tracks.traks[stream.id])
-            if shown := int(index.is_shown.sum()):
-                extents[stream.index] = Extent(index.start, index.end, shown, index.missing_packets)
+            if count := int(index.is_shown.sum()):
+                extents[stream.index] = Extent(index.start, index.end, count, index.missing_packets)
         return extents
     if file.tracks.is_fragmented:
         return _by_fragments(file, streams)
@@ -252,7 +242,7 @@ def clock_zero(tracks: Tracks, begin: float) -> float:
     """
     if tracks.traks:
         return 0.0
-    return begin if begin < -MOST_OVERHANG and tracks.index is None else max(0.0, begin)
+    return begin if begin < -_MOST_OVERHANG and tracks.index is None else max(0.0, begin)
 
 
 def header_duration(container: InputContainer) -> float:
@@ -265,9 +255,9 @@ def bounds(extents: Collection[Extent], video: Extent | None) -> tuple[float, fl
     """Sound that overhangs the pictures a little does not count."""
     begin = min(extent.start for extent in extents)
     end = max(extent.end for extent in extents)
-    if video and video.start - begin < MOST_OVERHANG:
+    if video and video.start - begin < _MOST_OVERHANG:
         begin = video.start
-    if video and end - video.end < MOST_OVERHANG:
+    if video and end - video.end < _MOST_OVERHANG:
         end = video.end
     return begin, end
 
@@ -275,8 +265,7 @@ def bounds(extents: Collection[Extent], video: Extent | None) -> tuple[float, fl
 def _by_fragments(file: MediaFile, streams: list[Stream]) -> dict[int, Extent]:
     for stream in file.container.streams:
         stream.discard = Discard.all
-    for _ in demux_packets(file.container):
-        pass
+    deque(demux_packets(file.container), maxlen=0)
     extents = {}
     for stream in streams:
         count = _entries_within(stream, file.storage.size_bytes)
@@ -326,26 +315,21 @@ def _begin(container: InputContainer, streams: list[Stream]) -> dict[int, float]
     """Reads until every stream has a packet, or for `_HEAD` s."""
     firsts: dict[int, float] = {}
     limit = (container.start_time or 0) / av.time_base + _HEAD
-    for packet in demux_packets(container, *streams):
-        if packet.pts is not None and packet.time_base is not None:
-            time = packet.pts * float(packet.time_base)
-            firsts.setdefault(packet.stream.index, time)
-            if len(firsts) == len(streams) or time > limit:
-                break
+    for packet, time, _ in _timed_packets(container, streams):
+        firsts.setdefault(packet.stream.index, time)
+        if len(firsts) == len(streams) or time > limit:
+            break
     return firsts
 
 
 def _by_scan(
-    container: InputContainer, streams: list[Stream], known: dict[int, float] | None = None
+    container: InputContainer, streams: list[Stream], starts: dict[int, float] | None = None
 ) -> dict[int, Extent]:
-    firsts = dict(known or {})
+    """`starts` are those of streams whose beginning is not scanned."""
+    firsts = dict(starts or {})
     lasts: dict[int, tuple[float, float]] = {}
-    for packet in demux_packets(container, *streams):
-        if packet.pts is None or packet.time_base is None:
-            continue
-        index, tick = packet.stream.index, float(packet.time_base)
-        time = packet.pts * tick
-        step = packet.duration * tick if packet.duration else _usual_step(packet.stream)
+    for packet, time, step in _timed_packets(container, streams):
+        index = packet.stream.index
         firsts[index] = min(time, firsts.get(index, time))
         lasts[index] = max((time, time + step), lasts.get(index, (time, time)))
     return {
@@ -355,17 +339,24 @@ def _by_scan(
     }
 
 
+def _timed_packets(
+    container: InputContainer, streams: list[Stream]
+) -> Iterator[tuple[Packet[Any], float, float]]:
+    """With the time at which each is shown, and for how long: 0 if not known."""
+    for packet in demux_packets(container, *streams):
+        if packet.pts is not None and packet.time_base is not None:
+            tick = float(packet.time_base)
+            step = (packet.duration or 0) * tick
+            if not step and isinstance(packet.stream, VideoStream) and packet.stream.average_rate:
+                step = float(1 / packet.stream.average_rate)
+            yield packet, packet.pts * tick, step
+
+
 def _extent_of(stream: Stream, first: float, last: float, end: float) -> Extent:
     if stream.start_time is None or stream.time_base is None:
         return Extent(first, end)
     reported = stream.start_time * float(stream.time_base)
-    claimed = reported + (stream.duration or 0) * float(stream.time_base)
+    promised = reported + (stream.duration or 0) * float(stream.time_base)
     # The header gives a later time if there is priming to leave out (MP3), and an earlier one if
     # the stream begins after the part of the file that the demuxer looked at.
-    return Extent(max(reported, first), claimed if last + TOLERANCE < claimed < end else end)
-
-
-def _usual_step(stream: Stream) -> float:
-    """Seconds between pictures, for packets without a duration; 0 if not known."""
-    rate = stream.average_rate if isinstance(stream, VideoStream) else None
-    return float(1 / rate) if rate else 0.0
+    return Extent(max(reported, first), promised if last + TOLERANCE < promised < end else end)

@@ -27,9 +27,7 @@ from earmark.media.source import is_web, place_of
 from earmark.media.storage import Meter, file_changed
 
 _BLOCK_BYTES = 1 << 16
-
 BACKOFF = (0.2, 0.6, 1.8)
-
 Result = TypeVar("Result")
 
 
@@ -151,15 +149,10 @@ def _is_final(error: BaseException) -> bool:
 
 
 _IN_FLIGHT = 8
-
 _TIMEOUT = httpx.Timeout(30.0, connect=10.0, pool=None)
-
-_DEADLINE = 30.0
-"""Seconds for a whole response, plus the time for its bytes at this rate:"""
+_DEADLINE = 30.0  # seconds for a whole response, plus the time for its bytes at this rate:
 _LEAST_BYTES_A_SECOND = 1 << 16
-
-_REFUSALS = frozenset([400, 401, 403, 405, 410, 451])
-"""A retry does not help, nor for 404."""
+_REFUSALS = frozenset([400, 401, 403, 405, 410, 451])  # A retry does not help, nor for 404
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,17 +216,17 @@ class HttpFile:
             raise FileNotFoundError(line)
         if not response.is_success:
             raise PermissionError(line) if status in _REFUSALS else OSError(line)
-        if stretch is not None and status != httpx.codes.PARTIAL_CONTENT:
+        if stretch is None:
+            return True
+        if status != httpx.codes.PARTIAL_CONTENT:
             raise RemoteError(
                 f"{place_of(self._url)}: the server refuses byte ranges, so the file cannot be "
                 "read in parts; download it first"
             )
         sent = response.headers.get("Content-Range", "")
-        if stretch is not None and not sent.startswith(f"bytes {stretch.start}-"):
+        if not sent.startswith(f"bytes {stretch.start}-"):
             raise OSError("it sent other bytes than requested")
-        if stretch is None or self._info is None:
-            return True
-        if _info_of(response).version != self._info.version:
+        if self._info and _info_of(response).version != self._info.version:
             raise file_changed(self._url)
         return True
 
@@ -258,15 +251,15 @@ class FsspecFile:
 
     def read_info(self) -> FileInfo:
         self._files.invalidate_cache()
-        info = self._files.info(self._path)
-        found = FileInfo(
-            size_bytes=info.get("size"),
-            tag=info.get("ETag"),
-            changed=info.get("LastModified"),
-            is_folder=info.get("type") == "directory",
+        entry = self._files.info(self._path)
+        info = FileInfo(
+            size_bytes=entry.get("size"),
+            tag=entry.get("ETag"),
+            changed=entry.get("LastModified"),
+            is_folder=entry.get("type") == "directory",
         )
-        self._version = self._version or found.version
-        return found
+        self._version = self._version or info.version
+        return info
 
     def read_ranges(self, ranges: Sequence[range]) -> list[bytes | BaseException]:
         answers: list[bytes | BaseException] = self._files.cat_ranges(

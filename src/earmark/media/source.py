@@ -8,9 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from earmark.redaction import redact_url
 
-LONGEST_FOLDER = 200
-"""Bytes: file systems take 255, and numbers are added."""
-
+LONGEST_FOLDER = 200  # bytes: file systems take 255, and numbers are added
 _REMOTE = re.compile(r"^[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 
 
@@ -69,8 +67,8 @@ def place_of(uri: str) -> str:
     >>> place_of("cam/a.mp4"), place_of("https://me:key@host/a.mp4")
     ('cam/a.mp4', 'https://host/a.mp4?***')
     """
-    place = redact_url(uri) if is_remote(uri) else uri
-    return place if place.isprintable() else ascii(place)  # a name may hold any byte
+    name = redact_url(uri) if is_remote(uri) else uri
+    return name if name.isprintable() else ascii(name)  # a name may hold any byte
 
 
 def name_of(uri: str) -> str:

@@ -1,35 +1,45 @@
-"""Finds recordings in folders, globs, prefixes, lists and URLs: one Source per recording.
+"""Finds recordings in folders, globs, prefixes, lists, manifests and URLs: one Source each.
 
 Names show chapters and small copies; if they do not (DJI), each file is a recording:
 
     GX010042.MP4  GX020042.MP4      chapters 1 and 2 of recording 42
     GL010042.LRV  GL020042.LRV      small copies of them, for a telephone
     GX010042.THM                    a still, for a list
+
+A list (`.txt`, `.m3u`) has one path or address per line; lines that start with `#` are comments. A
+manifest (`.csv`, `.parquet`) has a column `path` and may have `id`, `weight` and `priority`.
+Relative paths start at the folder of the list.
 """
 
 from __future__ import annotations
 
+import csv
 import glob
 import hashlib
+import io
+import math
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin
 
-from earmark.errors import UnreadableFile
-from earmark.media.manifest import MANIFESTS, read_manifest
+from earmark.errors import MissingExtra, UnreadableFile, summarise
 from earmark.media.source import Source, is_remote, is_web, place_of, suffix_of
+
+MANIFESTS = frozenset([".csv", ".parquet", ".txt", ".m3u"])
+_MOST_LIST_BYTES = 1 << 26
+_COLUMNS = ("path", "id", "weight", "priority")
 
 _SUFFIXES = (
     ".3gp .aac .avi .flac .flv .insv .lrv .m2ts .m4a .m4v .mka .mkv .mov .mp3 .mp4 .mpg .mpeg "
     ".mts .mxf .oga .ogg .ogv .opus .ts .vob .wav .webm .wma .wmv"
 )
-SUFFIXES = frozenset(_SUFFIXES.split())
-"""A file named explicitly may have any suffix."""
-
+SUFFIXES = frozenset(_SUFFIXES.split())  # A file named explicitly may have any suffix
 
 # GoPro HERO6 and later: GX010042 is chapter 1 of recording 42 (GH, GX by codec, GL a small copy).
 _GOPRO = re.compile(r"^(?P<camera>G[HXL])(?P<chapter>\d{2})(?P<number>\d{4})$", re.IGNORECASE)
@@ -92,8 +102,8 @@ def _files_of(sources: Iterable[Source]) -> set[str]:
             raise UnreadableFile(f"two recordings have the id {source.id}; give each its own")
         uris = {_real_path(uri): uri for uri in source.uris}
         if shared := files & uris.keys():
-            place = place_of(uris[min(shared)])
-            raise UnreadableFile(f"two recordings contain {place}; name it in only one of them")
+            name = place_of(uris[min(shared)])
+            raise UnreadableFile(f"two recordings contain {name}; name it in only one of them")
         ids.add(source.id)
         files |= uris.keys()
     return files
@@ -106,7 +116,7 @@ def _expand(path: str | Path | Source) -> Iterable[str | Source]:
     if not uri.strip():
         raise UnreadableFile("an empty path names nothing; name a file, or . for this folder")
     if suffix_of(uri) in MANIFESTS:
-        return read_manifest(uri)
+        return _read_manifest(uri)
     if is_remote(uri):
         is_file = "*" not in uri and suffix_of(uri) in SUFFIXES
         return [uri] if is_web(uri) or is_file else _list_prefix(uri)
@@ -166,16 +176,16 @@ def join_chapters(uris: Iterable[str]) -> tuple[list[Source], list[str]]:
     files = {uri: _read_name(uri) for uri in uris}
     full = {file.original for file in files.values() if not file.is_copy}
     copies = [uri for uri, file in files.items() if file.is_copy and file.original in full]
-    left_out = set(copies)
+    for uri in copies:
+        del files[uri]
     groups: dict[tuple[str, ...], list[tuple[int, str]]] = {}
     for uri, file in files.items():
-        if uri not in left_out:
-            groups.setdefault(file.recording, []).append((file.chapter, uri))
+        groups.setdefault(file.recording, []).append((file.chapter, uri))
     return [Source(tuple(uri for _, uri in sorted(group))) for group in groups.values()], copies
 
 
 def missing_chapters(uris: Sequence[str]) -> list[int]:
-    """The numbers of missing chapters before the last one of a recording.
+    """The numbers of the chapters that are missing before the last one.
 
     >>> missing_chapters(["GX020042.MP4", "GX040042.MP4"]), missing_chapters(["GP010042.MP4"])
     ([1, 3], [0])
@@ -200,6 +210,135 @@ def _read_name(uri: str) -> _CameraFile:
     if match := _INSTA360.match(stem):
         return _CameraFile((uri,), 0, (folder, match["time"], match["number"]), is_copy)
     return _CameraFile((uri,), 0, (folder, stem.upper()), is_copy)
+
+
+def _read_manifest(uri: str) -> Sequence[str | Source]:
+    suffix, name, data = suffix_of(uri), place_of(uri), _read_whole(uri)
+    if suffix in (".txt", ".m3u") and b"\0" in data:
+        return [uri]  # a media file
+    if len(data) > _MOST_LIST_BYTES:
+        raise UnreadableFile(f"{name} has more than {_MOST_LIST_BYTES >> 20} MB; split it")
+    if suffix == ".parquet":
+        return _sources(uri, _parquet_rows(name, data))
+    try:
+        # `splitlines` would end some lines within a name.
+        lines = io.StringIO(data.decode("utf-8-sig"), newline=None)
+    except UnicodeDecodeError as error:
+        raise UnreadableFile(
+            f"{name} is not text in UTF-8 (byte {error.start}); save it as UTF-8"
+        ) from None
+    return _sources(uri, _csv_rows(name, lines)) if suffix == ".csv" else _read_list(uri, lines)
+
+
+def _read_list(uri: str, text: Iterable[str]) -> list[str]:
+    lines = [line.strip() for line in text]
+    paths = [_resolve(uri, line) for line in lines if line and not line.startswith("#")]
+    if not any(is_remote(p) or suffix_of(p)[1:].isalnum() or Path(p).exists() for p in paths):
+        raise UnreadableFile(
+            f"{place_of(uri)} lists no recording; write one path or address per line, "
+            "or check that it is a media file"
+        )
+    return paths
+
+
+def _read_whole(uri: str) -> bytes:
+    if is_remote(uri):
+        from earmark.media.remote_storage import read_whole
+
+        return read_whole(uri, _MOST_LIST_BYTES)
+    try:
+        with Path(uri).open("rb") as file:
+            return file.read(_MOST_LIST_BYTES + 1)
+    except FileNotFoundError:
+        raise UnreadableFile(f"{place_of(uri)} does not exist; check the path") from None
+    except OSError as error:
+        raise UnreadableFile(f"{place_of(uri)} cannot be read: {error.strerror}") from error
+
+
+def _csv_rows(name: str, lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+    rows = csv.DictReader(lines, restkey="")
+    try:
+        _check_columns(name, rows.fieldnames or [])
+        for row in rows:
+            if "" in row:
+                raise UnreadableFile(f"{name}, line {rows.line_num}: more values than columns")
+            yield row
+    except csv.Error as error:
+        line = rows.reader.line_num
+        raise UnreadableFile(f"{name}, line {line}: {summarise(error)}") from error
+
+
+def _parquet_rows(name: str, data: bytes) -> list[dict[str, Any]]:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise MissingExtra("a Parquet manifest needs: pip install 'earmark[parquet]'") from error
+    try:
+        table = parquet.read_table(io.BytesIO(data))
+    except (pyarrow.ArrowException, OSError) as error:
+        raise UnreadableFile(f"{name} is not a Parquet file ({summarise(error)})") from error
+    _check_columns(name, table.column_names)
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return rows
+
+
+def _check_columns(name: str, columns: Sequence[str]) -> None:
+    if unknown := [column for column in columns if column not in _COLUMNS]:
+        raise UnreadableFile(
+            f"{name} has unknown columns: {', '.join(map(repr, unknown))}; a manifest has path, "
+            "and may have id, weight and priority"
+        )
+    if "path" not in columns:
+        raise UnreadableFile(f"{name} has no column named path; a manifest needs one")
+
+
+def _sources(uri: str, rows: Iterable[dict[str, Any]]) -> list[Source]:
+    ranked: list[tuple[float, Source]] = []
+    for number, row in enumerate(rows, start=1):
+        row_name = f"{place_of(uri)}, row {number}"
+        path = _text(row_name, "path", row["path"])
+        if not path:
+            raise UnreadableFile(f"{row_name}: no path")
+        weight = _number(row_name, "weight", row.get("weight"), 1.0)
+        if not weight > 0:
+            raise UnreadableFile(f"{row_name}: a weight must be above 0, not {weight:g}")
+        source = Source((_resolve(uri, path),), _text(row_name, "id", row.get("id")), weight)
+        ranked.append((_number(row_name, "priority", row.get("priority"), 0.0), source))
+    if not ranked:
+        raise UnreadableFile(f"{place_of(uri)} lists no recording; write one per row")
+    return [source for _, source in sorted(ranked, key=lambda pair: -pair[0])]
+
+
+def _text(row_name: str, name: str, value: Any) -> str:
+    if isinstance(value, bytes):
+        try:
+            value = value.decode()
+        except UnicodeDecodeError:
+            raise UnreadableFile(f"{row_name}: the {name} {value!r} is not text in UTF-8") from None
+    return "" if value is None else str(value).strip()
+
+
+def _number(row_name: str, name: str, value: Any, default: float) -> float:
+    if value is None or value == "":
+        return default
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise UnreadableFile(f"{row_name}: the {name} {value!r} is not a number")
+    return number
+
+
+def _resolve(uri: str, path: str) -> str:
+    if is_remote(path) or Path(path).is_absolute():
+        return path
+    if not is_remote(uri):
+        return str(Path(uri).parent / path)
+    scheme, _, rest = uri.partition("://")
+    # `urljoin` joins only web addresses, and takes what precedes a colon for a scheme.
+    return scheme + urljoin(f"http://{rest}", f"./{path}").removeprefix("http")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from earmark.errors import UnreadableFile
 from earmark.media.source import place_of
 
 _SAMPLE_BYTES = 4096
-
 _MOST_HELD_BYTES = 1 << 20
 
 
@@ -98,21 +97,21 @@ class LocalStorage:
         return self.read_all([range(start, end)])[0]
 
     def read_all(self, ranges: Sequence[range]) -> list[bytes]:
-        found = []
+        chunks = []
         for stretch in ranges:
             start, size = stretch.start, min(stretch.stop, self.size_bytes) - stretch.start
             try:
-                found.append(os.pread(self._descriptor, size, start) if size > 0 else b"")
+                chunks.append(os.pread(self._descriptor, size, start) if size > 0 else b"")
             except OSError as error:
                 raise UnreadableFile(
                     f"{place_of(self.uri)} cannot be read at byte {start}: {error.strerror}; "
                     "copy it to a healthy disk"
                 ) from error
-        self._meter.bytes_read += sum(map(len, found))
+        self._meter.bytes_read += sum(map(len, chunks))
         state = os.fstat(self._descriptor)
         if (state.st_size, state.st_mtime_ns) != (self.size_bytes, self._changed_at):
             raise file_changed(self.uri)
-        return found
+        return chunks
 
     def hold(self, stretch: range) -> None:
         if len(stretch) <= _MOST_HELD_BYTES:

@@ -104,7 +104,7 @@ def decode(
             if decoded.failure:
                 yield Failure(task.request, decoded.failure, attempts=0)
                 continue
-            frames, request = decoded.made
+            frames, request = decoded.output
             log.run.keep_frames(task.recording.key, frames)
             yield request
 

@@ -17,8 +17,7 @@ from earmark.evidence.speech_listener import VoiceActivity
 from earmark.features.encoder import SAMPLE_RATE
 from earmark.media import Recording
 from earmark.media.atomic_file import replacing
-from earmark.media.clip_joiner import CaptionedClip, ClipCue, join_clips
-from earmark.media.clip_writer import cut_clip
+from earmark.media.clip_writer import CaptionedClip, ClipCue, cut_clip, join_clips
 from earmark.media.source import name_of
 from earmark.pipeline.resume import reopen
 from earmark.pipeline.session import Session, open_session

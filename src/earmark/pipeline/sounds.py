@@ -19,7 +19,7 @@ from earmark.evidence.sound_track import SoundListener
 from earmark.gate.frontline import energy_frontline
 from earmark.gate.listener import Failed, listen_to_any
 from earmark.media import Source, open_recording
-from earmark.media.inspection import list_warnings
+from earmark.media.recording import list_warnings
 from earmark.media.source import place_of
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.pipeline.backend import open_backend

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
-from earmark.features.encoder_spec import encoder_files, weights_options
+from earmark.features.encoder import encoder_files, weights_options
 from earmark.gate.frontline import FRONTLINES
 from earmark.gate.gate import default_gate
 from earmark.models import EXTRAS, MODELS, PRETRAINED, ModelStore

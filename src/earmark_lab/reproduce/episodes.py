@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from earmark.features.encoder_spec import split_name
+from earmark.features.encoder import split_name
 from earmark.gate.episodes import Episodes
 from earmark.gate.frontline import frontline_named
 from earmark.media import Meter

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from earmark.features.encoder import SoundEncoder
-from earmark.features.encoder_spec import portable_options, split_name
+from earmark.features.encoder import SoundEncoder, portable_options, split_name
 from earmark.gate.frontline import encoder_named
 from earmark.gate.gate import Card, Gate, OnnxScorer
 from earmark.gate.rates import RankRates

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from earmark.features.encoder_spec import split_name
+from earmark.features.encoder import split_name
 from earmark.gate.frontline import encoder_named
 from earmark_lab.training.head import OBJECTIVES, Objective, SpanObjective
 

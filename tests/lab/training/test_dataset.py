@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from earmark.errors import AnnotationError
-from earmark.features.log_mel import LogMel
+from earmark.features.sound_levels import LogMel
 from earmark.media import Meter, find, open_recording
 from earmark_lab.annotations.actions import Action, Annotations
 from earmark_lab.training.dataset import fingerprint, fold, gather, group, hold_out, participant

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from earmark.features.log_mel import FloorMel
+from earmark.features.sound_levels import FloorMel
 from earmark.timeline import CLOCK_RATE
 from earmark_lab.training.gate_training import make_recordings
 from earmark_lab.training.settings import Settings

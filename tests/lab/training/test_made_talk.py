@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from earmark.evidence.speech_listener import VoiceActivity
-from earmark.features.log_mel import FloorMel
+from earmark.features.sound_levels import FloorMel
 from earmark.media import Sound
 from earmark_lab.training.head import in_seconds
 from earmark_lab.training.synthetic_recordings import TALKS, make_recording

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from earmark.features.log_mel import FloorMel
+from earmark.features.sound_levels import FloorMel
 from earmark.timeline import CLOCK_RATE
 from earmark_lab.annotations.actions import Action
 from earmark_lab.training.synthetic_recordings import ROOM, make_recording, make_room

@@ -1,4 +1,4 @@
-"""Encoders of log-mel spectra; `FloorMel`, relative to the noise floor, is the default."""
+"""Encoders of sound levels; `FloorMel`, levels above the noise floor, is the default."""
 
 from __future__ import annotations
 
@@ -6,14 +6,21 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from pydantic import PositiveFloat, PositiveInt
 
-from earmark.features.encoder import SoundEncoder
-from earmark.features.spectrum import EPSILON, SPECTRA, mel_weights, power_spectra, serial_matmul
+from earmark.features.encoder import STEP, SoundEncoder, cut_cells
+from earmark.features.spectrum import (
+    EPSILON,
+    SPECTRA,
+    decibels,
+    mel_weights,
+    power_spectra,
+    serial_matmul,
+)
 from earmark.media import Sound
 from earmark.timeline import CLOCK_RATE, HOP, FloatArray, Track
 
-FINE_BANDS = 64
-"""Their logarithms are averaged into `FloorMel.bands`; a tone fills only one."""
+FINE_BANDS = 64  # their logarithms are averaged into `FloorMel.bands`; a tone fills only one
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +36,12 @@ class FloorMel(SoundEncoder):
     The recent past is a running mean and spread, as in `LogMel`. One pass and constant memory.
     """
 
-    bands: int = 8
+    bands: PositiveInt = 8
     rise: float = 0.02
     """Natural-log units per second while the level is above the floor."""
-    memory: float = 30.0
+    memory: PositiveFloat = 30.0
     """Time constant in seconds of the recent past."""
-    least_spread: float = 0.5
+    least_spread: PositiveFloat = 0.5
     """Natural-log units."""
 
     @property
@@ -114,10 +121,10 @@ class LogMel(SoundEncoder):
     weights are normalised over the sound so far.
     """
 
-    bands: int = 64
-    memory: float = 30.0
+    bands: PositiveInt = 64
+    memory: PositiveFloat = 30.0
     """Time constant in seconds."""
-    least_spread: float = 0.5
+    least_spread: PositiveFloat = 0.5
     """Natural-log units."""
 
     @property
@@ -140,7 +147,7 @@ class Flux(SoundEncoder):
     Falls count as 0. The value of a step is the maximum of its 10 ms intervals.
     """
 
-    bands: int = 40
+    bands: PositiveInt = 40
 
     def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
         """0 in the first 10 ms."""
@@ -151,3 +158,34 @@ class Flux(SoundEncoder):
             rises = np.diff(levels, axis=0, prepend=start).clip(0).mean(axis=1)
             before = levels[-1:]
             yield Track(rises.reshape(-1, SPECTRA).max(axis=1), start=first / CLOCK_RATE)
+
+
+@dataclass(frozen=True, slots=True)
+class Energy(SoundEncoder):
+    """Short-term energy: the root mean square of each step, full scale 1."""
+
+    def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
+        for piece in cut_cells(sound):
+            yield Track(rms(piece.samples), start=piece.first / CLOCK_RATE)
+
+
+@dataclass(frozen=True, slots=True)
+class EnergyVariance(SoundEncoder):
+    """The variance of the level in dB over the seconds around each step."""
+
+    around: PositiveFloat = 1.0
+    """Seconds, centred on the step."""
+    floor_db: float = -70.0
+    """Lower levels are raised to this, so that numerical silence has no variance."""
+
+    def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
+        side = max(1, round(self.around * CLOCK_RATE / 2))
+        for piece in cut_cells(sound, before=side * STEP, after=side * STEP):
+            levels = np.maximum(decibels(rms(piece.samples)), self.floor_db)
+            around = np.lib.stride_tricks.sliding_window_view(levels, 2 * side + 1)
+            yield Track(around.var(axis=1).astype(np.float32), start=piece.first / CLOCK_RATE)
+
+
+def rms(samples: FloatArray) -> FloatArray:
+    steps = samples.reshape(-1, STEP)
+    return np.sqrt(np.einsum("ij,ij->i", steps, steps) / STEP)
