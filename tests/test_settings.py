@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from earmark.pipeline.session import Choices
 from earmark.settings import InvalidSetting, Limits, Settings, all_settings, setting_named
 
 
@@ -26,6 +27,11 @@ def test_names_are_unique_and_described():
     assert setting_named("max_calls") == setting_named("limits.max_calls")
     assert setting_named("max-calls") == setting_named("max_calls")
     assert setting_named("schema").name == "answer_schema"
+
+
+def test_python_takes_every_setting_that_is_not_about_the_terminal():
+    shown = {setting.name for setting in all_settings() if setting.group != "display"}
+    assert Choices.__annotations__.keys() - {"captioner"} == shown
 
 
 def test_defaults_survive_json():

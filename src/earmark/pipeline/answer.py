@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from earmark.captioning.captioner import ModelAddress
 from earmark.captioning.chat_protocol import (
@@ -17,7 +17,7 @@ from earmark.captioning.request import CHARACTERS_A_TOKEN, Question
 from earmark.errors import CallRejected, UnreadableAnswer
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.pipeline.find import find
-from earmark.pipeline.session import Session, open_session
+from earmark.pipeline.session import Choices, Session, open_session
 from earmark.run.run import Run
 from earmark.search.cited_answer import (
     SCHEMA,
@@ -87,7 +87,7 @@ def ask(
     calls: int = 0,
     settings: Settings | Session | None = None,
     api_key: str | None = None,
-    **choices: Any,
+    **choices: Unpack[Choices],
 ) -> RunAnswer:
     """Ask the run in `run` a question; every sentence of the answer cites an entry of the run.
 

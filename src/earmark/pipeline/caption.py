@@ -13,7 +13,7 @@ import tempfile
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from earmark.captioning.request import TAGS_MODEL
 from earmark.gate.listener import Failed
@@ -21,7 +21,7 @@ from earmark.pipeline.backend import open_backend
 from earmark.pipeline.choose import RunJob, choose_and_ask, choose_tasks
 from earmark.pipeline.listen import forget_speech, keep_sounds, keep_speech, listen_and_store
 from earmark.pipeline.resume import PAGE, resume
-from earmark.pipeline.session import Paths, Session, open_session
+from earmark.pipeline.session import Choices, Paths, Session, open_session
 from earmark.report.progress import Progress
 from earmark.report.run_report import CaptionResult, write_report
 from earmark.run.run import Run
@@ -43,7 +43,7 @@ def caption(
     settings: Settings | Session | None = None,
     api_key: str | None = None,
     progress: Progress | None = None,
-    **choices: Any,
+    **choices: Unpack[Choices],
 ) -> CaptionResult:
     """Caption the windows of the recordings at `paths` that are most worth a call.
 
@@ -131,7 +131,7 @@ def preview(
     settings: Settings | Session | None = None,
     api_key: str | None = None,
     progress: Progress | None = None,
-    **choices: Any,
+    **choices: Unpack[Choices],
 ) -> Preview:
     """Listen and choose as `caption` would, without decoding, asking or changing the run.
 

@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from earmark.pipeline.backend import Backend, open_backend
 from earmark.pipeline.clips import speech_to_mute
 from earmark.pipeline.listen import forget_speech, keep_sounds, listen_and_store
 from earmark.pipeline.resume import PAGE, resume
-from earmark.pipeline.session import Paths, Session, open_session
+from earmark.pipeline.session import Choices, Paths, Session, open_session
 from earmark.redaction import redact
 from earmark.report.export_formats import file_stems
 from earmark.report.progress import Progress
@@ -128,7 +128,7 @@ def find(
     settings: Settings | Session | None = None,
     api_key: str | None = None,
     progress: Progress | None = None,
-    **choices: Any,
+    **choices: Unpack[Choices],
 ) -> FindResult:
     """Look for what `question` says in the recordings at `paths`, with at most `calls` calls.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 from earmark.errors import EarmarkError
 from earmark.gate.forecast_error import ForecastError
@@ -17,7 +17,7 @@ from earmark.gate.gate import gate_of
 from earmark.grid import ScoredRecording, Windows
 from earmark.pipeline.backend import open_backend
 from earmark.pipeline.listen import listen, listen_each
-from earmark.pipeline.session import Paths, Session, open_session
+from earmark.pipeline.session import Choices, Paths, Session, open_session
 from earmark.report.progress import Progress
 from earmark.selection import Choice, allocate
 from earmark.selection.forecast import (
@@ -45,7 +45,7 @@ def select(
     settings: Settings | Session | None = None,
     progress: Progress | None = None,
     explain: int = 0,
-    **choices: Any,
+    **choices: Unpack[Choices],
 ) -> Selection:
     """The windows of the recordings at `paths` that are most worth a call.
 
@@ -150,7 +150,7 @@ def plan(
     shares: Sequence[float] = LADDER,
     cost: CallCost | None = None,
     progress: Progress | None = None,
-    **choices: Any,
+    **choices: Unpack[Choices],
 ) -> Forecast:
     """Listen to recordings and forecast the coverage and cost of budgets; makes no calls.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack
 
 from earmark.captioning.captioner import make_captioner
 from earmark.captioning.request import DEFAULT_TEMPLATE, Question
@@ -41,6 +41,51 @@ Value = TypeVar("Value")
 
 OBJECTS = ("rule", "frontline", "action_length", "captioner")
 """Choices that may be given as an object in place of a name or a number."""
+
+
+class Choices(TypedDict, total=False):
+    """The settings as keyword arguments, for editors and type checkers; some also take objects."""
+
+    budget: str | float | Budget
+    rule: str | Rule
+    frontline: str | Frontline
+    across: bool
+    rounds: str | int
+    model: str | None
+    captioner: Captioner | None
+    blur: Literal["none", "faces"]
+    speech: bool
+    voices: bool
+    window: float
+    audio_track: int
+    action_length: float | Survival | None
+    frames: int
+    tokens: int
+    answer_tokens: int
+    temperature: float | None
+    prompt: str | Path | None
+    answer_schema: str | Path | Mapping[str, Any] | None
+    sounds: bool | None
+    pictures: bool | None
+    transcriber: str | None
+    transcriber_model: str
+    language: str
+    concurrency: int
+    timeout: float
+    retries: int
+    max_calls: int | None
+    max_tokens: int | None
+    max_spend: float | None
+    input_price: float
+    output_price: float
+    longest_wait: float
+    most_failures: int | None
+    engine: str
+    workers: int | None
+    address: str | None
+    shard: str | None
+    cache: str | Path | None
+    models: str | Path | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +231,7 @@ class Session:
 
 
 def open_session(
-    paths: Paths = (), settings: Settings | Session | None = None, **choices: Any
+    paths: Paths = (), settings: Settings | Session | None = None, **choices: Unpack[Choices]
 ) -> Session:
     """The objects that `settings` and `choices` name; choices win.
 
@@ -197,21 +242,22 @@ def open_session(
     base = before.settings if before else settings
     if base is not None and not isinstance(base, Settings):
         raise InvalidSetting("settings", f"takes earmark.Settings, not {base!r}")
+    values: dict[str, Any] = dict(choices)
     objects = dict(before.objects) if before else {}
     for name in OBJECTS:
-        if name in choices:
+        if name in values:
             objects.pop(name, None)
-            if not isinstance(choices[name], str | float | int | None):
-                objects[name] = choices.pop(name)
-    choices.pop("captioner", None)
+            if not isinstance(values[name], str | float | int | None):
+                objects[name] = values.pop(name)
+    values.pop("captioner", None)
     if "rule" in objects:
-        choices["rule"] = rule_name(objects["rule"])
+        values["rule"] = rule_name(objects["rule"])
     if "frontline" in objects:
-        choices["frontline"] = objects["frontline"].spec or objects["frontline"].name
-    if isinstance(choices.get("budget"), Budget):
-        choices["budget"] = str(choices["budget"])
+        values["frontline"] = objects["frontline"].spec or objects["frontline"].name
+    if isinstance(values.get("budget"), Budget):
+        values["budget"] = str(values["budget"])
     listed = _listed(paths) if paths else before.paths if before else ()
-    session = _open(Settings.read(choices, base), listed, objects)
+    session = _open(Settings.read(values, base), listed, objects)
     return replace(session, namer=before.namer, look=before.look) if before else session
 
 

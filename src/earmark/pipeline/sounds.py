@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 from earmark.errors import EarmarkError, NoAudioStream
 from earmark.evidence.evidence_entry import EvidenceEntry
@@ -23,7 +23,7 @@ from earmark.media.recording import list_warnings
 from earmark.media.source import place_of
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.pipeline.backend import open_backend
-from earmark.pipeline.session import Paths, Session, open_session
+from earmark.pipeline.session import Choices, Paths, Session, open_session
 from earmark.report.progress import Progress
 from earmark.settings import Settings
 from earmark.text_format import Heading, Table, TextLine, counted, format_length, format_notes
@@ -118,7 +118,7 @@ def sounds(
     *,
     settings: Settings | Session | None = None,
     progress: Progress | None = None,
-    **choices: Any,
+    **choices: Unpack[Choices],
 ) -> SoundListing:
     """All named sounds of the recordings at `paths`, or those that `words` mean.
 
