@@ -391,8 +391,14 @@ def explain(error: ValidationError) -> InvalidSetting:
     name = str(fault["loc"][-1]) if fault["loc"] else ""
     if fault["type"] == "extra_forbidden":
         return InvalidSetting("", f"there is no setting {name!r}")
-    reason = str(cause) if cause else f"{fault['msg']}, not {redact(repr(fault['input']))}"
-    return InvalidSetting(name, reason.removeprefix("Input "))
+    reason = str(cause) if cause else explain_fault(fault)
+    return InvalidSetting(name, reason)
+
+
+def explain_fault(fault: Mapping[str, Any]) -> str:
+    """Such as `should be a valid integer, not 'two'`."""
+    message = fault["msg"].removeprefix("Input ").partition(", unable to parse")[0]
+    return f"{message}, not {redact(repr(fault['input']))}"
 
 
 def _read_toml(path: Path, base: Settings) -> Settings:

@@ -22,6 +22,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from earmark.errors import ModelMismatch
 from earmark.media import Meter, Recording, Sound
 from earmark.models import MODELS, PRETRAINED, find_checkpoint
+from earmark.settings import explain_fault
 from earmark.timeline import CLOCK_RATE, FloatArray, Track
 
 SAMPLE_RATE = 16_000
@@ -164,8 +165,8 @@ def _parse_options(
             adapter = TypeAdapter(types[option], config=ConfigDict(allow_inf_nan=False))
             values[option] = adapter.validate_strings(text)
         except ValidationError as error:
-            reason = error.errors()[0]["msg"].removeprefix("Input ")
-            raise ValueError(f"{name}: {option} {reason}, not {text!r}") from None
+            reason = explain_fault(error.errors()[0])
+            raise ValueError(f"{name}: {option} {reason}") from None
     return values
 
 
