@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from earmark.features.motion import Packets
+from earmark.features.packets import Packets
 from earmark.media.frame_reader import VideoPackets
 
 

@@ -23,9 +23,9 @@ from earmark.selection import (
     rule_named,
 )
 from earmark.selection.rule import rule_name
-from earmark.selection.rules.published import Aks
 from earmark.selection.rules.ranking import MinimumSeparation, Rank
 from earmark.selection.rules.spacing import Full, Strata
+from earmark_lab.rules import Aks
 from reckoning import rated
 
 FLAT, SILENT = windows("55555555"), windows("........")

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from drawing import picked, windows
 from earmark.selection.pick import best_first
-from earmark.selection.rules.published import Facility
 from earmark.selection.rules.ranking import MinimumSeparation, Rank, normalise, top_up
+from earmark_lab.rules import Facility
 
 
 def test_one_noisy_stretch_does_not_take_the_budget() -> None:

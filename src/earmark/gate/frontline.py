@@ -120,11 +120,8 @@ FRONTLINES: Registry[Callable[..., Encoder | Frontline]] = Registry(
         "variance": "earmark.features.sound_levels:EnergyVariance",
         "log-mel": "earmark.features.sound_levels:LogMel",
         "floor-mel": "earmark.features.sound_levels:FloorMel",
-        "packets": "earmark.features.motion:Packets",
+        "packets": "earmark.features.packets:Packets",
         "yamnet": "earmark.features.yamnet:YAMNet",
-        "frame-difference": "earmark.features.motion:FrameDifference",
-        "flow": "earmark.features.motion:OpticalFlow",
-        "flow-compensated": "earmark.features.motion:CompensatedFlow",
     },
     kind="frontline",
 )
@@ -164,7 +161,7 @@ def frontline_named(name: str | Frontline) -> Frontline:
     if kind not in FRONTLINES:
         raise ValueError(
             f"there is no frontline {name!r}; there are {AUTO}, {', '.join(FRONTLINES)}, "
-            f"and your own gate files ({SUFFIX})"
+            f"and your own gate files ({SUFFIX}); packages such as earmark-lab add more"
         )
     encoder = make_encoder(FRONTLINES[kind], name, as_detector=True)
     if isinstance(encoder, Frontline):

@@ -62,7 +62,8 @@ class Registry(dict[str, Item]):
     def named(self, name: str) -> Item:
         if name not in self:
             raise ValueError(
-                f"there is no {self.kind} {name!r}; the {self.kind}s are {', '.join(self)}"
+                f"there is no {self.kind} {name!r}; the {self.kind}s are {', '.join(self)} "
+                "(packages such as earmark-lab add more)"
             )
         return self[name]
 

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from drawing import picked, windows
-from earmark.selection.rules.published import Aks, Bolt
+from earmark_lab.rules import Aks, Bolt
 
 
 def fill(chosen: set[int], scores: list[float], calls: int) -> list[int]:

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from earmark.errors import MediaError, MissingExtra
-from earmark.features.motion import (
+from earmark.media import Meter, Recording, find, open_recording
+from earmark.media.frame_reader import scan_video
+from earmark_lab.encoders.motion import (
     CompensatedFlow,
     FrameDifference,
     OpticalFlow,
     place_on_clock,
 )
-from earmark.media import Meter, Recording, find, open_recording
-from earmark.media.frame_reader import scan_video
 from making import make_audio, make_video
 
 cv2 = pytest.importorskip("cv2")
