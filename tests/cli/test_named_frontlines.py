@@ -202,10 +202,7 @@ def test_a_gate_is_trained_on_it_and_selects(name, tmp_path, monkeypatch):
         ("beats:loudness=3", "beats has no option 'loudness'; it has reads, drop_layers"),
         ("beats:threshold=high", "beats: threshold should be a valid number, not 'high'"),
         ("beats:threshold=2", "a threshold on posteriors is 0 to 1, not 2.0"),
-        (
-            "beats:reads=tags",
-            "beats: reads should be 'logits', 'activity' or 'embeddings', not 'tags'",
-        ),
+        ("beats:reads=tags", "reads should be 'logits', 'activity' or 'embeddings', not 'tags'"),
         ("energy:x=1", "energy has no option 'x'; it has none"),
         ("beat", "there is no frontline 'beat'"),
     ],
