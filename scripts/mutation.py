@@ -60,7 +60,7 @@ PACKAGES = {
             "--ignore=tests/run/test_disk_faults.py",
         ],
     ),
-    "selection": ("selection", "", ["tests/selection"]),
+    "selection": ("selection", "", ["tests/selection", "tests/gate/test_episodes.py"]),
     "client": (
         "captioning",
         "openai chat_ dispatch usage answer_files request captioner",
