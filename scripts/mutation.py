@@ -66,7 +66,10 @@ PACKAGES = {
         "openai chat_ dispatch usage answer_files request captioner",
         [
             f"tests/captioning/test_{name}.py"
-            for name in ("chat_protocol", "dispatch", "openai_captioner", "openai_batch", "request")
+            for name in (
+                *("captioner_choice", "chat_protocol", "dispatch", "openai_batch"),
+                *("openai_captioner", "prompt", "question", "replay", "request"),
+            )
         ],
     ),
 }
