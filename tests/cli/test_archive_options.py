@@ -130,7 +130,7 @@ def test_what_a_manifest_says_is_kept_and_what_plays_no_part_is_said(archive, tm
     rows = [f"{archive / f'{number}.mp4'},cam {number},{number + 1}" for number in range(3)]
     manifest.write_text("\n".join(["path,id,weight", *rows, "gone.mp4,cam 9,1"]))
     said = caption(manifest, tmp_path / "run", "--budget", "1")
-    assert "weights of the manifest play a part only with --across" in said.err
+    assert "weights of the manifest have no effect without --across" in said.err
     with Run(tmp_path / "run") as run:
         assert [recording.name for recording in run.recordings()] == ["cam 0", "cam 1", "cam 2"]
         assert [missed.name for missed in run.failed_recordings()] == ["cam 9"]
@@ -245,8 +245,10 @@ def test_a_recording_without_a_pick_is_not_passed_over_in_silence(tmp_path):
 def test_rounds_without_a_model_say_that_there_are_none(tmp_path):
     make_video(tmp_path / "a.mp4", duration=20.0, clicks=[3.0])
     asked = ("caption", tmp_path / "a.mp4", "--budget", "2", "--run", tmp_path / "run")
-    assert "nobody was asked" in " ".join(Said(*asked, "--rounds", "auto").err.split())
-    assert "nobody was asked" not in " ".join(Said(*asked).err.split())
+    assert "--rounds has no effect without a model" in " ".join(
+        Said(*asked, "--rounds", "auto").err.split()
+    )
+    assert "--rounds has no effect without a model" not in " ".join(Said(*asked).err.split())
 
 
 def test_rounds_say_what_rests_on_the_sound_and_where_there_is_none(tmp_path):

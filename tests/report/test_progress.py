@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import socket
+import threading
 import urllib.error
 import urllib.request
 
@@ -90,6 +91,23 @@ def test_metrics_are_read_whatever_parameters_a_scrape_has():
         urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics?job=earmark") as answer,
     ):
         assert answer.read().decode() == exposition(counted())
+
+
+def test_a_client_that_sends_nothing_holds_up_neither_a_scrape_nor_the_end():
+    def scrape() -> None:
+        with (
+            serve_metrics(counted(), 0) as port,
+            socket.create_connection(("127.0.0.1", port)),
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer,
+        ):
+            texts.append(answer.read().decode())
+        texts.append("ended")
+
+    texts: list[str] = []
+    thread = threading.Thread(target=scrape, daemon=True)
+    thread.start()
+    thread.join(timeout=10)
+    assert texts == [exposition(counted()), "ended"]
 
 
 def test_metrics_are_served_to_this_machine_alone():

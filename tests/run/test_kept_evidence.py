@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from earmark.errors import RunError
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.run.merge import merge
 from earmark.run.run import Run
+from earmark.run.schema import FILE
 from earmark.timeline import Span
 from small_runs import PLAN, open_run
 
@@ -64,6 +68,19 @@ def test_the_words_of_a_sentence_are_kept_as_its_text_is(tmp_path: Path):
     assert kept.data is not None
     assert [word for word, *_ in kept.data["words"]] == kept.text.split()
     assert kept.text == "see https://host/?*** ?"
+
+
+def test_a_transcript_is_kept_with_its_mark_or_not_at_all(tmp_path: Path):
+    """A process that is killed in between would have it transcribed again, and paid for twice."""
+    with open_run(tmp_path) as ledger:
+        with closing(sqlite3.connect(tmp_path / FILE)) as database:
+            database.execute(
+                "CREATE TRIGGER killed BEFORE UPDATE OF transcribed_by ON recordings"
+                " BEGIN SELECT RAISE(ABORT, 'killed'); END"
+            )
+        with pytest.raises(RunError, match="killed"):
+            ledger.keep_speech("a", [entry(8, "said", "hallo")], by="whisper")
+        assert texts(ledger) == []
 
 
 def test_a_merge_carries_evidence_once(tmp_path: Path):

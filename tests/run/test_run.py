@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import sqlite3
@@ -210,6 +211,14 @@ def test_search_finds_words_of_captions_and_tags(tmp_path: Path):
             assert (hit.span.start, hit.span.end) == (4.0, 8.0)
             assert run.thumbnail("a", hit.span) == b"jpeg"
             assert run.totals().frames_decoded == 4
+
+
+def test_a_pick_that_cannot_be_stored_is_an_error_and_not_left_out(tmp_path: Path):
+    (pick,) = explain(windows(".9.8.7"), [1], said)
+    with open_run(tmp_path) as ledger:
+        for store in (lambda odd: ledger.choose("a", [odd]), lambda odd: ledger.add_pick("a", odd)):
+            with pytest.raises(RunError, match="NOT NULL"):
+                store(replace(pick, score=math.nan))
 
 
 def test_another_grid_keeps_its_own_times_tags_and_pictures(tmp_path: Path):

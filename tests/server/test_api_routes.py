@@ -367,6 +367,26 @@ def service(tmp_path: Path) -> Iterator[Service]:
     yield Service(library, open_session([tmp_path], rule="uniform"))
 
 
+def test_the_document_names_the_fields_of_every_answer(service: Service):
+    (answer,) = asked(make_app(service, token=TOKEN), ("GET", "/api/openapi.json"))
+    for path, operations in answer.json()["paths"].items():
+        for operation in operations.values():
+            for status, told in operation["responses"].items():
+                schema = told.get("content", {}).get("application/json", {}).get("schema", {})
+                item = schema.get("items", schema)
+                assert not item or "$ref" in item, (path, status, item)
+
+
+def test_a_run_that_cannot_be_read_is_listed_like_the_others(service: Service, tmp_path: Path):
+    open_run(tmp_path / "good").close()
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "run.db").write_bytes(b"no database" * 99)
+    (answer,) = asked(make_app(service, token=TOKEN), ("GET", "/api/runs"))
+    bad, good = answer.json()
+    assert bad["failure"] and not good["failure"]
+    assert bad.keys() == good.keys() and bad["totals"].keys() == good["totals"].keys()
+
+
 def test_who_asks_too_much_waits(service: Service):
     answers = asked(make_app(service, token=TOKEN, rate=5), *[("GET", "/api/session")] * 200)
     codes = [answer.status_code for answer in answers]

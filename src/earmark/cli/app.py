@@ -258,7 +258,9 @@ def run(commands: Callable[..., Any], args: Sequence[str] | None = None, **choic
         _fail(f"cannot go on: {where}{error.strerror or error}")
     except SystemExit as error:
         if error.code == INTERRUPTED:
-            err.print("earmark: stopped; what was finished is kept, the same command goes on")
+            err.print(
+                "earmark: stopped; what was finished is kept; run the same command to continue"
+            )
             sys.stdout.flush()
             sys.stderr.flush()
             from multiprocessing import active_children

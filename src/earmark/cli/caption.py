@@ -55,7 +55,7 @@ def caption(
                 err.print(f"nothing failed in {folder}")
     sources = options.sources_at(paths)
     if any(source.weight != 1 for source in sources) and not settings.across:
-        warn("the weights of the manifest play a part only with --across: no call moves without it")
+        warn("the weights of the manifest have no effect without --across")
     verb = preview if dry_run else caption_windows
     with options.progress_of(settings) as progress:
         result = verb(
@@ -70,7 +70,7 @@ def caption(
         options.show(result, format, errors=(failed.error for failed in result.failures))
         return
     if settings.rounds != "1" and settings.model is None:
-        warn("--rounds plans by answers, and nobody was asked: none steers this run")
+        warn("--rounds has no effect without a model: there are no answers to plan by")
     options.show(result, format, warnings=result.warnings(), errors=result.errors())
     if not result.is_complete:
         raise typer.Exit(1)

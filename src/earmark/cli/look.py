@@ -93,7 +93,7 @@ def show(
             for row, line in enumerate(lines):
                 out.print(f"  {'' if row else heading:<11}{line}")
     if not overviews:
-        warn(f"there is no recording in {folder} to tell of")
+        warn(f"there is no recording in {folder} to show")
     for failed in missed:
         warn(f"{failed.path} could not be processed: {failed.reason}")
 

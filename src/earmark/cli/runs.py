@@ -125,7 +125,7 @@ def import_results(
     counts = f"{imported.failed} failed, {imported.missing} missing"
     out.print(f"{imported.answered} answers kept, {counts}")
     if imported.unknown:
-        warn(f"{imported.unknown} results answer no question of this run: another run, or model?")
+        warn(f"{imported.unknown} results belong to another run or model")
     if imported.failed or imported.missing:
         raise typer.Exit(1)
 
@@ -227,4 +227,4 @@ def forget(
     result = forget_recording(recording, searched, cache=settings.folders.cache or cache_folder())
     print_lines(result.lines())
     for run in result.empty:
-        warn(f"{run} holds no recording any more: delete the folder, whose name may tell of it")
+        warn(f"{run} has no recordings left; delete the folder, whose name may identify one")

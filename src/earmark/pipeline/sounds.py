@@ -122,7 +122,7 @@ def sounds(
 ) -> SoundListing:
     """All named sounds of the recordings at `paths`, or those that `words` mean.
 
-    `drill` also finds power tools. The other arguments are those of `select`.
+    The word `drill` also finds power tools. The other arguments are those of `select`.
 
     Raises:
         ModelMissing: YAMNet is not here. The error of a recording is not raised but listed.

@@ -215,7 +215,11 @@ def exposition(progress: Progress) -> str:
 @contextmanager
 def serve_metrics(progress: Progress, port: int, *, host: str = "127.0.0.1") -> Iterator[int]:
     """At `/metrics`; yields the port, a free one for port 0."""
-    from wsgiref.simple_server import WSGIRequestHandler, make_server
+    from socketserver import ThreadingMixIn
+    from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+    class Server(ThreadingMixIn, WSGIServer):
+        daemon_threads = True  # a client that sends nothing holds up no other, and not the end
 
     class Handler(WSGIRequestHandler):
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
@@ -228,7 +232,7 @@ def serve_metrics(progress: Progress, port: int, *, host: str = "127.0.0.1") -> 
         return [exposition(progress).encode()]
 
     try:
-        server = make_server(host, port, answer, handler_class=Handler)
+        server = make_server(host, port, answer, Server, Handler)
     except (OSError, OverflowError) as error:
         raise BackendError(
             f"no metrics can be served on port {port} ({error}); choose another port"

@@ -129,7 +129,8 @@ class RunPicks(RunCalls):
             ).fetchone()
         values = (getattr(pick, field.name) for field in fields(Pick))
         database.execute(
-            "INSERT OR IGNORE INTO picks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO picks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            ' ON CONFLICT (plan, recording, "start", "end") DO NOTHING',  # any other fault raises
             (self.plan_number, recording, *values, tags, call, turn),
         )
 

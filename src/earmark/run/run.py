@@ -356,27 +356,41 @@ class Run(RunTexts, AbstractContextManager["Run"]):
 
         Entries are read while they are written.
         """
-        start, end = (within.start, within.end) if within else (0.0, math.inf)
         with self.writing() as database:
-            number = number_of(database, recording)
-            database.execute(
-                "DELETE FROM evidence WHERE recording = ?"
-                " AND kind IN (SELECT value FROM json_each(?))"
-                ' AND (? = \'\' OR origin = ?) AND "start" >= ? AND "end" <= ?',
-                (number, json.dumps(sorted(kinds)), origin, origin, start, end),
-            )
-            database.executemany(
-                'INSERT INTO evidence (recording, "start", "end", kind, text, confidence, origin,'
-                " data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                ((number, *_evidence_values(entry)) for entry in entries),
+            self._replace_evidence(
+                database, recording, entries, kinds=kinds, origin=origin, within=within
             )
 
     def keep_speech(self, recording: str, entries: Iterable[EvidenceEntry], *, by: str) -> None:
         """Also an empty transcript: it is not made again."""
-        self.keep_evidence(recording, entries, kinds={"said"})
-        with self.writing() as database:
+        with self.writing() as database:  # one transaction: no transcript is paid for twice
+            self._replace_evidence(database, recording, entries, kinds={"said"})
             mark = "UPDATE recordings SET transcribed_by = ? WHERE id = ?"
             database.execute(mark, (by, recording))
+
+    def _replace_evidence(
+        self,
+        database: sqlite3.Connection,
+        recording: str,
+        entries: Iterable[EvidenceEntry],
+        *,
+        kinds: Collection[str],
+        origin: str = "",
+        within: Span | None = None,
+    ) -> None:
+        number = number_of(database, recording)
+        start, end = (within.start, within.end) if within else (0.0, math.inf)
+        database.execute(
+            "DELETE FROM evidence WHERE recording = ?"
+            " AND kind IN (SELECT value FROM json_each(?))"
+            ' AND (? = \'\' OR origin = ?) AND "start" >= ? AND "end" <= ?',
+            (number, json.dumps(sorted(kinds)), origin, origin, start, end),
+        )
+        database.executemany(
+            'INSERT INTO evidence (recording, "start", "end", kind, text, confidence, origin,'
+            " data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            ((number, *_evidence_values(entry)) for entry in entries),
+        )
 
     def evidence(
         self, recording: str, *, kinds: Collection[str] = KINDS, within: Span | None = None

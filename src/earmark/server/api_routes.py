@@ -28,6 +28,7 @@ from earmark.run.corrections import Agreement, Correction, correct, read_correct
 from earmark.run.database import is_at_work
 from earmark.run.records import Totals
 from earmark.search.archive_search import search_words
+from earmark.server import api_models as models
 from earmark.server import run_views
 from earmark.server.run_jobs import restore_session, run_folder
 from earmark.server.run_library import ServedRun, Service, UnknownRun
@@ -96,7 +97,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 api = APIRouter(prefix="/api", responses=PROBLEMS)
 
 
-@api.get("/session")
+@api.get("/session", response_model=models.SessionView)
 def session(service: Services) -> Json:
     """What this server can do."""
     model, reason = service.model()
@@ -111,19 +112,19 @@ def session(service: Services) -> Json:
     }
 
 
-@api.get("/runs")
+@api.get("/runs", response_model=list[models.RunListing])
 def list_runs(service: Services) -> list[Json]:
     """Every run below the folders that are served."""
     return run_views.list_runs(service.library)
 
 
-@api.get("/runs/{run}")
+@api.get("/runs/{run}", response_model=models.RunDetail)
 def show_run(served: Served) -> Json:
     """One run: its totals, and how often the model was right."""
     return run_views.describe_run(served)
 
 
-@api.get("/runs/{run}/recordings")
+@api.get("/runs/{run}/recordings", response_model=models.ArchivePage)
 def list_recordings(
     served: Served,
     query: Annotated[run_views.ArchiveQuery, Depends()],
@@ -134,14 +135,14 @@ def list_recordings(
     return run_views.read_page(served, query, offset=offset, limit=limit)
 
 
-@api.get("/runs/{run}/recordings/{recording}")
+@api.get("/runs/{run}/recordings/{recording}", response_model=models.RecordingDetail)
 def show_recording(served: Served, recording: str) -> Json:
     """One recording."""
     with served.open() as run:
         return run_views.describe(run, recording, hidden=served.hidden(run))
 
 
-@api.get("/runs/{run}/recordings/{recording}/timeline")
+@api.get("/runs/{run}/recordings/{recording}/timeline", response_model=models.TimelineView)
 def show_timeline(
     served: Served,
     recording: str,
@@ -154,7 +155,7 @@ def show_timeline(
         return run_views.read_timeline(run, recording, Span(start, max(start, end)), cells)
 
 
-@api.get("/runs/{run}/recordings/{recording}/picks")
+@api.get("/runs/{run}/recordings/{recording}/picks", response_model=models.PickPage)
 def list_picks(
     served: Served, recording: str, offset: Offset = 0, limit: Limit = 100, words: Words = ""
 ) -> Json:
@@ -237,7 +238,7 @@ def quote(service: Services, served: Served, recording: str, time: Seconds) -> W
         return quote_window(run, recording, time, service.plan, model)
 
 
-@api.post("/runs/{run}/recordings/{recording}/ask")
+@api.post("/runs/{run}/recordings/{recording}/ask", response_model=models.PickPage)
 def ask(
     service: Services, served: Served, recording: str, time: Annotated[float, Body(embed=True)]
 ) -> Json:
@@ -251,14 +252,14 @@ def ask(
     return list_picks(served, recording, limit=500)
 
 
-@api.get("/runs/{run}/sounds")
+@api.get("/runs/{run}/sounds", response_model=list[models.SoundCount])
 def list_sounds(served: Served) -> list[Json]:
     """The named sounds of a run, those in most recordings first."""
     counts = served.cached("sounds", lambda run: run.named_sounds(most=MOST_SOUNDS))
     return [{"name": name, "recordings": count} for name, count in counts]
 
 
-@api.get("/runs/{run}/search")
+@api.get("/runs/{run}/search", response_model=list[models.HitView])
 def search(
     served: Served, words: Words, limit: Annotated[int, Query(ge=1, le=200)] = 50
 ) -> list[Json]:
@@ -334,7 +335,7 @@ async def follow(service: Services, served: Served) -> StreamingResponse:
     )
 
 
-@api.post("/runs/{run}/stop", status_code=202)
+@api.post("/runs/{run}/stop", status_code=202, response_model=models.JobView)
 def stop_run(service: Services, served: Served) -> Json:
     """Stop a run that was started here; its stored answers stay."""
     job = service.jobs.of(served.folder)
@@ -344,27 +345,27 @@ def stop_run(service: Services, served: Served) -> Json:
     return job.to_json()
 
 
-@api.post("/runs/{run}/continue", status_code=202)
+@api.post("/runs/{run}/continue", status_code=202, response_model=models.JobView)
 def continue_run(service: Services, served: Served) -> Json:
     """Continue a run that was stopped: no stored answer is asked for again."""
     return service.jobs.start(restore_session(served, service.plan), served.folder).to_json()
 
 
-@api.get("/sources")
+@api.get("/sources", response_model=list[models.SourceView])
 def list_sources(service: Services) -> list[Json]:
     """The recordings below the folders that are served, for a new run."""
     sources = service.list_sources().items()
     return [{"id": key, "name": source.name} for key, source in sources]
 
 
-@api.post("/forecasts", status_code=202)
+@api.post("/forecasts", status_code=202, response_model=models.JobView)
 def start_forecast(service: Services, body: NewRun) -> Json:
     """Start a forecast of what budgets reach and cost; it listens and makes no calls."""
     plan = open_session(_chosen_sources(service, body), service.plan, budget=body.budget)
     return service.jobs.start(plan).to_json()
 
 
-@api.get("/jobs/{job}")
+@api.get("/jobs/{job}", response_model=models.JobView)
 def show_job(service: Services, job: str) -> Json:
     """The progress of a forecast or a run."""
     try:
@@ -373,7 +374,7 @@ def show_job(service: Services, job: str) -> Json:
         raise UnknownRun("there is no such job") from None
 
 
-@api.post("/runs", status_code=202)
+@api.post("/runs", status_code=202, response_model=models.JobView)
 def start_run(service: Services, body: NewRun) -> Json:
     """Start a new run; the page first shows its cost, see `/api/forecasts`."""
     sources = _chosen_sources(service, body)

@@ -1,4 +1,4 @@
-"""What REST and agents get of runs: runs, the rows of an archive, recordings, timelines, picks.
+"""The data for REST and agents: runs, the rows of an archive, recordings, timelines, picks.
 
 Rows are computed once for each state of the run, their strips only for the rows of a page.
 """
