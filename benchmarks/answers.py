@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from earmark.captioning.request import Answer, Request
+from earmark.captioning.request import Answer, Question, Request
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.run.records import RecordingRow
@@ -61,7 +61,7 @@ def answer(number: int) -> Answer:
 
 def time_answers(folder: Path, count: int) -> float:
     """Answers a second through `begin` and `keep`."""
-    calls = [Request("a", span_of(number), (), "", "model", 0) for number in range(count)]
+    calls = [Request("a", span_of(number), (), "", "model", Question()) for number in range(count)]
     with open_run(folder, count) as run:
         run.unanswered(calls)
         began = time.perf_counter()
@@ -73,7 +73,7 @@ def time_answers(folder: Path, count: int) -> float:
 
 def time_groups(folder: Path, count: int, size: int) -> float:
     """Answers a second where `size` of them have arrived together, as from a busy server."""
-    calls = [Request("a", span_of(number), (), "", "model", 0) for number in range(count)]
+    calls = [Request("a", span_of(number), (), "", "model", Question()) for number in range(count)]
     with open_run(folder, count) as run:
         run.unanswered(calls)
         began = time.perf_counter()
@@ -143,7 +143,8 @@ def main() -> None:
         timed("open to read", lambda: Run(folder).close())
         with Run(folder, {"budget": arguments.calls}) as writer, Run(folder) as run:
             some = [
-                Request("a", span_of(number), (), "", "model", 0) for number in range(1, 10_001)
+                Request("a", span_of(number), (), "", "model", Question())
+                for number in range(1, 10_001)
             ]
             timed("which of 10,000 calls are unanswered", lambda: len(writer.unanswered(some)))
             timed("totals", lambda: run.totals().answered)

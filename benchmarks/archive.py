@@ -115,7 +115,7 @@ def steady(backend: Backend, sources: Sequence[Source], *, workers: int) -> Turn
     began = ended = cpu = 0.0
     done = 0
     plan = open_session(frontline="flux").listening
-    work = Measured(partial(listen_unless_known, settings=plan, known={}, progress=None))
+    work = Measured(partial(listen_unless_known, plan=plan, known={}, progress=None))
     for place, (_, outcome) in enumerate(backend.map(work, sources)):
         assert not isinstance(outcome, Exception), outcome
         process, seconds = outcome

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from earmark.captioning.request import Answer, Request
+from earmark.captioning.request import Answer, Question, Request
 from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
 from earmark.models.sentence_encoder import WIDTH, SentenceEncoder
 from earmark.run.records import RecordingRow
@@ -59,7 +59,7 @@ def caption(run: Run, recording: str, captions: Mapping[Span, str], *, tags: Seq
     ]
     run.choose(recording, picks, tags=dict.fromkeys(captions, tags))
     for span, text in captions.items():
-        call = Request(recording, span, (), "", "m", 0)
+        call = Request(recording, span, (), "", "m", Question())
         run.unanswered([call])
         run.keep(call, Answer(text, "m"))
 

@@ -101,6 +101,15 @@ def test_every_command_shown_is_one_that_exists(line):
             assert flag in options, f"no option {flag} in: {line}"
 
 
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "NOTICE"], ids=lambda page: page.name)
+def test_every_module_that_a_page_names_exists(page):
+    named = re.findall(
+        r"(?<![\w./-])(?:src/)?([a-z_]+(?:/[a-z_]+)*/[a-z_0-9]+\.py)\b", page.read_text("utf-8")
+    )
+    roots = (ROOT, ROOT / "src", ROOT / "src" / "earmark", ROOT / "src" / "earmark_lab")
+    assert [path for path in named if not any((root / path).is_file() for root in roots)] == []
+
+
 @pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md", "docs/python.md"])
 def test_the_python_examples_run(page, tmp_path, monkeypatch, capsys):
     make_video(tmp_path / "shift.mp4", duration=40.0, clicks=[9.0, 25.0])

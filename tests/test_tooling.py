@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import runpy
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -58,3 +59,9 @@ def test_the_workflow_calls_make_targets_on_every_version():
 def test_a_release_is_what_its_tag_says(tag, changelog, expected):
     found = problem(tag, changelog)
     assert (found is None) if expected is None else (expected in found)
+
+
+def test_the_benchmark_of_answers_still_runs(tmp_path):
+    script = ROOT / "benchmarks" / "answers.py"
+    words = [sys.executable, str(script), "--calls", "9", "--answers", "9"]
+    subprocess.run(words, cwd=tmp_path, check=True)

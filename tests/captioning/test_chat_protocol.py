@@ -15,6 +15,7 @@ from earmark.captioning.chat_protocol import (
     MOST_LEVELS,
     read_json,
     read_reply,
+    read_text,
     response_format,
     token_usage,
 )
@@ -157,6 +158,12 @@ def test_an_answer_to_a_schema_may_be_nested_so_deep_and_no_deeper():
             continue
         with pytest.raises(UnreadableAnswer, match=r"nested|not JSON"):
             read(reply, asked)
+
+
+def test_a_deep_answer_is_not_taken_for_plain_text():
+    deep = '{"caption": "a", "activity": "b", "more": ' + "[" * 700 + "]" * 700 + "}"
+    with pytest.raises(UnreadableAnswer, match="nested"):
+        read_text(deep, ACTIVITY_SCHEMA)
 
 
 @pytest.mark.parametrize("words", ["7", '{"action": ' + "7" * 5000 + "}", "null"])

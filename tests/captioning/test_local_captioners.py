@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from earmark.captioning.local_captioners import LocalCaptioner, TransformersCaptioner
-from earmark.errors import CallRejected
+from earmark.errors import CallRejected, MissingExtra
 from stills import ask_about, still
 
 
@@ -64,6 +64,14 @@ model, encoder = map(Path, sys.argv[1:])
     command = [sys.executable, "-c", program, *map(str, gguf_pair)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert f"pip install '{cure}'" in done.stderr and "MissingExtra" in done.stderr
+
+
+def test_a_library_that_cannot_be_loaded_is_a_missing_extra(gguf_pair, tmp_path, monkeypatch):
+    (tmp_path / "xllamacpp.py").write_text("raise ImportError('libgomp.so.1: cannot open')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "xllamacpp", raising=False)
+    with pytest.raises(MissingExtra, match=r"libgomp.*earmark\[local\]"):
+        LocalCaptioner(*gguf_pair).check()
 
 
 def test_a_folder_without_a_checkpoint_is_named(tmp_path):

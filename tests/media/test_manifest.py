@@ -106,8 +106,9 @@ def test_a_source_is_itself(tmp_path):
     [
         ("path,wieght\na.mp4,2\n", r"cams.csv has unknown columns: 'wieght'; a manifest has path"),
         ("id\n1\n", r"has no column named path"),
-        ("path,id\na.mp4,1\nb.mp4,1\n", r"two recordings have the id 1; give each"),
-        ("path,id\na.mp4,1\na.mp4,2\n", r"two recordings contain .*a.mp4"),
+        ("path,id\na.mp4,1\nb.mp4,1\n", r"row 2: row 1 has the same id, 1"),
+        ("path,id\na.mp4,1\na.mp4,2\n", r"row 2: row 1 has the same path, .*a.mp4"),
+        ("path,priority\na.mp4,1\na.mp4,2\n", r"row 2: row 1 has the same path, .*a.mp4"),
         ("path,weight\na.mp4,heavy\n", r"row 1: the weight 'heavy' is not a number"),
         ("path,weight\na.mp4,-1\n", r"row 1: a weight must be above 0, not -1"),
         ("path,priority\na.mp4,inf\n", r"row 1: the priority 'inf' is not a number"),

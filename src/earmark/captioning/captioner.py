@@ -37,8 +37,8 @@ CAPTIONERS: Registry[Callable[..., Any]] = Registry(
     },
     kind="captioner",
 )
-"""A captioner of another package is called with `model=` or with nothing. Batch files are not
-listed, since their answers come later."""
+"""A captioner from another package is called with `model=` or without arguments. Batch files are
+not listed, since their answers come later."""
 
 
 class Captioner(Protocol):

@@ -242,7 +242,9 @@ def parse_answer_json(words: str, schema: Mapping[str, Any]) -> Any:
 
 
 def _depth(value: Any) -> int:
-    if not isinstance(value, dict | list):
-        return 0
-    items = value.values() if isinstance(value, dict) else value
-    return 1 + max(map(_depth, items), default=0)
+    # Level by level: what `json` can still read is too deep for a function that calls itself.
+    depth, level = 0, [value]
+    while level := [inner for inner in level if isinstance(inner, dict | list)]:
+        depth += 1
+        level = list(chain(*(box.values() if isinstance(box, dict) else box for box in level)))
+    return depth

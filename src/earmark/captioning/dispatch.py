@@ -128,7 +128,7 @@ class _Dispatcher:
             if self.captioner.at_once != 0:
                 self._enqueue(request)
                 return True
-        # It asks nobody and costs nothing, so that nothing is logged before the call.
+        # It asks nobody and costs nothing, so nothing is logged before the call.
         self._settle(request, self._ask(request))
         return True
 

@@ -14,7 +14,7 @@ from earmark.captioning.captioner import CONTEXT
 from earmark.captioning.chat_protocol import read_text, with_times
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.captioning.request import Answer, Request
-from earmark.errors import CallRejected, CallTimeout
+from earmark.errors import CallRejected, CallTimeout, MissingExtra
 from earmark.media.child_process import cores
 from earmark.models import require
 
@@ -59,7 +59,13 @@ class LocalCaptioner:
                     raise CallRejected(
                         f"{path.name} is not a GGUF file, so it cannot be the {what}"
                     )
-        require("xllamacpp", what="running a GGUF file", extra="local")
+        # Imported, not only looked up: a library that cannot be loaded is found before listening.
+        try:
+            import xllamacpp  # noqa: F401
+        except ImportError as error:
+            raise MissingExtra(
+                f"running a GGUF file needs xllamacpp ({error}): pip install 'earmark[local]'"
+            ) from error
 
     def __call__(self, request: Request, *, timeout: float) -> Answer:
         with self._lock:

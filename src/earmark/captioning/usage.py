@@ -92,7 +92,7 @@ class Tally:
         if isinstance(outcome, Failure):
             self.guessed += outcome.is_guessed
             self.failed += 1
-            self.failures_in_a_row += outcome.attempts > 0  # one never sent is none in a row
+            self.failures_in_a_row += outcome.attempts > 0  # not if it was never sent
             self.last_reason = outcome.reason
         elif outcome is not None:
             self.answered += 1

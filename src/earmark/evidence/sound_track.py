@@ -103,7 +103,7 @@ class SoundTrack:
         likely = expit(self.logits[own])
         goes_on = likely >= CONTINUE_PROBABILITY
         cells, likely = self.cells[own][goes_on], likely[goes_on]
-        if likely.max(initial=0.0) < ONSET_PROBABILITY:  # as of most classes
+        if likely.max(initial=0.0) < ONSET_PROBABILITY:  # true of most classes
             return
         breaks = np.flatnonzero(np.diff(cells) * self.hop > MAX_GAP + self.hop) + 1
         for part, shares in zip(np.split(cells, breaks), np.split(likely, breaks), strict=True):

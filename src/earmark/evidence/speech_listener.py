@@ -206,7 +206,7 @@ class SpeechListener:
             if piece is not None and is_near and span.end - piece.start <= MAX_PIECE:
                 piece = Span(piece.start, span.end)
             else:
-                if piece is not None:  # of continued talk, the end has only been read now
+                if piece is not None:  # if talk goes on, its end was only read now
                     yield piece.start, recent.between(piece) if is_near else samples
                 piece = span
             samples = recent.between(piece)

@@ -1,4 +1,4 @@
-"""Cuts a span of a recording into a file of its own, and joins such clips to one video."""
+"""Cuts a span of a recording into a file of its own, and joins clips into one video."""
 
 from __future__ import annotations
 

@@ -328,7 +328,7 @@ def _timestamp_warnings(index: PacketIndex) -> list[str]:
 def list_warnings(
     recording: Recording, part_warnings: Sequence[Sequence[str]] | None = None
 ) -> list[str]:
-    """`part_warnings` are further ones, for each of the parts."""
+    """`part_warnings` are added to those of each part."""
     lines, tracks = list[str](), len(recording.audio_tracks)
     if not tracks:
         lines = ["no audio stream: by default windows are chosen by the sizes of its video packets"]

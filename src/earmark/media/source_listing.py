@@ -295,6 +295,8 @@ def _check_columns(name: str, columns: Sequence[str]) -> None:
 
 def _sources(uri: str, rows: Iterable[dict[str, Any]]) -> list[Source]:
     ranked: list[tuple[float, Source]] = []
+    rows_by_id: dict[str, int] = {}
+    rows_by_path: dict[str, int] = {}
     for number, row in enumerate(rows, start=1):
         row_name = f"{place_of(uri)}, row {number}"
         path = _text(row_name, "path", row["path"])
@@ -304,6 +306,14 @@ def _sources(uri: str, rows: Iterable[dict[str, Any]]) -> list[Source]:
         if not weight > 0:
             raise UnreadableFile(f"{row_name}: a weight must be above 0, not {weight:g}")
         source = Source((_resolve(uri, path),), _text(row_name, "id", row.get("id")), weight)
+        for what, name, earlier in (
+            ("id", source.id, rows_by_id),
+            ("path", source.uris[0], rows_by_path),
+        ):
+            if name and earlier.setdefault(name, number) != number:
+                raise UnreadableFile(
+                    f"{row_name}: row {earlier[name]} has the same {what}, {place_of(name)}"
+                )
         ranked.append((_number(row_name, "priority", row.get("priority"), 0.0), source))
     if not ranked:
         raise UnreadableFile(f"{place_of(uri)} lists no recording; write one per row")

@@ -1,4 +1,4 @@
-"""What is asked about, what names it, and what is shown of a frame.
+"""Stimuli, vocabularies, captions and their log, and the crop to the hands.
 
 The crop to the hands is a negative result of the paper, kept runnable: MediaPipe's palm detector in
 LiteRT (extra `vision`) finds the hand, not what it holds.

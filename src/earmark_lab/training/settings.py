@@ -126,7 +126,7 @@ RECIPES = ("earmark", "paper")
 
 
 def settings_of(recipe: str, encoder: str | None = None, **chosen: Any) -> Settings:
-    """Of `earmark`, what was found best for the encoder: a head and a context.
+    """The recipe `earmark` is what works best for the encoder: a head and a context.
 
     Spectra and single channels are read in bands, classes of a pretrained network unchanged.
     """
