@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from earmark.captioning.request import Answer, Request
 from earmark.settings import Limits
@@ -51,6 +52,10 @@ class Tally:
     @property
     def tokens(self) -> int:
         return self.prompt_tokens + self.completion_tokens
+
+    def to_json(self) -> dict[str, Any]:
+        """Without what is reserved."""
+        return {name: value for name, value in asdict(self).items() if "most_" not in name}
 
     def exceeded_limit(
         self, limits: Limits, pending: Sequence[Request], request: Request

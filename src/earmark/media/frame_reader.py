@@ -248,7 +248,8 @@ def read_video_packets(parts: Sequence[Part], meter: Meter) -> VideoPackets:
 def _read_packet_columns(part: Part, meter: Meter) -> tuple[NDArray[Any], ...]:
     with open_media(part.uri, meter, version=part.version, index_only=True) as file:
         stream = find_video_stream(file.container)
-        assert stream is not None, "the version is the one described"
+        if stream is None:  # a remote file may have no version to check
+            raise MediaError(f"{place_of(part.uri)} has no pictures any more: it has changed")
         index = read_packets(file.storage, file.tracks.traks[stream.id])
         numbers = np.flatnonzero(index.is_shown)
         order = numbers[np.argsort(index.stamps[numbers], kind="stable")]

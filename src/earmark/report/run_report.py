@@ -117,7 +117,7 @@ class CaptionResult:
             "coverage": share,
             "coverage_range": asdict(limits) if limits else None,
             "totals": asdict(self.totals),
-            "this_run": asdict(self.tally),
+            "this_run": self.tally.to_json(),
         }
         return plain | ({"sightings": asdict(self.sightings)} if self.sightings else {})
 
