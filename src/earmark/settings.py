@@ -391,7 +391,8 @@ def explain(error: ValidationError) -> InvalidSetting:
     name = str(fault["loc"][-1]) if fault["loc"] else ""
     if fault["type"] == "extra_forbidden":
         return InvalidSetting("", f"there is no setting {name!r}")
-    reason = str(cause) if cause else f"{fault['msg']}, not {redact(repr(fault['input']))}"
+    wanted = fault["msg"].partition(", unable to")[0]  # "should be a valid number"
+    reason = str(cause) if cause else f"{wanted}, not {redact(repr(fault['input']))}"
     return InvalidSetting(name, reason.removeprefix("Input "))
 
 
