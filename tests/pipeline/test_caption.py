@@ -511,7 +511,7 @@ def test_asked_to_stop_it_keeps_what_is_in_flight(video, tmp_path, signal_sent):
     with Run(tmp_path) as run:
         totals = run.totals()
     assert child.returncode == 130
-    assert said.strip() == "earmark: stopped; what was finished is kept, the same command goes on"
+    assert said.strip() == "earmark: stopped; finished work is kept, and the same command continues"
     assert 2 <= totals.answered == totals.asked == asked < 8
     with Run(tmp_path, {}) as ledger:
         assert ledger.interrupted == 0, "no call is in doubt"
@@ -697,7 +697,8 @@ def test_a_model_that_a_cap_kept_from_being_asked_is_not_advised(video, tmp_path
             [*words, "--max-calls", "0"], capture_output=True, text=True, check=False
         )
     assert (
-        "the cap on calls, 0, is reached; the same command goes on with a higher cap" in done.stderr
+        "the cap on calls, 0, is reached; the same command continues with a higher cap"
+        in done.stderr
     )
     assert "gguf:" not in done.stdout
     assert "expected coverage once all" in done.stdout

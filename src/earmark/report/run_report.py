@@ -191,7 +191,7 @@ class CaptionResult:
         if tally.stopped:
             # Caps include what earlier commands of the run have spent, so only a higher cap helps.
             again = " with a higher cap" if tally.stopped.startswith("the cap o") else ""
-            yield f"stopped: {tally.stopped}; the same command goes on{again}"
+            yield f"stopped: {tally.stopped}; the same command continues{again}"
         if tally.guessed:
             yield (
                 f"{counted(tally.guessed, 'attempt')} came without a count of tokens: "
