@@ -594,7 +594,7 @@ def test_the_second_control_c_waits_neither_for_answers_nor_for_frames(video, tm
         command += ["--model", model.url, "--concurrency", "2", "--no-sounds", "--no-pictures"]
         child = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert child.returncode == 130, child.stderr
-    assert "what was finished is kept" in child.stderr
+    assert "finished work is kept" in child.stderr
     with Run(run) as kept:
         assert kept.totals().answered == 1
     with Run(run, {}) as ledger:
