@@ -62,6 +62,12 @@ def plan_of(*words):
     return json.loads(run("select", *words, "--format", "json"))["plan"]
 
 
+def test_a_misspelt_command_is_corrected():
+    done = CliRunner().invoke(app, ["selct", "a.mp4"])
+    assert done.exit_code == 2
+    assert "Did you mean 'select'?" in done.output
+
+
 def test_the_list_of_commands_imports_none_of_them():
     ran = subprocess.run([sys.executable, "-c", HELP], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
@@ -120,8 +126,10 @@ def test_a_file_and_a_variable_are_read_and_an_option_wins(clip, tmp_path, monke
     [
         (["--budget", "lots"], "earmark: --budget: 'lots' is not a budget"),
         (["--rule", "magic"], "earmark: --rule: there is no rule 'magic'"),
-        (["--max-calls", "x"], "earmark: --max-calls: should be a valid integer"),
+        (["--max-calls", "x"], "earmark: --max-calls: should be a valid integer, not 'x'"),
         (["--set", "colour=red"], "earmark: there is no setting 'colour'"),
+        (["--set", "window"], "earmark: --set window: write KEY=VALUE"),
+        (["--episodes", "--recall", "2"], "earmark: --recall: should be above 0%"),
         (["--set", "window=-1"], "earmark: --window: should be greater than 0"),
         (["--engine", "cloud", "--workers", "2"], "earmark: --engine: there is no backend"),
     ],

@@ -49,12 +49,17 @@ def test_export_warns_of_what_is_left_out(folder: Path):
     assert "b.mp4 is empty" in result.stderr
 
 
-@pytest.mark.parametrize(("kind", "said"), [("parquet", "is not text"), ("srt", "2 recordings")])
+@pytest.mark.parametrize(("kind", "said"), [("parquet", "add --out FILE"), ("srt", "2 recordings")])
 def test_export_that_needs_a_place_says_so(folder: Path, kind: str, said: str):
     with Run(folder, PLAN) as ledger:
         ledger.add(row("c"))
     with pytest.raises(ValueError, match=said):
         earmark("export", folder, "--to", kind)
+
+
+def test_an_unknown_format_lists_bundles_too(folder: Path):
+    with pytest.raises(ValueError, match=r"no export format 'doc'; .*jsonl, .*bundle, highlights"):
+        earmark("export", folder, "--to", "doc")
 
 
 def test_search_shows_times_captions_and_pictures(folder: Path, tmp_path: Path):
@@ -94,6 +99,7 @@ def test_runs_lists_what_there_is(folder: Path, tmp_path: Path):
     assert result.exit_code == 0
     assert "1 of 2" in result.stdout
     assert "damaged" in result.stderr
+    assert "tuesday: 1 recording could not be processed" in result.stderr.replace("\n", " ")
     (only,) = json.loads(earmark("run", "list", tmp_path, "--format", "json"))
     assert (only["run"], only["answered"]) == (str(folder), 1)
 

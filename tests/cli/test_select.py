@@ -279,7 +279,7 @@ class TestProbe:
         assert one["audio_pass_bytes"] < one["size_bytes"]
         said = Said("doctor", folder / "a.mp4").out
         assert "h264" in said
-        assert "by index" in said
+        assert "of the file: its index lists every audio packet" in said
 
     def test_what_would_go_wrong(self, folder):
         said = Said("doctor", folder / "b.mkv")

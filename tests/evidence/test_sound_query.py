@@ -17,7 +17,7 @@ def test_a_drill_is_found_by_its_name_and_so_is_what_takes_it_in(words):
     found = match_sounds(words, NAMES)
     assert list(found) == ["Drill", "Power tool", "Tools"]
     assert found["Drill"].reason == ""
-    assert found["Power tool"].reason == "takes in drill"
+    assert found["Power tool"].reason == "includes drill"
     assert found["Power tool"].weight < found["Drill"].weight
 
 

@@ -512,8 +512,7 @@ def test_asked_to_stop_it_keeps_what_is_in_flight(video, tmp_path, signal_sent):
         totals = run.totals()
     assert child.returncode == 130
     assert (
-        said.strip()
-        == "earmark: stopped; what was finished is kept; run the same command to continue"
+        said.strip() == "earmark: stopped; finished work is kept; run the same command to continue"
     )
     assert 2 <= totals.answered == totals.asked == asked < 8
     with Run(tmp_path, {}) as ledger:
@@ -597,7 +596,7 @@ def test_the_second_control_c_waits_neither_for_answers_nor_for_frames(video, tm
         command += ["--model", model.url, "--concurrency", "2", "--no-sounds", "--no-pictures"]
         child = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert child.returncode == 130, child.stderr
-    assert "what was finished is kept" in child.stderr
+    assert "finished work is kept" in child.stderr
     with Run(run) as kept:
         assert kept.totals().answered == 1
     with Run(run, {}) as ledger:

@@ -290,7 +290,7 @@ def test_what_no_sound_means_is_looked_for_where_something_goes_on(tmp_path, cac
 def test_a_question_and_calls_are_needed(tmp_path):
     with pytest.raises(ValueError, match="say what to find"):
         earmark.find("  ", [], run=tmp_path)
-    with pytest.raises(ValueError, match="at least 1 call"):
+    with pytest.raises(ValueError, match="at least 1, not 0"):
         earmark.find("a drill", [], run=tmp_path, calls=0)
     with pytest.raises(ValueError, match="model: name a model to ask"):
         earmark.find("a drill", [], run=tmp_path)

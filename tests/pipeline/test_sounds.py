@@ -37,7 +37,7 @@ def test_all_drillings_are_found_and_nothing_else_is_one(shift, cache):
     assert touched(drillings, one.events) == [True] * 3
     near = [Span(span.start - 2, span.end + 2) for span in drillings]
     assert all(any(event.span.overlaps(span) for span in near) for event in one.events)
-    assert found.matches["Power tool"].reason == "takes in drill"
+    assert found.matches["Power tool"].reason == "includes drill"
 
 
 def test_what_was_heard_is_not_heard_again(shift, cache, monkeypatch):
@@ -76,7 +76,7 @@ def test_the_command_lists_and_writes_every_format(shift, cache):
     assert starts == pytest.approx([span.start for span in drillings], abs=2.0)
     table = CliRunner().invoke(app, command[:-1])
     assert "Drill" in table.stdout and "its name" in table.stdout
-    assert "takes in drill" in table.stderr
+    assert "includes drill" in table.stderr
 
 
 def test_words_are_what_names_no_file(tmp_path):

@@ -10,6 +10,7 @@ import signal
 import sys
 from ast import FunctionDef
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
@@ -91,6 +92,13 @@ class LazyGroup(TyperGroup):
                 cmd_name, help=ADDED[cmd_name], rich_help_panel=PANEL_OF.get(cmd_name)
             )
         return describe(cmd_name, home) if self.is_listed else load(cmd_name, home)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Suggest a command for a misspelt one; typer suggests only commands that are loaded."""
+        close = get_close_matches(args[0], self.entries, n=1)
+        if close and args[0] not in self.entries and not ctx.resilient_parsing:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {close[0]!r}?")
+        return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """The default command is put in front if `args` name none."""
@@ -258,9 +266,7 @@ def run(commands: Callable[..., Any], args: Sequence[str] | None = None, **choic
         _fail(f"cannot go on: {where}{error.strerror or error}")
     except SystemExit as error:
         if error.code == INTERRUPTED:
-            err.print(
-                "earmark: stopped; what was finished is kept; run the same command to continue"
-            )
+            err.print("earmark: stopped; finished work is kept; run the same command to continue")
             sys.stdout.flush()
             sys.stderr.flush()
             from multiprocessing import active_children

@@ -93,7 +93,7 @@ def show(
             for row, line in enumerate(lines):
                 out.print(f"  {'' if row else heading:<11}{line}")
     if not overviews:
-        warn(f"there is no recording in {folder} to show")
+        warn(f"{folder} has no recordings")
     for failed in missed:
         warn(f"{failed.path} could not be processed: {failed.reason}")
 
@@ -243,8 +243,8 @@ def ask(
     options.show(answer, format)
     if answer.likeliest and format is Format.table:
         err.print(
-            "No model was asked: this is what the run holds that may tell. For an answer in "
-            "sentences name a server that speaks the OpenAI API with --model http://HOST/v1"
+            "No model was asked; these entries of the run match best. For an answer in sentences, "
+            "name a server with the OpenAI API: --model http://HOST/v1"
         )
 
 
@@ -284,10 +284,12 @@ def export(
     """
     if format in FURTHER:
         if to is None:
-            raise ValueError(f"a {format} is not text: say where to write it with --out FILE")
+            raise ValueError(f"--to {format} needs a file to write: add --out FILE")
         (_export_batch if format == "batch" else _export_clips)(folder, to, settings, format)
         return
-    EXPORTERS.named(format)  # raises for an unknown format before any output
+    if format not in EXPORTERS:
+        formats = ", ".join((*EXPORTERS, *FURTHER))
+        raise ValueError(f"there is no export format {format!r}; the formats are {formats}")
     with Run(folder, blur=options.face_blur(settings)) as run:
         for missed in run.failed_recordings():
             warn(f"left out {missed.path}: {missed.reason}")
@@ -330,11 +332,11 @@ def _as_text(run: Run, format: str) -> str:
     """The file that `export` would write, as text; `ValueError` if it is not one text file."""
     exporter = EXPORTERS.named(format)
     if not exporter.is_text:
-        raise ValueError(f"a {format} file is not text: say where to write it with --out FILE")
+        raise ValueError(f"--to {format} needs a file to write: add --out FILE")
     if exporter.is_per_recording and len(run.recordings()) != 1:
         raise ValueError(
-            f"{run.folder} has {len(run.recordings())} recordings and {format} holds one a file: "
-            f"say which folder to write to with --out FOLDER"
+            f"{run.folder} has {len(run.recordings())} recordings, and {format} takes one file "
+            f"for each: add --out FOLDER"
         )
     with tempfile.TemporaryDirectory() as scratch:
         (path,) = write_export(run, Path(scratch) / f"run.{format}", format=format)

@@ -108,17 +108,26 @@ def _option(
 
 def load_settings(options: dict[str, Any]) -> Settings:
     """The settings of the user, with the values of the options that were given."""
-    changes = [text.partition("=") for text in options.pop("changes") or ()]
+    changes = [_parse_change(text) for text in options.pop("changes") or ()]
     values = {name: value for name, value in options.items() if value is not None}
     for item in all_settings():
         if values.pop(f"no_{item.name}", False):
             values[item.name] = False if item.is_switch else None
-    values |= {setting_named(key.strip()).name: value.strip() for key, _, value in changes}
+    values |= dict(changes)
     for name in FILES:
         if values.get(name, "none") not in (None, "none"):
             values[name] = Path(values[name])
     settings = Settings.load(values)
     return settings.model_copy(update={"frontline": with_checkpoints(settings.frontline)})
+
+
+def _parse_change(text: str) -> tuple[str, str]:
+    """Name and value of a setting written as KEY=VALUE."""
+    key, equals, value = text.partition("=")
+    name = setting_named(key.strip()).name
+    if not equals:
+        raise ValueError(f"--set {text}: write KEY=VALUE, such as limits.retries=2")
+    return name, value.strip()
 
 
 def _help_all(context: typer.Context, is_given: bool) -> None:

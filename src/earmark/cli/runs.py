@@ -42,15 +42,19 @@ def list_runs(
     """
     if not folder.is_dir():
         raise RunError(f"{folder} is not a folder; check the path")
-    rows, plain = [], []
+    rows, plain, unread = [], [], list[str]()
     for path in find_runs(folder):
         try:
             with Run(path) as run:
                 opened, totals = run.opened(), run.totals()
+                missed = len(run.failed_recordings())
         except RunError as error:
             warn(str(error))
             continue
         plain.append({"run": str(path), "opened": opened, **asdict(totals)})
+        if missed:
+            recordings = counted(missed, "recording")
+            unread.append(f"{path}: {recordings} could not be processed; see `earmark show {path}`")
         rows.append(
             (
                 str(path),
@@ -69,6 +73,7 @@ def list_runs(
         print_table(columns, rows, words=columns[:2])
     else:
         warn(f"no runs in {folder}")
+    options.end_with((), unread)
 
 
 def merge(
@@ -198,7 +203,7 @@ def forget(
     ],
     folders: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[FOLDER...]", help="Folders to search for runs.", show_default="."),
+        typer.Argument(metavar="FOLDER", help="Folders to search for runs.", show_default="."),
     ] = None,
     *,
     settings: Settings,
@@ -223,8 +228,8 @@ def forget(
         for path in sorted({row.path for stored in rows.values() for row in stored}):
             out.print(path)
         runs = counted(len(rows), "run")
-        typer.confirm(f"Delete all that {runs} and the cache keep of it, for good?", abort=True)
+        typer.confirm(f"Delete everything that {runs} and the cache hold about it?", abort=True)
     result = forget_recording(recording, searched, cache=settings.folders.cache or cache_folder())
     print_lines(result.lines())
     for run in result.empty:
-        warn(f"{run} has no recordings left; delete the folder, whose name may identify one")
+        warn(f"{run} has no recordings left; delete the folder, too, if its name reveals anything")

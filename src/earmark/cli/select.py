@@ -50,7 +50,7 @@ def plan(
         forecast = make_forecast(
             options.sources_at(paths),
             settings=settings,
-            coverage=None if coverage is None else parse_share(coverage),
+            coverage=None if coverage is None else parse_share(coverage, "--coverage"),
             cost=CallCost(gpu_seconds=gpu_seconds, money=money),
             progress=progress,
         )
@@ -58,19 +58,19 @@ def plan(
     options.show(forecast, format, warnings=forecast.warnings(), errors=errors)
 
 
-def parse_share(text: str) -> float:
+def parse_share(text: str, option: str) -> float:
     """A share written as `90%` or `0.9`; `ValueError` if it is not above 0 and at most 1.
 
-    >>> parse_share("90%")
+    >>> parse_share("90%", "--recall")
     0.9
     """
     try:
         number = float(text.strip().removesuffix("%"))
     except ValueError:
-        raise ValueError(f"{text!r} is not a share: write 90% or 0.9") from None
+        raise ValueError(f"{option}: {text!r} is not a share; write 90% or 0.9") from None
     share = number / 100 if text.strip().endswith("%") else number
     if not 0 < share <= 1:
-        raise ValueError(f"a share lies above 0% and up to 100%, not {text}")
+        raise ValueError(f"{option}: should be above 0% and at most 100%, not {text}")
     return share
 
 
@@ -81,7 +81,9 @@ def select(
     settings: Settings,
     paths: Annotated[
         list[str] | None,
-        typer.Argument(help="Files, folders, globs, http(s):// or s3:// addresses."),
+        typer.Argument(
+            help="Files, folders, globs, http(s):// or s3:// addresses.", show_default="."
+        ),
     ] = None,
     explain: Annotated[
         bool,
@@ -149,8 +151,8 @@ def _show_episodes(
         listing = list_episodes(
             sources,
             settings=settings,
-            recall=parse_share(recall),
-            guarantee=None if guarantee is None else parse_share(guarantee),
+            recall=parse_share(recall, "--recall"),
+            guarantee=None if guarantee is None else parse_share(guarantee, "--guarantee"),
             progress=progress,
         )
     if listing.promise:

@@ -13,7 +13,8 @@ from earmark.report.console import emit, warn
 from earmark.settings import Settings
 
 Folders = Annotated[
-    list[str] | None, typer.Argument(metavar="FOLDER", help="Folders with runs and recordings.")
+    list[str] | None,
+    typer.Argument(metavar="FOLDER", help="Folders with runs and recordings.", show_default="."),
 ]
 
 

@@ -130,7 +130,7 @@ def match_sounds(
             reason = f"a kind of {name.lower()}"
             matches.setdefault(kind, SoundMatch(kind, match.weight, reason))
         for broad in broader(name) & set(names):
-            reason = f"takes in {name.lower()}"
+            reason = f"includes {name.lower()}"
             matches.setdefault(broad, SoundMatch(broad, BROADER_WEIGHT * match.weight, reason))
 
     def sort_key(match: SoundMatch) -> tuple[float, bool, str, str]:

@@ -49,7 +49,8 @@ CACHED_FACTS = ("access", "bytes_read", "seconds")
 
 INSTEAD = "the sizes of the video packets were read instead"
 MOTION_TOO_EVEN = (
-    "the sizes of its video packets hardly differ; the frontline `packets` scores by them anyway"
+    "the sizes of the video packets hardly differ, so they are not used; "
+    "the frontline `packets` uses them anyway"
 )
 
 

@@ -268,7 +268,7 @@ class Inspection:
             share = self.audio_pass_bytes / max(1, recording.size_bytes)
             yield (
                 f"  listening reads {format_bytes(self.audio_pass_bytes)} ({100 * share:.1f} %) "
-                f"by {recording.access}: {recording.access_reason}"
+                f"of the file: {recording.access_reason}"
             )
 
 

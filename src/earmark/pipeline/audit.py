@@ -94,10 +94,10 @@ class AuditResult:
             return
         share, (low, estimate, high) = self.share, self.activities
         yield (
-            f"{self.active} of {counted(self.answered, 'window')} drawn active: of the "
-            f"{self.windows} that no answered pick touches {as_share(share.share)}, with "
-            f"{100 * share.confidence:g} % confidence {as_share(share.low)} to "
-            f"{as_share(share.high)}"
+            f"{self.active} of {counted(self.answered, 'drawn window')} active; estimate for the "
+            f"{self.windows} windows that no answered pick touches: {as_share(share.share)} active "
+            f"({as_share(share.low)} to {as_share(share.high)} with "
+            f"{100 * share.confidence:g} % confidence)"
         )
         yield (
             f"activities not seen: about {estimate:.0f} ({low:.0f} to {high:.0f}), if they last as "

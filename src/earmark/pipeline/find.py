@@ -139,10 +139,10 @@ def find(
     Raises:
         CallError: no call can succeed. A single failed call is stored in the run, not raised.
     """
-    if not isinstance(question, str) or not question.strip() or calls < 1:
-        raise ValueError(
-            f"say what to find, and spend at least 1 call on it: not {question!r} and {calls}"
-        )
+    if not isinstance(question, str) or not question.strip():
+        raise ValueError(f"the question is empty or not text: {question!r}; say what to find")
+    if calls < 1:
+        raise ValueError(f"calls should be at least 1, not {calls}")
     choices["pictures"] = False
     plan = open_session(paths, settings, **choices)
     plan = resume(replace(plan, question=as_question(question, plan.question)), run)

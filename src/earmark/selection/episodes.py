@@ -75,14 +75,13 @@ class RecordingEpisodes:
             yield Table(("start", "end", "seconds"), rows)
         times = f", {undercount:.1f} times as many" if undercount else ""
         yield (
-            f"{self.kept:.1f} of {self.duration:.1f} s kept. By duration that is "
-            f"{self.charged:.1f} calls of {self.window:g} s; really it is {calls} of "
-            f"{windows}{times}."
+            f"{self.kept:.1f} of {self.duration:.1f} s kept, as long as {self.charged:.1f} windows "
+            f"of {self.window:g} s. The episodes touch {calls} of {windows} windows{times}."
         )
         if calls > windows / 2 > 1:
             yield (
-                "More than half of a full scan: ask for a lower `--recall`, or spend a budget with "
-                "`earmark select`, which needs no episodes."
+                "That is more than half of a full scan: lower `--recall` or `--guarantee`, or "
+                "choose windows under a budget, without `--episodes`."
             )
 
 

@@ -173,7 +173,7 @@ class Forecast:
             f"{as_share(screening.break_even)} of the calls."
         )
         if earlier := self.recordings - screening.measured_now:
-            yield f"({counted(earlier, 'recording')} heard earlier, and timed then.)"
+            yield f"({counted(earlier, 'recording')} from the cache, with the time measured then.)"
 
     def warnings(self) -> list[str]:
         return format_notes((note.path, note.note) for note in self.notes)

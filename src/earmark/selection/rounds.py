@@ -118,8 +118,8 @@ class Sightings:
         if self.expected:
             low, about, high = self.missed_range()
             line += (
-                f"; probably missed: about {about:.0f}, 8 times of 10 between {low:.0f} and "
-                f"{high:.0f}, if the sound is right about where"
+                f"; probably missed: about {about:.0f} ({low:.0f} to {high:.0f} in 8 cases "
+                f"of 10), if the sound is right about where things happen"
             )
         if self.unheard:
             silent = counted(self.unheard, "recording")

@@ -115,7 +115,7 @@ class Annotations:
             (
                 len(self.guessed),
                 "recording",
-                "of no given length, taken to end with the last event",
+                "without a given length, taken to end with the last event",
             ),
             (self.overlapping, "action", "overlapping an earlier one; each counts"),
             (self.duplicates, "row", "saying the same as another; each counts"),

@@ -28,7 +28,7 @@ def test_a_recording_of_unknown_length_ends_with_its_last_event_and_says_so():
     marked = combine_files([marks((5, 6), (1, 2))])
     assert marked.durations == {"a": 6.0}
     assert any(
-        "1 recording of no given length, taken to end with" in line for line in marked.notes()
+        "1 recording without a given length, taken to end with" in line for line in marked.notes()
     )
 
 
