@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from earmark import CaptionResult
 from earmark.captioning.local_captioners import LocalCaptioner
 from earmark.captioning.usage import Tally
 from earmark.cli.app import app
 from earmark.errors import BackendError, RunError
 from earmark.pipeline.session import open_session
-from earmark.report.run_report import CaptionResult
 from earmark.run.records import Totals
 from earmark.run.run import Run
 from earmark.text_format import CURRENCY

@@ -13,18 +13,17 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from earmark import ScoreCache, SoundListing, Span, Track
 from earmark.cli import options
 from earmark.cli.app import app
 from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
 from earmark.gate.gate import default_gate
-from earmark.gate.listener import ScoreCache
 from earmark.grid import Grid
 from earmark.media import find
 from earmark.pipeline.listen import listen
 from earmark.pipeline.session import open_session
-from earmark.pipeline.sounds import RecordingSounds, SoundListing
+from earmark.pipeline.sounds import RecordingSounds
 from earmark.selection.episodes import EpisodeListing, RecordingEpisodes
-from earmark.timeline import Span, Track
 from making import make_audio, make_video
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from earmark import Recording, open_recording
 from earmark.errors import MediaError, MissingExtra
 from earmark.features.motion import (
     CompensatedFlow,
@@ -15,7 +16,7 @@ from earmark.features.motion import (
     OpticalFlow,
     place_on_clock,
 )
-from earmark.media import Meter, Recording, find, open_recording
+from earmark.media import Meter, find
 from earmark.media.frame_reader import scan_video
 from making import make_audio, make_video
 

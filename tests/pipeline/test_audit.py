@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from earmark import Span, caption
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.errors import RunError
 from earmark.pipeline.audit import NOTE, AuditDraws, audit, forecast_widths
-from earmark.pipeline.caption import caption
 from earmark.pipeline.session import Session, open_session
 from earmark.run.merge import merge
 from earmark.run.run import Run
 from earmark.settings import Limits
-from earmark.timeline import Span
 from fault_server import fault_server
 from making import make_video
 

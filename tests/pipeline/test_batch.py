@@ -8,16 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from earmark import Settings, caption, preview
 from earmark.captioning.captioner import TagsCaptioner
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.errors import MediaError, RunError
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.picture_evidence import PictureEvidence
 from earmark.pipeline.batch import export_batch, import_batch
-from earmark.pipeline.caption import caption, preview
 from earmark.pipeline.session import open_session
 from earmark.run.run import Run
-from earmark.settings import Settings
 from fault_server import fault_server
 from making import make_video
 from servers import range_server

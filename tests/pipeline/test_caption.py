@@ -15,16 +15,13 @@ from pathlib import Path
 
 import pytest
 
+from earmark import CaptionResult, Progress, caption, open_recording, preview
 from earmark.captioning.captioner import TagsCaptioner
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.errors import RunError
-from earmark.media import open_recording
 from earmark.pipeline.backend import InProcessBackend
-from earmark.pipeline.caption import caption, preview
 from earmark.pipeline.listen import listen_and_store
 from earmark.pipeline.session import Session, open_session
-from earmark.report.progress import Progress
-from earmark.report.run_report import CaptionResult
 from earmark.run.merge import merge
 from earmark.run.records import RunPick
 from earmark.run.run import Run

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from earmark import caption, preview
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.media import Source
 from earmark.media.source_listing import Shard
-from earmark.pipeline.caption import caption, preview
 from earmark.pipeline.session import Session, open_session
 from earmark.run.merge import merge
 from earmark.run.records import RunPick

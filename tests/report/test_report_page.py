@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from drawing import windows
+from earmark import Track
 from earmark.report.report_page import link_to, write_page
 from earmark.report.run_report import write_report
 from earmark.run.run import Run
-from earmark.timeline import Track
 from report_runs import HOSTILE, tell_many
 from small_runs import PLAN, answer, call, fill, open_run, row
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from earmark import Span
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.run.merge import merge
 from earmark.run.run import Run
-from earmark.timeline import Span
 from small_runs import PLAN, open_run
 
 

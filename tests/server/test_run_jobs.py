@@ -18,7 +18,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="earmark[server] is not installed")
 
-from earmark.errors import EarmarkError
+from earmark import EarmarkError
 from earmark.gate.gate import default_gate
 from earmark.gate.survival import Survival
 from earmark.pipeline.session import Session, open_session

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from earmark.errors import EarmarkError
+from earmark import EarmarkError
 from earmark_lab.annotations.actions import Action
 from earmark_lab.cli import lab as app
 from earmark_lab.experiments import benchmark
