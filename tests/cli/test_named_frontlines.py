@@ -170,7 +170,7 @@ def test_a_gate_is_trained_on_it_and_selects(name, tmp_path, monkeypatch):
         write_sound(media / f"P0{person}_1.wav", tones(22.0, low=4.0 + person, high=13.0))
         marks += [f"P0{person}_1,{start},{start + 1},tone" for start in (4.0 + person, 13.0)]
     (tmp_path / "marks.csv").write_text("\n".join(marks) + "\n")
-    changed = ("steps=4", "folds=2", "width=8", "threads=1")
+    changed = ("steps=4", "folds=2", "width=8", "batch=2", "crop=8", "threads=1")
     words = ("--encoder", name, *(word for one in changed for word in ("--set", one)))
     said = earmark(
         "lab", "train", tmp_path / "marks.csv", "--media", media, "--out", tmp_path / "mine", *words
