@@ -32,7 +32,8 @@ def video(tmp_path_factory) -> Path:
 
 
 def plan(url: str, **choices) -> Session:
-    choices |= {"limits": Limits(concurrency=1), "frontline": "flux", "pictures": False}
+    choices |= {"limits": Limits(concurrency=1), "frontline": "flux"}
+    choices |= {"sounds": False, "pictures": False}
     return open_session(captioner=OpenAICaptioner(url, "scripted"), window=2.0, **choices)
 
 

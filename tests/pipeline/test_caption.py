@@ -42,7 +42,8 @@ def video(tmp_path_factory) -> Path:
 
 def plan(url: str | None = None, *, limits: Limits | None = None, **choices) -> Session:
     captioner = OpenAICaptioner(url, "scripted") if url else TagsCaptioner()
-    chosen = {"frontline": "flux", "limits": limits or Limits(), "workers": 1, "pictures": False}
+    chosen = {"frontline": "flux", "limits": limits or Limits(), "workers": 1}
+    chosen |= {"sounds": False, "pictures": False}
     return open_session(captioner=captioner, **chosen | choices)
 
 
