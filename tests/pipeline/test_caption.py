@@ -516,7 +516,8 @@ def test_an_answer_is_in_the_ledger_while_a_frame_is_still_awaited(video, tmp_pa
         ThreadPoolExecutor(1) as pool,
     ):
         whom = OpenAICaptioner(model.url, "scripted")
-        made = open_session(captioner=whom, rule="uniform", budget="1", workers=1)
+        choices = {"budget": "1", "workers": 1, "sounds": False, "pictures": False}
+        made = open_session(captioner=whom, rule="uniform", **choices)
         try:
             done = pool.submit(caption, [video, media.url("far.mp4")], settings=made, run=run)
             while not (media.stats()["stalled"] and run.exists() and answered(run)):
