@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from earmark.timeline import Span
+from earmark import Span
 from server_process import server_process
 
 MODEL = "played"

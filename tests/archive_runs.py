@@ -6,12 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
+from earmark import Budget
 from earmark.captioning.request import Answer
 from earmark.gate.frontline import everyday
 from earmark.grid import Windows
 from earmark.run.records import RecordingRow
 from earmark.run.run import Run
-from earmark.selection import Budget, Coverage, allocate
+from earmark.selection import Coverage, allocate
 from reckoning import forecast
 from small_runs import CallRow
 

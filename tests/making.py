@@ -23,7 +23,7 @@ from av.packet import Packet
 from av.video.frame import VideoFrame
 from numpy.typing import NDArray
 
-from earmark.media import Recording
+from earmark import Recording
 
 WIDTH, HEIGHT, CELL = 160, 120, 20
 CLICK = 0.004

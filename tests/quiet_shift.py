@@ -9,10 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from earmark import Span
 from earmark.errors import ModelMissing
 from earmark.models import ModelStore
 from earmark.models.sentence_encoder import SentenceEncoder
-from earmark.timeline import Span
 
 SCRIPT = Path(__file__).resolve().parents[1] / "scripts" / "make_quiet_shift.py"
 

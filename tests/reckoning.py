@@ -10,9 +10,10 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
+from earmark import Budget, Pick
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
-from earmark.selection import Budget, Coverage, Pick
+from earmark.selection import Coverage
 from earmark.selection.pick import gains
 
 CURVES = {

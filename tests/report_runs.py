@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from drawing import SHORT
+from earmark import Pick, Span, Track
 from earmark.captioning.request import Answer
 from earmark.grid import Windows
 from earmark.media.frame import Frame
@@ -16,8 +17,7 @@ from earmark.run.records import (
     RecordingRow,
 )
 from earmark.run.run import Run
-from earmark.selection.pick import Pick, explain
-from earmark.timeline import Span, Track
+from earmark.selection.pick import explain
 from earmark_lab.demo import Script, make_scene
 from small_runs import CallRow
 

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from earmark import Recording, Span
 from earmark.captioning.request import Answer, Request
 from earmark.errors import ModelMissing, UnreadableFile
-from earmark.media import Recording
 from earmark.media.prefetch import DecodedFrames
-from earmark.timeline import Span
 
 
 def square(number: int) -> float:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from earmark import Pick, Span, open_recording
 from earmark.captioning.request import Answer
 from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.media import open_recording
 from earmark.run.records import PickFrames, RecordingRow
 from earmark.run.run import Run
-from earmark.selection.pick import Pick
-from earmark.timeline import Span
 from making import make_video
 from small_runs import CallRow
 

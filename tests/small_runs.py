@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from drawing import windows
+from earmark import Pick, Span
 from earmark.captioning.request import Answer
 from earmark.run.records import RecordingRow
 from earmark.run.run import Run
-from earmark.selection.pick import Pick, explain
-from earmark.timeline import Span
+from earmark.selection.pick import explain
 
 
 @dataclass(frozen=True)

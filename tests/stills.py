@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from earmark import Span
 from earmark.captioning.request import PATCH, Question, Request
 from earmark.media import Frame
-from earmark.timeline import Span
 
 
 def still(time: float = 0.0, *, width: int = 64, height: int = 64, level: int = 128) -> Frame:

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drawing import windows
+from earmark import Span, Track
 from earmark.gate.rates import RankRates
 from earmark.gate.survival import Survival
 from earmark.grid import MIN_REMAINDER, Grid, Windows
-from earmark.timeline import Span, Track, format_clock
+from earmark.timeline import format_clock
 from reckoning import CURVES
 
 

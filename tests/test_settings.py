@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from earmark import InvalidSetting, Settings
 from earmark.pipeline.session import Choices
-from earmark.settings import InvalidSetting, Limits, Settings, all_settings, setting_named
+from earmark.settings import Limits, all_settings, setting_named
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from earmark.timeline import CLOCK_RATE, HOP, Span, Track, format_clock, merge
+from earmark import Span, Track
+from earmark.timeline import CLOCK_RATE, HOP, format_clock, merge
 
 
 def test_touching_spans_do_not_overlap() -> None:

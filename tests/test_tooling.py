@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from earmark.version import VERSION
+from earmark import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
@@ -49,11 +49,11 @@ def test_the_workflow_calls_make_targets_on_every_version():
 @pytest.mark.parametrize(
     ("tag", "changelog", "expected"),
     [
-        (f"v{VERSION}", f"# Changelog\n\n## {VERSION} (2026-02-01)\n", None),
-        ("v99.0", f"## {VERSION} (2026-02-01)\n", f"tag it v{VERSION}"),
-        ("", f"## {VERSION} (2026-02-01)\n", "the tag is missing"),
-        (f"v{VERSION}", "## 0.0.1 (2026-02-01)\n", "says nothing"),
-        (f"v{VERSION}", f"## {VERSION} (not released yet)\n", "where the day of"),
+        (f"v{__version__}", f"# Changelog\n\n## {__version__} (2026-02-01)\n", None),
+        ("v99.0", f"## {__version__} (2026-02-01)\n", f"tag it v{__version__}"),
+        ("", f"## {__version__} (2026-02-01)\n", "the tag is missing"),
+        (f"v{__version__}", "## 0.0.1 (2026-02-01)\n", "says nothing"),
+        (f"v{__version__}", f"## {__version__} (not released yet)\n", "where the day of"),
     ],
 )
 def test_a_release_is_what_its_tag_says(tag, changelog, expected):

@@ -494,6 +494,8 @@ def reproduction(
 
 @pytest.mark.parametrize("table", ANNOTATION_TABLES)
 def test_reproduce(table: str, reproduction: dict[str, list[Any]], golden: Check) -> None:
+    if table == "settings":
+        pytest.importorskip("torch", reason="PyTorch is not installed")
     golden(f"reproduce-{table}", reproduction[table])
 
 
@@ -553,6 +555,7 @@ CORRECTIONS = {
 @pytest.fixture(scope="module")
 def views(captioned: Path) -> dict[str, Any]:
     """What the server shows of the run, after two corrections."""
+    pytest.importorskip("fastapi", reason="earmark[server] is not installed")
     gathered: dict[str, Any] = {}
     with serving(captioned.parent) as client:
 
@@ -616,8 +619,17 @@ TEXT_FORMATS = ("edl", "srt", "vtt", "fcpxml", "premiere")
 RECORD_FORMATS = ("jsonl", "csv", "parquet", "corrections", "otio", "labelstudio", "batch")
 
 
+LIBRARIES = {
+    "parquet": "pyarrow",
+    **dict.fromkeys(("otio", "fcpxml", "premiere"), "opentimelineio"),
+}
+"""What a format needs."""
+
+
 def exported(captioned: Path, name: str, out: Path) -> dict[str, bytes]:
     """The files that a format writes, by name."""
+    if name in LIBRARIES:
+        pytest.importorskip(LIBRARIES[name])
     model = ("--model", "tiny") if name == "batch" else ()
     run("export", captioned, "--to", name, "--out", out, *model)
     if out.is_file():

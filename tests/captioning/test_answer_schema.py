@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from earmark import Span
 from earmark.captioning.answer_schema import (
     ACTIVITY_SCHEMA,
     activity_of,
@@ -17,7 +18,6 @@ from earmark.captioning.answer_schema import (
 from earmark.captioning.chat_protocol import read_text
 from earmark.captioning.request import Answer, Question
 from earmark.errors import UnreadableAnswer
-from earmark.timeline import Span
 
 
 def answer(words: str, schema=None) -> Answer:

@@ -8,11 +8,11 @@ import sys
 
 import pytest
 
+from earmark import EarmarkError
 from earmark.captioning.answer_files import Replay
 from earmark.captioning.captioner import ModelAddress, TagsCaptioner, make_captioner
 from earmark.captioning.local_captioners import LocalCaptioner, TransformersCaptioner
 from earmark.captioning.openai_captioner import OpenAICaptioner
-from earmark.errors import EarmarkError
 from fault_server import fault_server
 
 

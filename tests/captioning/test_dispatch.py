@@ -16,13 +16,14 @@ from pathlib import Path
 
 import pytest
 
+from earmark import EarmarkError
 from earmark.captioning import chat_protocol
 from earmark.captioning.captioner import TagsCaptioner
 from earmark.captioning.dispatch import QUEUED_AHEAD, dispatch
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.captioning.request import Answer, Request
 from earmark.captioning.usage import Failure, Tally, backoff, cost_of
-from earmark.errors import CallRejected, CallTimeout, EarmarkError, UnreadableAnswer, UnreadableFile
+from earmark.errors import CallRejected, CallTimeout, UnreadableAnswer, UnreadableFile
 from earmark.redaction import map_texts
 from earmark.settings import Limits
 from earmark.text_format import CURRENCY

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from earmark import Span
 from earmark.captioning.captioner import EvidenceCaptioner, TagsCaptioner
 from earmark.captioning.chat_protocol import chat_body
 from earmark.captioning.request import Question, Request
@@ -12,7 +13,6 @@ from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.picture_evidence import PictureEvidence, picture_evidence
 from earmark.media import Frame
 from earmark.models import ModelStore
-from earmark.timeline import Span
 
 REQUEST = Request("a", Span(4.0, 8.0), (5.0,), "What is done?", "m", Question(), tags=("Hammer",))
 

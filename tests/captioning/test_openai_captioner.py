@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from earmark import Span
 from earmark.captioning.chat_protocol import chat_body
 from earmark.captioning.openai_captioner import NO_SCHEMAS, Endpoint, OpenAICaptioner, retry_after
 from earmark.errors import CallRejected, CallTimeout, UnreadableAnswer
-from earmark.timeline import Span
 from fault_server import completion, fault_server
 from stills import ask_about
 from vlm_server import vlm_server

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from earmark import Span
 from earmark.captioning.request import Question
-from earmark.timeline import Span
 
 WINDOW = Span(3720.0, 3724.0)
 SCHEMA = {"type": "object", "properties": {"action": {"type": "string"}}, "required": ["action"]}

@@ -8,10 +8,9 @@ from itertools import pairwise
 
 import pytest
 
+from earmark import Pick, Span
 from earmark.captioning.request import Question, Request
 from earmark.evidence.sound_names import WindowSounds
-from earmark.selection import Pick
-from earmark.timeline import Span
 
 PICK = Pick(
     window=2, start=8.0, end=12.0, instant=9.25, score=0.9, rate=1.0, expected=0.6, reason=""

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
+from earmark import EarmarkError
 from earmark.captioning.answer_files import load_replay
-from earmark.errors import CallRejected, EarmarkError, UnreadableAnswer
+from earmark.errors import CallRejected, UnreadableAnswer
 from stills import ask_about
 
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from earmark import Span
 from earmark.captioning.request import Question
 from earmark.evidence.evidence_entry import MAX_QUOTED, EvidenceEntry
-from earmark.timeline import Span
 from stills import ask_about, image_tokens, still
 
 

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 import typer
-from typer.testing import CliRunner
 
+from acceptance.command_line import earmark
 from earmark.cli.app import COMMANDS, app, commands_in, describe, load
 from earmark.settings import all_settings
 from making import make_audio
@@ -40,13 +40,11 @@ def leaves(command, path=()):
 ALL = dict(leaves(typer.main.get_command(app)))
 
 
-def run(*words):
-    """What a command prints; an error is raised."""
-    done = CliRunner().invoke(app, [str(word) for word in words])
-    if done.exception and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    assert done.exit_code == 0, done.output
-    return done.stdout
+def run(*words: object) -> str:
+    """What a command prints."""
+    outcome = earmark(*words)
+    assert outcome.code == 0, outcome.err
+    return outcome.out
 
 
 @pytest.fixture
@@ -93,7 +91,7 @@ def test_a_person_can_hold_the_commands():
 
 @pytest.mark.parametrize("words", ALL, ids=" ".join)
 def test_each_help_fits_a_screen(words):
-    lines = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "100"}).stdout.splitlines()
+    lines = earmark(*words, "--help", env={"COLUMNS": "100"}).out.splitlines()
     assert 5 < len(lines) <= 55
     assert max(map(len, lines)) <= 100
 
@@ -136,12 +134,7 @@ def test_a_file_and_a_variable_are_read_and_an_option_wins(clip, tmp_path, monke
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_an_error_names_the_option(clip, words, line):
-    done = subprocess.run(
-        [sys.executable, "-m", "earmark", "select", str(clip), *words],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(line), done.stderr
-    assert done.stderr.count("\n") == 1
+    outcome = earmark("select", clip, *words)
+    assert (outcome.code, outcome.out) == (1, "")
+    assert outcome.err.startswith(line), outcome.err
+    assert outcome.err.count("\n") == 1

@@ -1,36 +1,27 @@
 from __future__ import annotations
 
-import json
-
-import pytest
-from typer.testing import CliRunner
-
+from acceptance.command_line import Outcome, earmark
 from earmark.captioning.discovery import Discovery, advice
-from earmark.cli.app import app
 from fault_server import fault_server
 
 
-@pytest.fixture
-def run():
-    def invoke(*words):
-        done = CliRunner().invoke(app, ["doctor", *words], catch_exceptions=False)
-        assert done.exit_code == 0
-        return done
-
-    return invoke
+def doctor(*words: str) -> Outcome:
+    outcome = earmark("doctor", *words)
+    assert outcome.code == 0, outcome.err
+    return outcome
 
 
-def test_findings_are_a_table_and_a_line_of_advice(run):
+def test_findings_are_a_table_and_a_line_of_advice():
     with fault_server(takes="images") as server:
-        done = run("--model", server.url, "--timeout", "5")
-    assert "scripted" in done.stdout and "no pictures" in done.stdout  # it counts no more tokens
-    assert "transformers" in done.stdout
-    assert "shortest way to a model" in done.stderr
+        done = doctor("--model", server.url, "--timeout", "5")
+    assert "scripted" in done.out and "no pictures" in done.out  # it counts no more tokens
+    assert "transformers" in done.out
+    assert "shortest way to a model" in done.err
 
 
-def test_findings_are_json_for_machines(run):
+def test_findings_are_json_for_machines():
     with fault_server("ok") as server:
-        found = json.loads(run("--model", server.url, "--format", "json").stdout)
+        found = doctor("--model", server.url, "--format", "json").json
     assert found[0]["address"] == server.url and found[0]["kind"] == "server"
     assert {"local", "transformers"} <= {finding["name"] for finding in found}
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from earmark import Span
 from earmark.evidence.evidence_entry import (
     MAX_QUOTED,
     NOTE,
@@ -13,7 +14,6 @@ from earmark.evidence.evidence_entry import (
     evidence_by_span,
     quote,
 )
-from earmark.timeline import Span
 
 
 def entry(kind: str, text: str, sure: float, *, at: float = 0.0, length: float = 1.0):

@@ -11,13 +11,13 @@ import av
 import numpy as np
 import pytest
 
+from earmark import Span
 from earmark.captioning.captioner import TagsCaptioner
 from earmark.errors import ModelMismatch, ModelMissing
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.picture_evidence import ObjectTagger
 from earmark.media import Frame
 from earmark.models import ModelStore
-from earmark.timeline import Span
 from stills import ask_about
 
 

@@ -5,12 +5,12 @@ import pickle
 import numpy as np
 import pytest
 
+from earmark import Span
 from earmark.errors import ModelMissing
 from earmark.evidence.picture_evidence import TextReader
 from earmark.media import Frame
 from earmark.models import ModelStore
 from earmark.models.catalogue import PPOCR
-from earmark.timeline import Span
 from made_speech import needs_models
 
 cv2 = pytest.importorskip("cv2", reason="OpenCV draws the text, and is not installed")

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from earmark import Span, open_recording
 from earmark.errors import ModelMissing
 from earmark.evidence.sound_names import SoundNamer, sound_namer
-from earmark.media import open_recording
-from earmark.timeline import Span
 from making import make_audio
 from scale_work import Listens
 

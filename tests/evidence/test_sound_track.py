@@ -7,13 +7,13 @@ import weakref
 import numpy as np
 import pytest
 
+from earmark import Span, open_recording
 from earmark.evidence.sound_query import broader, family_of, narrower, subclasses
 from earmark.evidence.sound_track import CELL, MIN_PROBABILITY, SoundTrack, SoundTracker
 from earmark.features.yamnet import YAMNet
-from earmark.media import Meter, Sound, open_recording
+from earmark.media import Meter, Sound
 from earmark.models import ModelStore
 from earmark.models.sessions import class_names
-from earmark.timeline import Span
 from making import make_audio
 from quiet_shift import require_yamnet, script
 

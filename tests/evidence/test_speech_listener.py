@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from earmark import Span, open_recording
 from earmark.errors import ModelMissing
 from earmark.evidence.speech_listener import (
     CHUNK,
@@ -24,9 +25,8 @@ from earmark.evidence.speech_listener import (
     split_sentences,
 )
 from earmark.evidence.whisper_model import WhisperModel, monotonic_path, repeated_tail
-from earmark.media import Source, open_recording
+from earmark.media import Source
 from earmark.models import ModelStore
-from earmark.timeline import Span
 from made_speech import RATE, blocks, needs_espeak, needs_speech, say, silence, word_errors
 
 SENTENCES = (

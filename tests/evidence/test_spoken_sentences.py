@@ -7,9 +7,9 @@ import time
 import numpy as np
 import pytest
 
+from earmark import Span
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.sound_names import sounds_in
-from earmark.timeline import Span
 
 
 def spoken(start: float, end: float) -> EvidenceEntry:

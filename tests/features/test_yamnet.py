@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from earmark import Span, open_recording
 from earmark.errors import MissingExtra, ModelMismatch, ModelMissing
 from earmark.features.encoder import SAMPLE_RATE, STEP, SoundEncoder
 from earmark.features.yamnet import CLASSES, PATCH, YAMNet, _cells
 from earmark.gate.frontline import FRONTLINES
-from earmark.media import find, open_recording
+from earmark.media import find
 from earmark.models import ModelStore
-from earmark.timeline import Span
 from making import AudioPlan, make_audio
 from sound_blocks import blocks, features
 

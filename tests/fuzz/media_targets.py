@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
+from earmark import open_recording
 from earmark.errors import MediaError
-from earmark.media import open_recording
 from earmark.media.mp4_boxes import describe, read_boxes, read_traks
 from earmark.media.mp4_index import read_packets, why_unsupported
 

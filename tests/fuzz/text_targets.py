@@ -11,10 +11,10 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from earmark import Span
 from earmark.captioning.chat_protocol import MOST_CHARACTERS, read_json, read_reply
 from earmark.captioning.request import Question, Request
 from earmark.errors import AnnotationError, UnreadableAnswer
-from earmark.timeline import Span
 from earmark_lab.annotations.readers import read_annotations
 from earmark_lab.annotations.table_readers import COLUMNS
 

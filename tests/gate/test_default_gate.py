@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from earmark import Budget, Track
 from earmark.features.sound_levels import FloorMel
 from earmark.features.spectrum import decibels
 from earmark.gate.gate import default_gate
 from earmark.gate.listener import LEVEL_HOP
 from earmark.grid import Grid, Windows
 from earmark.media import Sound
-from earmark.selection import Budget, Coverage
+from earmark.selection import Coverage
 from earmark.selection.budget import AUTO_PRICE
 from earmark.selection.rules.ranking import Rank
-from earmark.timeline import Track
 from made_speech import needs_espeak, say
 
 RATE = 16_000

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from earmark import Budget, Track
 from earmark.features.encoder import SAMPLE_RATE
 from earmark.gate.frontline import energy_frontline
 from earmark.gate.rates import WindowScores
 from earmark.grid import Grid
 from earmark.media import Sound
-from earmark.selection import Budget, Coverage
-from earmark.timeline import Track
+from earmark.selection import Coverage
 
 BURSTS = (100.0, 301.0, 470.0)
 MINUTES = 10

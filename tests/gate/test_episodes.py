@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.ndimage import median_filter
 
+from earmark import Span, Track
 from earmark.gate.episodes import Episodes
 from earmark.selection.episodes import RecordingEpisodes
-from earmark.timeline import Span, Track
 
 HOP = 0.04
 

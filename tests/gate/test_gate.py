@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from earmark import Track
 from earmark.errors import ModelMismatch
 from earmark.features.sound_levels import LogMel
 from earmark.gate.episodes import OperatingPoints
 from earmark.gate.gate import Gate
-from earmark.timeline import Track
 
 
 @pytest.fixture(scope="module")

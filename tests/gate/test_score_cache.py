@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from earmark import ScoreCache
 from earmark.gate.frontline import frontline_named
-from earmark.gate.listener import ScoreCache, listen_cached
+from earmark.gate.listener import listen_cached
 from earmark.media import Source
 from making import make_video
 

@@ -17,7 +17,7 @@ import pytest
 
 from acceptance.model_server import model_server
 from acceptance.recordings import make_recording
-from earmark.version import VERSION
+from earmark import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = ROOT / "src" / "earmark_lab"
@@ -26,8 +26,8 @@ PIP = (sys.executable, "-m", "pip", "-q", "--disable-pip-version-check")
 
 def test_the_lab_has_the_version_of_the_core() -> None:
     project = tomllib.loads((LAB / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert project["version"] == VERSION
-    assert f"earmark=={VERSION}" in project["dependencies"]
+    assert project["version"] == __version__
+    assert f"earmark=={__version__}" in project["dependencies"]
 
 
 def build(sources: Path, folder: Path) -> Path:
@@ -93,7 +93,7 @@ def test_everything_a_person_with_footage_needs_works_without_the_lab(
     python: Path, tmp_path: Path
 ) -> None:
     absent = "import importlib.util as u, sys; sys.exit(u.find_spec('earmark_lab') is not None)"
-    assert subprocess.run([python, "-c", absent], cwd=tmp_path, check=False).returncode == 0
+    assert subprocess.run([python, "-I", "-c", absent], cwd=tmp_path, check=False).returncode == 0
     clip, folder = make_recording(tmp_path / "shift.mp4"), tmp_path / "run"
     selected = json.loads(run(python, "select", clip, "--budget", "2", "--format", "json"))
     assert len(selected["recordings"][0]["picks"]) == 2

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from av.audio.frame import AudioFrame
 
+from earmark import open_recording
 from earmark.errors import NoAudioStream, UnreadableFile
-from earmark.media import Meter, Source, open_recording
+from earmark.media import Meter, Source
 from earmark.media.audio_decoder import (
     BLOCK,
     RunPiece,

@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from earmark import Recording, open_recording
 from earmark.errors import BackendError, InternalError, UnreadableFile
 from earmark.features.sound_levels import FloorMel
-from earmark.media import Meter, Recording, Source, open_recording
+from earmark.media import Meter, Source
 from earmark.media.audio_decoder import PIECE_BYTES, decode_runs, place_runs
 from earmark.media.child_process import (
     WORTH_A_PROCESS,

@@ -8,8 +8,8 @@ import av
 import numpy as np
 import pytest
 
+from earmark import Span, open_recording
 from earmark.errors import MediaError
-from earmark.media import open_recording
 from earmark.media.clip_writer import (
     CaptionedClip,
     ClipCue,
@@ -19,7 +19,6 @@ from earmark.media.clip_writer import (
     cut_clip,
     join_clips,
 )
-from earmark.timeline import Span
 from making import (
     AudioPlan,
     chapters_of,

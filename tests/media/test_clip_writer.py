@@ -8,10 +8,10 @@ import av
 import numpy as np
 import pytest
 
+from earmark import Span, open_recording
 from earmark.errors import MediaError
-from earmark.media import Frame, Source, open_recording
+from earmark.media import Frame, Source
 from earmark.media.clip_writer import cut_clip
-from earmark.timeline import Span
 from making import AudioPlan, make_audio, make_video, read_number
 
 

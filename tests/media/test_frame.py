@@ -9,7 +9,8 @@ import av
 import numpy as np
 import pytest
 
-from earmark.media import Frame, open_recording
+from earmark import open_recording
+from earmark.media import Frame
 from earmark.media.frame import _hlg_light, _pq_light, _srgb, convert_frame
 from making import make_video, numbered_picture, read_number
 

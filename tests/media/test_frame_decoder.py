@@ -8,11 +8,11 @@ import av
 import numpy as np
 import pytest
 
+from earmark import Span, open_recording
 from earmark.errors import MediaError
-from earmark.media import Source, open_recording
+from earmark.media import Source
 from earmark.media.clip_writer import cut_clip
 from earmark.media.frame_reader import scan_video
-from earmark.timeline import Span
 from making import AudioPlan, make_video, numbered_picture, read_number
 
 # Ten pictures a second, a key frame every ten:

@@ -8,8 +8,9 @@ import struct
 import pytest
 from typer.testing import CliRunner
 
+from earmark import open_recording
 from earmark.cli.app import app
-from earmark.media import Source, open_recording
+from earmark.media import Source
 from highlight_film import film_highlights, gpmf, hmmt, klv
 from hostile_media import box
 

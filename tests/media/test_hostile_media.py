@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from earmark import open_recording
 from earmark.errors import MediaError, UnreadableFile
-from earmark.media import Meter, open_recording
+from earmark.media import Meter
 from earmark.media.storage import LocalStorage
 from hostile_media import FTYP, PcmMovie, box, pcm, wav, write_movie
 from making import click_times, whole_sound

@@ -6,7 +6,8 @@ import av
 import numpy as np
 import pytest
 
-from earmark.media import Meter, Source, open_recording
+from earmark import open_recording
+from earmark.media import Meter, Source
 from earmark.media.mp4_index import PacketIndex
 from earmark.media.recording import _timestamp_warnings, inspect
 from making import AudioPlan

@@ -8,8 +8,9 @@ from pathlib import Path
 import fsspec
 import pytest
 
+from earmark import open_recording
 from earmark.errors import RemoteError, UnreadableFile
-from earmark.media import Source, find, open_recording
+from earmark.media import Source, find
 from making import make_audio
 from servers import range_server, s3_bucket
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from earmark import open_recording
 from earmark.errors import UnreadableFile
-from earmark.media import Meter, mp4_boxes, open_recording
+from earmark.media import Meter, mp4_boxes
 from earmark.media.container import _read_tracks
 from earmark.media.mp4_boxes import Trak, describe, read_boxes, read_traks, walk_boxes
 from earmark.media.storage import LocalStorage

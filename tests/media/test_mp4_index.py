@@ -9,8 +9,9 @@ import av
 import numpy as np
 import pytest
 
+from earmark import open_recording
 from earmark.errors import NoVideoIndex
-from earmark.media import Meter, Source, open_recording
+from earmark.media import Meter, Source
 from earmark.media.container import open_media
 from earmark.media.mp4_index import read_packets
 from earmark.media.recording import inspect

@@ -10,8 +10,9 @@ from pathlib import Path
 import av
 import pytest
 
+from earmark import open_recording
 from earmark.errors import MediaError, NoAudioStream, UnreadableFile
-from earmark.media import Meter, Source, open_recording
+from earmark.media import Meter, Source
 from earmark.media.frame_reader import scan_video
 from earmark.media.recording import inspect
 from earmark.media.recording_description import content_key

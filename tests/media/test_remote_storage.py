@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from earmark import open_recording
 from earmark.errors import RemoteError, UnreadableFile
-from earmark.media import Meter, Source, find, open_recording, remote_storage
+from earmark.media import Meter, Source, find, remote_storage
 from earmark.media import remote_storage as remote_module
 from earmark.media.recording import inspect
 from making import AudioPlan, click_times, make_video, read_number, whole_sound

@@ -8,7 +8,7 @@ from fractions import Fraction
 import av
 import pytest
 
-from earmark.media import open_recording
+from earmark import open_recording
 from earmark.media.recording_description import (
     Extent,
     _by_entries,

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from earmark import open_recording
 from earmark.errors import MediaError, ModelMissing
-from earmark.media import Meter, Source, open_recording
+from earmark.media import Meter, Source
 from earmark.media.frame_reader import scan_video
 from earmark.media.prefetch import (
     THREADS,

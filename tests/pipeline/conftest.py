@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from earmark.timeline import Span
+from earmark import Span
 from quiet_shift import film_shift, require_yamnet
 
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from earmark import Recording, Span, caption
 from earmark.captioning.request import Answer, Request
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.sound_names import SoundNamer
 from earmark.features.sound_tags import MAX_TAGS, class_names
-from earmark.media import Recording
 from earmark.pipeline.audit import audit
-from earmark.pipeline.caption import caption
 from earmark.pipeline.resume import ask_window, quote_window
 from earmark.pipeline.session import open_session
 from earmark.run.run import Run
-from earmark.timeline import Span
 from making import AudioPlan, make_video
 
 

@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from earmark import Span, caption
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.errors import RunError
 from earmark.pipeline.audit import NOTE, AuditDraws, audit, forecast_widths
-from earmark.pipeline.caption import caption
 from earmark.pipeline.session import Session, open_session
 from earmark.run.merge import merge
 from earmark.run.run import Run
 from earmark.settings import Limits
-from earmark.timeline import Span
 from fault_server import fault_server
 from making import make_video
 
@@ -33,7 +32,8 @@ def video(tmp_path_factory) -> Path:
 
 
 def plan(url: str, **choices) -> Session:
-    choices |= {"limits": Limits(concurrency=1), "frontline": "flux", "pictures": False}
+    choices |= {"limits": Limits(concurrency=1), "frontline": "flux"}
+    choices |= {"sounds": False, "pictures": False}
     return open_session(captioner=OpenAICaptioner(url, "scripted"), window=2.0, **choices)
 
 

@@ -8,16 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from earmark import Settings, caption, preview
 from earmark.captioning.captioner import TagsCaptioner
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.errors import MediaError, RunError
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.picture_evidence import PictureEvidence
 from earmark.pipeline.batch import export_batch, import_batch
-from earmark.pipeline.caption import caption, preview
 from earmark.pipeline.session import open_session
 from earmark.run.run import Run
-from earmark.settings import Settings
 from fault_server import fault_server
 from making import make_video
 from servers import range_server
@@ -27,7 +26,7 @@ from servers import range_server
 def run(tmp_path) -> Path:
     video = make_video(tmp_path / "shift.mp4", duration=48.0, clicks=[9.0, 25.0])
     choices = {"budget": "4", "frontline": "flux", "captioner": TagsCaptioner()}
-    return caption([video], run=tmp_path / "run", pictures=False, **choices).folder
+    return caption([video], run=tmp_path / "run", sounds=False, pictures=False, **choices).folder
 
 
 def reply(line: str, text: str) -> str:
@@ -39,22 +38,6 @@ def reply(line: str, text: str) -> str:
     }
     answer = {"status_code": 200, "body": body}
     return json.dumps({"custom_id": json.loads(line)["custom_id"], "response": answer}) + "\n"
-
-
-def test_out_and_back_in(run, tmp_path):
-    written = export_batch(run, tmp_path / "requests.jsonl", model="mail")
-    lines = written.paths[0].read_text(encoding="utf-8").splitlines()
-    assert written.requests == len(lines) == 4
-    assert all("data:image/jpeg;base64," in line for line in lines)
-    results = tmp_path / "results.jsonl"
-    results.write_text("".join(reply(line, f"seen {n}") for n, line in enumerate(lines[:3])))
-    taken = import_batch(run, [results], model="mail")
-    assert (taken.answered, taken.failed, taken.missing, taken.unknown) == (3, 0, 1, 0)
-    with Run(run) as reader:
-        totals = reader.totals()
-        assert (totals.asked, totals.answered, totals.prompt_tokens) == (3, 3, 150)
-    again = export_batch(run, tmp_path / "rest.jsonl", model="mail")
-    assert again.requests == 1
 
 
 class Hammering:

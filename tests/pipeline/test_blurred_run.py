@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 import earmark
 from annotation_server import MODEL, annotation_server
+from earmark import Span
 from earmark.cli.app import app
 from earmark.evidence.face_blur import FaceBlur
 from earmark.media import Frame
@@ -22,7 +23,6 @@ from earmark.pipeline.session import open_session
 from earmark.run.merge import merge
 from earmark.run.run import Run
 from earmark.run.summaries import read_summaries
-from earmark.timeline import Span
 from face_film import faces_in, faces_in_video, film_face, pictures_in, require_faces
 
 SAID = json.dumps(

@@ -10,13 +10,11 @@ import av
 import pytest
 from typer.testing import CliRunner
 
+from earmark import Span, caption, open_recording
 from earmark.cli.app import app
-from earmark.media import open_recording
-from earmark.pipeline.caption import caption
 from earmark.pipeline.clips import cut_kept
 from earmark.run.run import Run
 from earmark.run.shareable_copy import hide_places
-from earmark.timeline import Span
 from making import AudioPlan, click_times, make_video, whole_sound
 from shared_runs import SECRETS, SPOKEN, tell_shared
 

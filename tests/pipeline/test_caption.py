@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import signal
 import sqlite3
@@ -15,16 +14,14 @@ from pathlib import Path
 
 import pytest
 
+from acceptance.command_line import earmark, fresh_command
+from earmark import CaptionResult, Progress, caption, open_recording, preview
 from earmark.captioning.captioner import TagsCaptioner
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.errors import RunError
-from earmark.media import open_recording
 from earmark.pipeline.backend import InProcessBackend
-from earmark.pipeline.caption import caption, preview
 from earmark.pipeline.listen import listen_and_store
 from earmark.pipeline.session import Session, open_session
-from earmark.report.progress import Progress
-from earmark.report.run_report import CaptionResult
 from earmark.run.merge import merge
 from earmark.run.records import RunPick
 from earmark.run.run import Run
@@ -45,48 +42,14 @@ def video(tmp_path_factory) -> Path:
 
 def plan(url: str | None = None, *, limits: Limits | None = None, **choices) -> Session:
     captioner = OpenAICaptioner(url, "scripted") if url else TagsCaptioner()
-    chosen = {"frontline": "flux", "limits": limits or Limits(), "workers": 1, "pictures": False}
+    chosen = {"frontline": "flux", "limits": limits or Limits(), "workers": 1}
+    chosen |= {"sounds": False, "pictures": False}
     return open_session(captioner=captioner, **chosen | choices)
 
 
 def picks(done: CaptionResult) -> list[RunPick]:
     with Run(done.folder) as run:
         return [row for recording in run.recordings() for row in run.picks(recording.id)]
-
-
-def test_every_pick_is_asked_once_and_kept(video, tmp_path):
-    with fault_server() as server:
-        done = caption([video], settings=plan(server.url), run=tmp_path)
-        assert server.count() == 5
-    rows = picks(done)
-    assert [row.status for row in rows] == ["answered"] * 5
-    assert all(row.answer and row.answer.text for row in rows)
-    assert (done.totals.windows, done.totals.picks, done.totals.asked) == (20, 5, 5)
-    assert done.totals.prompt_tokens == 5 * 100
-    assert done.page.read_text(encoding="utf-8").startswith("<!doctype html>")
-
-
-def test_the_same_command_again_asks_nothing(video, tmp_path):
-    with fault_server() as server:
-        for _ in range(2):
-            done = caption([video], settings=plan(server.url), run=tmp_path)
-        assert server.count() == 5
-    assert done.tally.calls == 0
-    assert done.totals.answered == 5
-
-
-@pytest.mark.parametrize("rule", ["coverage", "rank"])
-def test_a_larger_budget_asks_only_new_windows(video, tmp_path, rule):
-    """Each step up costs exactly the difference, and what was bought stays in the report."""
-    with fault_server() as server:
-        before: set[int] = set()
-        for calls in (3, 5, 8, 13):
-            made = plan(server.url, budget=str(calls), rule=rule)
-            done = caption([video], settings=made, run=tmp_path)
-            chosen = {row.window for row in picks(done)}
-            assert server.count() == calls
-            assert before < chosen
-            before = chosen
 
 
 def test_nothing_is_expected_of_a_silent_run(tmp_path):
@@ -146,19 +109,6 @@ def test_more_frames_are_spread_over_the_window(video, tmp_path):
         done = caption([video], settings=plan(server.url, budget="2", frames=4), run=tmp_path)
     assert done.totals.frames_sent == 8
     assert done.totals.frames_decoded <= 2 * 60
-
-
-def test_failed_calls_are_rows_with_reasons_and_are_asked_again_later(video, tmp_path):
-    limits = Limits(retries=0, concurrency=1)
-    with fault_server("400", "ok", "400") as server:
-        done = caption([video], settings=plan(server.url, budget="3", limits=limits), run=tmp_path)
-        assert (done.tally.answered, done.tally.failed) == (1, 2)
-        failed = [row for row in picks(done) if row.status == "failed"]
-        assert len(failed) == 2
-        assert all(row.failure for row in failed)
-        again = caption([video], settings=plan(server.url, budget="3", limits=limits), run=tmp_path)
-    assert again.totals.answered == 3
-    assert again.totals.failed == 0
 
 
 def test_an_answer_that_cannot_be_used_is_counted_and_paid_for(video, tmp_path):
@@ -224,18 +174,6 @@ def test_why_a_call_failed_says_where_and_what_was_tried(video, tmp_path):
         asked = plan(server.url, budget="1", limits=Limits(retries=1))
         done = caption([video], settings=asked, run=tmp_path / "two")
     assert done.tally.last_reason.endswith("answered 503: scripted (asked 2 times)")
-
-
-def test_a_bad_recording_is_a_row_and_the_others_are_done(video, tmp_path):
-    broken = tmp_path / "broken.mp4"
-    broken.write_bytes(b"not a movie")
-    with fault_server() as server:
-        done = caption([broken, video], settings=plan(server.url, budget="2"), run=tmp_path / "run")
-    assert done.missed == 1
-    assert done.totals.answered == 2
-    with Run(tmp_path / "run") as run:
-        (missed,) = run.failed_recordings()
-    assert "broken.mp4" in missed.reason
 
 
 def test_a_recording_that_is_named_in_two_ways_is_missed_once(video, tmp_path, monkeypatch):
@@ -306,22 +244,6 @@ def test_without_a_model_picks_and_pictures_are_kept_and_captions_are_not_asked(
         assert all(run.thumbnail(recording.id, row.span) for row in rows)
 
 
-def test_a_model_added_later_continues_the_same_run(video, tmp_path):
-    caption([video], settings=plan(budget="3"), run=tmp_path)
-    with fault_server() as server:
-        done = caption([video], settings=plan(server.url, budget="3"), run=tmp_path)
-        assert server.count() == 3
-    assert done.totals.answered == 3
-
-
-def test_a_copy_of_a_file_is_not_paid_twice(video, tmp_path):
-    copy = tmp_path / "copy.mp4"
-    subprocess.run(["cp", "-p", str(video), str(copy)], check=True)
-    with fault_server() as server:
-        caption([video, copy], settings=plan(server.url, budget="2"), run=tmp_path / "run")
-        assert server.count() == 2
-
-
 def test_a_disk_that_fills_up_in_the_middle_costs_no_answer(video, tmp_path, small_disk):
     folder, filler = small_disk / "run", small_disk / "filler"
 
@@ -342,15 +264,6 @@ def test_a_disk_that_fills_up_in_the_middle_costs_no_answer(video, tmp_path, sma
         done = caption([video], settings=made, run=folder)
         assert server.count() == 15
     assert (done.totals.answered, done.interrupted) == (15, 0)
-
-
-def test_caps_stop_the_run_and_say_so(video, tmp_path):
-    with fault_server() as server:
-        limits = Limits(max_calls=2)
-        done = caption([video], settings=plan(server.url, limits=limits), run=tmp_path)
-        assert server.count() == 2
-        assert done.tally.stopped is not None
-        assert "the cap on calls, 2" in done.tally.stopped
 
 
 def test_a_cap_on_calls_holds_over_every_process_of_a_run(video, tmp_path):
@@ -396,17 +309,6 @@ def test_a_preview_reads_a_run_that_is_being_written(video, tmp_path):
             assert preview([video], settings=made, run=tmp_path).kept == 2
             after = {path.name: path.read_bytes() for path in tmp_path.glob("run.db*")}
         assert {**after, "run.db-shm": b""} == {**before, "run.db-shm": b""}
-
-
-def test_a_preview_asks_nothing(video, tmp_path):
-    with fault_server() as server:
-        caption([video], settings=plan(server.url, budget="2"), run=tmp_path)
-        limits = Limits(input_price=1.0, output_price=2.0)
-        cost = preview([video], settings=plan(server.url, budget="8", limits=limits), run=tmp_path)
-        assert server.count() == 2
-    assert cost.calls + cost.kept == 8
-    assert cost.windows == 20
-    assert cost.money > 0
 
 
 def test_a_preview_keeps_to_the_caps_and_to_what_is_left_of_them(video, tmp_path):
@@ -475,15 +377,15 @@ def test_attempts_that_break_off_are_spent_for_every_process_of_a_run(video, tmp
         assert done.totals.answered == server.count() > 0
 
 
-COMMAND = [sys.executable, "-m", "earmark", "caption", "--frontline", "flux", "--budget", "40%"]
-COMMAND += ["--no-sounds", "--no-pictures"]
+WORDS = ("caption", "--frontline", "flux", "--budget", "40%", "--no-sounds", "--no-pictures")
+COMMAND = fresh_command(*WORDS)
 
 
 @pytest.mark.slow
 def test_killed_at_random_nothing_kept_is_asked_again(video, tmp_path):
     """SIGKILL over and over; in the end every window is answered, and what was kept never twice."""
     with fault_server(then="hold") as server:
-        words = [*COMMAND[3:], str(video), "--model", f"{server.url}#scripted"]
+        words = [*WORDS, str(video), "--model", f"{server.url}#scripted"]
         words += ["--concurrency", "2", "--no-cache"]
         kill_and_resume(words, tmp_path / "run", server, kills=7, windows=8)
 
@@ -616,8 +518,8 @@ def test_an_answer_is_in_the_ledger_while_a_frame_is_still_awaited(video, tmp_pa
         ThreadPoolExecutor(1) as pool,
     ):
         whom = OpenAICaptioner(model.url, "scripted")
-        # Without names of sounds, for which the far file would be read first.
-        made = open_session(captioner=whom, rule="uniform", budget="1", workers=1, sounds=False)
+        choices = {"budget": "1", "workers": 1, "sounds": False, "pictures": False}
+        made = open_session(captioner=whom, rule="uniform", **choices)
         try:
             done = pool.submit(caption, [video, media.url("far.mp4")], settings=made, run=run)
             while not (media.stats()["stalled"] and run.exists() and answered(run)):
@@ -641,24 +543,11 @@ def heed_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def test_the_command_says_where_the_report_is(video, tmp_path):
-    with fault_server() as server:
-        words = [*COMMAND, str(video), "--run", str(tmp_path), "--model", server.url]
-        done = subprocess.run(
-            [*words, "--format", "json", "--no-cache"], capture_output=True, text=True, check=False
-        )
-    assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    assert Path(said["report"]).exists()
-    assert said["totals"]["answered"] == 8
-
-
 def test_a_model_that_accepts_no_temperature_is_asked_without(video, tmp_path):
     with fault_server(then="warm") as server:
-        words = [*COMMAND, str(video), "--run", str(tmp_path), "--no-cache", "--model", server.url]
-        words += ["--temperature", "server", "--answer-tokens", "99"]
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+        words = (*WORDS, video, "--run", tmp_path, "--no-cache", "--model", server.url)
+        done = earmark(*words, "--temperature", "server", "--answer-tokens", "99")
+    assert done.code == 0, done.err
     with Run(tmp_path) as run:
         assert (run.plan()["ask"]["temperature"], run.plan()["ask"]["answer_tokens"]) == (None, 99)
 
@@ -678,36 +567,31 @@ def test_a_model_that_accepts_no_temperature_is_asked_without(video, tmp_path):
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_1(video, tmp_path, options, complaint):
-    words = [*COMMAND, str(video), "--run", str(tmp_path), "--no-cache", *options]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert complaint in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+    done = earmark(*WORDS, video, "--run", tmp_path, "--no-cache", *options)
+    assert done.code == 1
+    assert complaint in done.err
+    assert len(done.err.strip().splitlines()) == 1
 
 
 def test_a_path_with_nothing_there_is_one_line(tmp_path):
-    words = [*COMMAND, str(tmp_path / "nothere.mp4"), "--run", str(tmp_path / "run"), "--no-cache"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert "nothere.mp4 does not exist" in done.stderr
+    done = earmark(*WORDS, tmp_path / "nothere.mp4", "--run", tmp_path / "run", "--no-cache")
+    assert (done.code, done.out) == (1, "")
+    assert len(done.err.strip().splitlines()) == 1
+    assert "nothere.mp4 does not exist" in done.err
 
 
 def test_a_model_that_a_cap_kept_from_being_asked_is_not_advised(video, tmp_path):
     with fault_server() as server:
-        words = [*COMMAND, str(video), "--run", str(tmp_path), "--no-cache", "--model", server.url]
-        done = subprocess.run(
-            [*words, "--max-calls", "0"], capture_output=True, text=True, check=False
-        )
+        words = (*WORDS, video, "--run", tmp_path, "--no-cache", "--model", server.url)
+        done = earmark(*words, "--max-calls", "0")
     assert (
         "the cap on calls, 0, is reached; run the same command with a higher cap to continue"
-        in done.stderr
+        in done.err
     )
-    assert "gguf:" not in done.stdout
-    assert "expected coverage once all" in done.stdout
+    assert "gguf:" not in done.out
+    assert "expected coverage once all" in done.out
 
 
 def test_without_a_model_the_last_line_says_how_to_add_one(video, tmp_path):
-    words = [*COMMAND, str(video), "--run", str(tmp_path), "--no-cache"]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
-    assert "--model gguf:" in done.stdout.strip().splitlines()[-1]
+    done = earmark(*WORDS, video, "--run", tmp_path, "--no-cache")
+    assert "--model gguf:" in done.out.strip().splitlines()[-1]

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 import earmark
 from annotation_server import MODEL, annotation_server
+from earmark import EarmarkError, Span
 from earmark.cli.app import app
-from earmark.errors import EarmarkError
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.gate.gate import default_gate
 from earmark.pipeline.batch import export_batch, import_batch
@@ -20,7 +20,6 @@ from earmark.report.export_formats import export
 from earmark.report.run_overview import overview
 from earmark.run.corrections import Correction, correct
 from earmark.run.run import Run
-from earmark.timeline import Span
 from earmark_lab.training.answered_windows import read_answers
 from fault_server import fault_server
 from making import make_video

@@ -16,12 +16,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from earmark import EarmarkError, Pick, ScoreCache, Span, open_recording
 from earmark.captioning.request import Answer
 from earmark.cli.app import app
-from earmark.errors import EarmarkError, RunError
+from earmark.errors import RunError
 from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.gate.listener import ScoreCache, listen_cached
-from earmark.media import Source, open_recording
+from earmark.gate.listener import listen_cached
+from earmark.media import Source
 from earmark.pipeline.forget import forget
 from earmark.pipeline.session import open_session
 from earmark.report.run_report import MOST_ON_A_PAGE, write_report
@@ -29,8 +30,6 @@ from earmark.run.corrections import Correction, correct, read_corrections
 from earmark.run.erasure import note_clips
 from earmark.run.records import PickFrames, RecordingRow
 from earmark.run.run import Run
-from earmark.selection.pick import Pick
-from earmark.timeline import Span
 from making import make_video
 from small_runs import CallRow
 

@@ -9,15 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from earmark import Progress, Recording, caption, select
 from earmark.errors import UnreadableFile
 from earmark.grid import ScoredRecording
-from earmark.media import Recording, find
+from earmark.media import find
 from earmark.pipeline.backend import InProcessBackend
-from earmark.pipeline.caption import caption
 from earmark.pipeline.listen import listen, listen_all, listen_unless_known
-from earmark.pipeline.select import select
 from earmark.pipeline.session import open_session
-from earmark.report.progress import Progress
 from earmark.selection import allocate
 from earmark.settings import Workers
 from earmark.workers.worker_pool import WorkerPool

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from earmark import caption, preview
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.media import Source
 from earmark.media.source_listing import Shard
-from earmark.pipeline.caption import caption, preview
 from earmark.pipeline.session import Session, open_session
 from earmark.run.merge import merge
 from earmark.run.records import RunPick
@@ -55,7 +55,7 @@ def says(activity: str) -> str:
 def plan(url: str, **choices) -> Session:
     captioner = OpenAICaptioner(url, "scripted")
     chosen = {"limits": ONE_BY_ONE, "frontline": "flux", "budget": "8", "rounds": "2"}
-    chosen |= {"window": 2.0, "workers": 1, "pictures": False, **choices}
+    chosen |= {"window": 2.0, "workers": 1, "sounds": False, "pictures": False, **choices}
     return open_session(captioner=captioner, **chosen)
 
 
@@ -144,7 +144,7 @@ from earmark.settings import Limits
 from earmark.pipeline.caption import caption
 paths, choices = json.loads(sys.argv[1]), json.loads(sys.argv[2])
 caption(paths, frontline="flux", window=2.0, rounds="2", workers=1,
-        pictures=False, limits=Limits(concurrency=1), **choices)
+        sounds=False, pictures=False, limits=Limits(concurrency=1), **choices)
 """
 
 
@@ -219,7 +219,7 @@ class Deadly(Progress):
         if tally.answered < calls == 8:
             os.kill(os.getpid(), signal.SIGKILL)
 caption(paths, frontline="flux", window=2.0, rounds="2", progress=Deadly(),
-        pictures=False, limits=Limits(concurrency=1), **choices)
+        sounds=False, pictures=False, limits=Limits(concurrency=1), **choices)
 """
 
 

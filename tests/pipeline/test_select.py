@@ -10,12 +10,11 @@ import av
 import numpy as np
 import pytest
 
+from earmark import Selection, plan, select
 from earmark.media import Source, find
 from earmark.pipeline import select as select_module
 from earmark.pipeline.listen import listen
-from earmark.pipeline.select import plan, select
 from earmark.pipeline.session import open_session
-from earmark.selection.result import Selection
 from making import AudioPlan, make_video
 
 CLICKS = [9.0, 9.5, 25.0, 41.3, 41.9]

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import earmark
+from earmark import InvalidSetting, Settings
 from earmark.gate.gate import default_gate
 from earmark.gate.survival import Survival
 from earmark.media import Source
 from earmark.pipeline.session import open_session
 from earmark.selection.rules.ranking import MinimumSeparation
-from earmark.settings import InvalidSetting, Settings
 from making import make_video
 
 

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from earmark import CaptionResult, caption
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.evidence.sound_names import SoundNamer
-from earmark.pipeline.caption import caption
 from earmark.pipeline.session import Session, open_session
-from earmark.report.run_report import CaptionResult
 from earmark.run.run import Run
 from fault_server import fault_server
 from making import make_archive

@@ -14,12 +14,12 @@ from av.audio.frame import AudioFrame
 from typer.testing import CliRunner
 
 import earmark
+from earmark import Span
 from earmark.cli.app import app
 from earmark.cli.look import split_words
 from earmark.evidence.evidence_entry import SOUND_TRACK
 from earmark.pipeline import sounds as module
 from earmark.run.run import Run
-from earmark.timeline import Span
 from making import AudioPlan, make_audio, make_video
 from quiet_shift import film_shift, require_yamnet
 

@@ -9,15 +9,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from earmark import caption, open_recording
 from earmark.captioning.request import Answer
 from earmark.errors import ModelMissing
 from earmark.evidence.evidence_entry import NOTE
 from earmark.evidence.speech_listener import RecordingSpeech
-from earmark.media import open_recording
 from earmark.models import ModelStore
 from earmark.models.catalogue import PPOCR
 from earmark.pipeline.backend import InProcessBackend
-from earmark.pipeline.caption import caption
 from earmark.pipeline.clips import speech_to_mute
 from earmark.pipeline.listen import forget_speech, keep_speech
 from earmark.pipeline.session import open_session

@@ -10,18 +10,17 @@ from pathlib import Path
 import numpy as np
 
 from archive_runs import windows_of
+from earmark import Progress, Recording, Track
 from earmark.gate.listener import Heard
 from earmark.grid import ScoredRecording
-from earmark.media import Recording, Source
+from earmark.media import Source
 from earmark.media.recording import AudioTrack, Part, VideoTrack
 from earmark.pipeline.backend import InProcessBackend
 from earmark.pipeline.choose import RunJob, choose_tasks
 from earmark.pipeline.listen import listen_and_store
 from earmark.pipeline.session import Session, open_session
-from earmark.report.progress import Progress
 from earmark.run.run import Run
 from earmark.run.tasks import Tasks
-from earmark.timeline import Track
 
 WINDOWS = 900
 

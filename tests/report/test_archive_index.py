@@ -15,12 +15,12 @@ import pytest
 
 from archive_runs import PLAN, tell_archive
 from chromium import CHROMIUM, DRIVER, chromium, look
+from earmark import Span
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.gate.forecast_error import ForecastError, ForecastRange, Miss, log_density
 from earmark.report.run_report import MOST_ON_A_PAGE, curve, write_index, write_report
 from earmark.run.records import PickFrames, RecordingRow
 from earmark.run.run import Run
-from earmark.timeline import Span
 from small_runs import CallRow
 
 HOSTILE = 's3://b/<img src=x onerror="document.title=1">.mp4'

@@ -13,11 +13,11 @@ from types import SimpleNamespace
 import pytest
 
 from chromium import CHROMIUM, DRIVER, chromium, look
+from earmark import Span
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.report.report_page import write_page
 from earmark.run.run import Run
 from earmark.search.archive_search import search
-from earmark.timeline import Span
 from making import make_video
 from report_runs import HOSTILE, tell_many, tell_scene, tell_shift
 from small_runs import PLAN, answer, call, open_run, row

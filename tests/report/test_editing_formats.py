@@ -103,22 +103,3 @@ def test_label_studio_itself_takes_the_tasks(run: Run, tmp_path: Path):
     assert not project.validate_prediction(
         {**prediction, "result": [{**prediction["result"][0], "from_name": "other"}]}
     )
-
-
-def test_label_studio_gets_a_task_a_recording(run: Run, tmp_path: Path):
-    """In the form its documentation gives for predictions of time line labels."""
-    (path,) = export(run, tmp_path / "tasks.json", format="labelstudio")
-    (task,) = json.loads(path.read_text(encoding="utf-8"))
-    assert task["data"]["video"].endswith("a.mp4")
-    (prediction,) = task["predictions"]
-    first, second = prediction["result"]
-    assert first["value"] == {
-        "ranges": [{"start": 61, "end": 120}],
-        "timelinelabels": ["picked"],
-    }
-    assert (first["type"], first["from_name"], first["to_name"]) == (
-        "timelinelabels",
-        "label",
-        "video",
-    )
-    assert second["meta"] == {"text": ["water"]}

@@ -65,13 +65,6 @@ def test_csv_reads_back(run: Run, tmp_path: Path):
     assert (second["caption"], second["status"]) == ("", "failed")
 
 
-def test_parquet_reads_back(run: Run, tmp_path: Path):
-    parquet = pytest.importorskip("pyarrow.parquet")
-    (path,) = export(run, tmp_path / "a.parquet", format="parquet")
-    back = parquet.read_table(path).to_pylist()
-    assert back == told(run)
-
-
 def test_parquet_without_its_library_names_the_cure(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

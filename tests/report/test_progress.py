@@ -11,9 +11,10 @@ import urllib.request
 import pytest
 from rich.console import Console
 
+from earmark import Progress
 from earmark.captioning.usage import Tally
 from earmark.errors import BackendError
-from earmark.report.progress import Progress, bars, exposition, serve_metrics
+from earmark.report.progress import bars, exposition, serve_metrics
 
 
 def counted() -> Progress:

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from drawing import windows
+from earmark import Track
 from earmark.report.report_page import link_to, write_page
 from earmark.report.run_report import write_report
 from earmark.run.run import Run
-from earmark.timeline import Track
-from report_runs import HOSTILE, tell_many
-from small_runs import PLAN, answer, call, fill, open_run, row
+from report_runs import tell_many
+from small_runs import PLAN, call, fill, open_run, row
 
 
 def data_of(page: str) -> dict[str, object]:
@@ -48,24 +48,6 @@ def test_the_page_tells_what_became_of_every_pick(tmp_path: Path):
     assert (totals["answered"], totals["failed"], totals["windows"]) == (1, 1, 6)
     assert (totals["bytes_read"], totals["size_bytes"]) == (50_000, 1_000_000)
     assert totals["touched"] == pytest.approx(first["expected"] + second["expected"], abs=0.02)
-
-
-def test_no_caption_can_end_the_data(tmp_path: Path):
-    with open_run(tmp_path / "run") as ledger, Run(ledger.folder) as run:
-        ledger.begin(call(1))
-        ledger.keep(call(1), answer(HOSTILE))
-        page = told(run, tmp_path)
-    assert page.count("</script>") == 2
-    assert "<img" not in page
-    assert data_of(page)["recordings"][0]["picks"][0]["caption"] == HOSTILE
-
-
-def test_the_page_asks_nothing_of_the_network(tmp_path: Path):
-    with open_run(tmp_path / "run") as ledger, Run(ledger.folder) as run:
-        page = told(run, tmp_path)
-    assert not re.search(r"""(src|href)\s*=\s*["']?(https?:)?//""", page)
-    assert "@import" not in page
-    assert "{{" not in page
 
 
 def test_a_page_that_cannot_be_written_leaves_the_old_one(tmp_path: Path):

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from drawing import SHORT
+from earmark import Span, Track
 from earmark.captioning.request import Answer
 from earmark.cli.app import app
 from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
@@ -26,7 +27,7 @@ from earmark.report.run_overview import (
 from earmark.run.records import RecordingRow
 from earmark.run.run import Run
 from earmark.selection.pick import explain
-from earmark.timeline import Span, Track, merge
+from earmark.timeline import merge
 from small_runs import CallRow
 
 HOUR = 3600.0

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from earmark import Span
 from earmark.errors import RunError
 from earmark.report.export_formats import export
 from earmark.run.corrections import (
@@ -25,7 +26,6 @@ from earmark.run.corrections import (
 )
 from earmark.run.merge import merge
 from earmark.run.run import Run
-from earmark.timeline import Span
 from earmark_lab.annotations.readers import read_annotations
 from small_runs import call, cell, fill, open_run
 

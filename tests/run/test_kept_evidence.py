@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from earmark import Span
 from earmark.errors import RunError
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.run.merge import merge
 from earmark.run.run import Run
 from earmark.run.schema import FILE
-from earmark.timeline import Span
 from small_runs import PLAN, open_run
 
 

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 from drawing import SHORT, windows
+from earmark import Span, Track
 from earmark.errors import RunError
 from earmark.run.database import RESERVE_BYTES
 from earmark.run.records import PickFrames
 from earmark.run.run import Run
 from earmark.run.tasks import StoredWindows
 from earmark.selection.pick import explain
-from earmark.timeline import Span, Track
 from small_runs import PLAN, CallRow, answer, call, cell, chosen_part, fill, open_run, row, said
 
 

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from drawing import SHORT, windows
+from earmark import Span, open_recording
 from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.media import Source, open_recording
+from earmark.media import Source
 from earmark.run.records import RecordingRow
 from earmark.run.run import Run
 from earmark.run.summaries import read_summaries
 from earmark.run.tasks import StoredWindows
 from earmark.selection.pick import explain
-from earmark.timeline import Span
 from making import make_audio, make_video
 from small_runs import PLAN, answer, call, fill, open_run, row, said
 

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from earmark import Recording, Span, open_recording
 from earmark.captioning.request import Question, Task
 from earmark.captioning.usage import Failure, Tally
 from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.media import Recording, open_recording
 from earmark.run.run import Run
 from earmark.run.tasks import CallRecorder, Tasks
 from earmark.settings import Limits
-from earmark.timeline import Span
 from making import make_video
 from small_runs import answer, cell, fill, open_run
 

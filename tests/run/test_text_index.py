@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from earmark import Span
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.run import text_index
 from earmark.run.records import PickFrames, RecordingRow
 from earmark.run.run import Run
 from earmark.run.schema import FILE, connect
 from earmark.search.archive_search import search
-from earmark.timeline import Span
 from small_runs import PLAN, answer, call, cell, fill, open_run, row
 
 SAID = EvidenceEntry(Span(9.0, 11.0), "said", "pass me the mallet", 0.9, "whisper")

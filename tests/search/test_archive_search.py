@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from earmark import Span
 from earmark.cli.app import app
 from earmark.errors import RunError
 from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
 from earmark.models.sentence_encoder import WIDTH
 from earmark.run.run import Run
 from earmark.search.archive_search import VECTORS, Archive, MeaningIndex, search
-from earmark.timeline import Span
 from quiet_shift import require_minilm
 from small_runs import PLAN, fill, open_run, row
 

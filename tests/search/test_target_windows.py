@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from drawing import SHORT
+from earmark import Span
 from earmark.evidence.sound_track import MIN_PROBABILITY, SoundTrack, logit
 from earmark.grid import Windows
 from earmark.search.target_windows import (
@@ -19,7 +20,6 @@ from earmark.search.target_windows import (
     lifts,
     next_windows,
 )
-from earmark.timeline import Span
 
 LIKELY = {".": 0.0, "d": 0.4, "D": 0.9}
 

@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 
 from drawing import windows
+from earmark import Budget, Pick
 from earmark.grid import Windows
 from earmark.selection import (
     RULES,
     ArchiveRule,
-    Budget,
     Choice,
     Coverage,
-    Pick,
     Rule,
     allocate,
     is_blind,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from earmark import Budget
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
-from earmark.selection import Budget, Coverage, allocate, answer_evidence
+from earmark.selection import Coverage, allocate, answer_evidence
 from earmark.selection.answer_evidence import (
     NO_ACTIVITY,
     Gaps,

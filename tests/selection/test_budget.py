@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from earmark.selection import Budget
+from earmark import Budget
 from earmark.selection.budget import AUTO_PRICE
 
 

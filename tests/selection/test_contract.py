@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from earmark import Span
 from earmark.grid import Windows
 from earmark.selection import RULES
-from earmark.timeline import Span
 from reckoning import rated
 
 SHAPES: dict[str, Windows] = {

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from drawing import windows
-from earmark.selection.forecast import CallCost, Forecast, Rung, Screening, forecast_rungs
+from earmark import CallCost, Forecast
+from earmark.selection.forecast import Rung, Screening, forecast_rungs
 
 
 @pytest.mark.parametrize(

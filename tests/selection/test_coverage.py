@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drawing import picked, windows
+from earmark import Budget, Pick
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
-from earmark.selection import RULES, Budget, Coverage
-from earmark.selection.pick import Pick, gains
+from earmark.selection import RULES, Coverage
+from earmark.selection.pick import gains
 from earmark.selection.price_search import spend
 from earmark.selection.rules.coverage import even, in_words
 from earmark.selection.solver import Line

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drawing import windows
+from earmark import Budget
 from earmark.grid import Windows
-from earmark.selection import Budget
 from earmark.selection.price_search import calls_for, coverage_of_budgets
 from reckoning import CURVES, best_together, forecast, rated, recordings, solved, worth
 

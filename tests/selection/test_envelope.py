@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drawing import windows
+from earmark import Budget, Pick
 from earmark.grid import Windows
-from earmark.selection import Budget, Coverage, Pick, Rule, allocate, rule_named
+from earmark.selection import Coverage, Rule, allocate, rule_named
 from earmark.selection.allocation import PROBES, ROUNDS, Curve
 from earmark.selection.pick import explain
 from earmark.selection.rules.ranking import MinimumSeparation, Rank

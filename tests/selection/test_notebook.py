@@ -9,10 +9,10 @@ from html.parser import HTMLParser
 import pytest
 
 import earmark
+from earmark import Pick, Selection
 from earmark.errors import MissingExtra
 from earmark.gate.listener import Failed
-from earmark.selection.pick import Pick
-from earmark.selection.result import Chosen, Selection
+from earmark.selection.result import Chosen
 from earmark.text_format import MAX_HTML_ROWS, html_table
 from earmark_lab.demo import make_scene
 

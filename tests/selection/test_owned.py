@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from earmark.selection import Budget, Coverage, allocate
+from earmark import Budget
+from earmark.selection import Coverage, allocate
 from earmark.selection.price_search import coverage_of_budgets
 from reckoning import CURVES, rated, solved, worth
 

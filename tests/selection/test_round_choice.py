@@ -8,10 +8,10 @@ from functools import partial
 import pytest
 
 from drawing import windows
+from earmark import Budget
 from earmark.selection import allocate
 from earmark.selection.allocation import Choice
 from earmark.selection.answer_evidence import ObservedActivity
-from earmark.selection.budget import Budget
 from earmark.selection.rounds import Turn, choose_round, limit_to_round
 from earmark.selection.rules.coverage import Coverage
 from earmark.selection.rules.spacing import Uniform

@@ -16,10 +16,10 @@ from served import SECRET
 def made_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A scene with a video, an archive without, and a run that names files it should not."""
     from archive_runs import PLAN, tell_archive
+    from earmark import Span
     from earmark.evidence.evidence_entry import EvidenceEntry
     from earmark.run.records import RecordingRow
     from earmark.run.run import Run
-    from earmark.timeline import Span
     from report_runs import tell_scene
 
     folder = tmp_path_factory.mktemp("made")
@@ -43,7 +43,7 @@ def made_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _name_by_content(run: Path, folder: Path) -> None:
     """Give the recording of `run` the id that its file in `folder` has."""
-    from earmark.media import open_recording
+    from earmark import open_recording
 
     (video,) = folder.glob("*.mp4")
     with closing(sqlite3.connect(run / "run.db")) as database, database:

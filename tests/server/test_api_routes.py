@@ -223,24 +223,6 @@ def test_what_is_odd_about_a_recording_is_said_once(tmp_path: Path):
     assert (after["warnings"], after["choice"]["notes"]) == ([], ("no call is made", "cut off"))
 
 
-def test_the_video_comes_by_ranges_from_the_original_file(served: SimpleNamespace):
-    original = (served.folder / "bench" / "bench cam #1.mp4").read_bytes()
-    place = f"{served.scene.replace('/api/runs', '/media')}/one/0"
-
-    def part(wanted: str) -> httpx.Response:
-        return served.client.get(place, headers={"Range": wanted})
-
-    assert served.client.get(place).content == original
-    some = part("bytes=100-299")
-    assert (some.status_code, some.content) == (206, original[100:300])
-    assert some.headers["content-range"] == f"bytes 100-299/{len(original)}"
-    assert part("bytes=-50").content == original[-50:]
-    assert part(f"bytes={len(original)}-").status_code == 416
-    head = served.client.head(place)
-    assert (head.headers["content-length"], head.content) == (str(len(original)), b"")
-    assert head.headers["content-type"] == "video/mp4"
-
-
 def test_a_clip_is_cut_from_the_original_file(served: SimpleNamespace, tmp_path: Path):
     real = f"/api/runs/{run_named(served.client, 'real')}/recordings"
     (strip,) = served.client.get(real).json()["rows"]

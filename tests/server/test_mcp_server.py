@@ -26,11 +26,10 @@ from PIL import Image
 
 import earmark
 from annotation_server import MODEL, annotation_server
-from earmark.errors import EarmarkError
+from earmark import EarmarkError, Span
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.run.run import Run
 from earmark.server.run_jobs import key_of
-from earmark.timeline import Span
 from earmark_lab.demo import make_scene
 from server_process import server_process
 from small_runs import fill, open_run, row

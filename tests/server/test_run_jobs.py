@@ -18,7 +18,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="earmark[server] is not installed")
 
-from earmark.errors import EarmarkError
+from earmark import EarmarkError
 from earmark.gate.gate import default_gate
 from earmark.gate.survival import Survival
 from earmark.pipeline.session import Session, open_session
@@ -77,44 +77,6 @@ def done(place: SimpleNamespace) -> SimpleNamespace:
     (page,) = client.get(f"{run}/recordings").json()["rows"]
     where = f"{run}/recordings/{page['row']['id']}"
     return SimpleNamespace(folder=place.folder / "runs" / "done", run=run, where=where)
-
-
-def test_a_run_is_planned_started_followed_stopped_and_continued(place: SimpleNamespace):
-    client = place.client
-    (source,) = client.get("/api/sources").json()
-    wish = {"sources": [source["id"]], "budget": "40%", "name": "../../first try"}
-    planned = client.post("/api/forecasts", json=wish)
-    assert planned.status_code == 202
-    key = planned.json()["id"]
-    forecast = wait_for_end(client, key)
-    assert (forecast["state"], forecast["failure"]) == ("done", "")
-    assert forecast["result"]["windows"] == 10
-    assert forecast["result"]["rungs"][-1]["money"] > 0
-
-    started = client.post("/api/runs", json=wish).json()
-    run = wait_for(lambda: job_of(client, started["id"])["run"])
-    assert (place.folder / "runs" / "first_try" / "run.db").is_file(), "and nowhere else"
-    with client.stream("GET", f"/api/runs/{run}/events") as events:
-        place.model.release(1)
-        for line in events.iter_lines():
-            told = json.loads(line.removeprefix("data: ")) if line.startswith("data") else {}
-            if told.get("totals", {}).get("answered") and told["job"]["progress"].get("calls"):
-                break
-    assert told["is_at_work"]
-    assert told["job"]["progress"]["calls"] == 4
-    again = client.post(f"/api/runs/{run}/continue")
-    assert (again.status_code, "already running" in again.json()["detail"]) == (502, True)
-
-    client.post(f"/api/runs/{run}/stop")
-    place.model.release(8)  # answers in flight are awaited and kept
-    stopped = wait_for_end(client, started["id"])
-    assert stopped["state"] in ("stopped", "done")
-    continued = client.post(f"/api/runs/{run}/continue").json()
-    place.model.release(8)
-    ended = wait_for_end(client, continued["id"])
-    assert (ended["state"], ended["failure"]) == ("done", "")
-    totals = client.get(f"/api/runs/{run}").json()["totals"]
-    assert (totals["answered"], totals["picks"]) == (4, 4)
 
 
 def order_of(session: Session) -> dict[str, Any]:
@@ -215,6 +177,10 @@ def test_a_disk_that_refuses_is_the_reason(tmp_path: Path):
 def test_two_runs_of_one_name_have_two_folders(tmp_path: Path):
     first, second = (run_jobs.run_folder(tmp_path, "shift", []) for _ in range(2))
     assert (first.name, second.name) == ("shift", "shift-2")
+
+
+def test_no_name_of_a_run_leads_out_of_the_folder(tmp_path: Path):
+    assert run_jobs.run_folder(tmp_path, "../../first try", []) == tmp_path / "runs" / "first_try"
 
 
 def test_a_folder_of_runs_that_cannot_be_made_is_told(tmp_path: Path):

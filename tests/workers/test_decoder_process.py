@@ -9,8 +9,8 @@ from functools import partial
 
 import pytest
 
+from earmark import open_recording
 from earmark.errors import ModelMissing
-from earmark.media import open_recording
 from earmark.media.prefetch import FrameRequest, HeldRecordingDecoder, prefetch
 from earmark.workers.worker_pool import DecoderProcess
 from making import make_video

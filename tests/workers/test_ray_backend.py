@@ -15,12 +15,11 @@ from typing import Any
 import pytest
 
 import earmark
+from earmark import Progress, caption
 from earmark.captioning.captioner import TagsCaptioner
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.errors import BackendError, InternalError, MissingExtra, UnreadableFile
 from earmark.pipeline.backend import InProcessBackend
-from earmark.pipeline.caption import caption
-from earmark.report.progress import Progress
 from earmark.run.run import Run
 from earmark.settings import Workers
 from earmark.workers import ray_backend

@@ -135,6 +135,7 @@ def barking(annotations: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 def test_the_named_sounds_of_a_recording_are_listed(barking: Path, with_models: Mapping[str, str]):
+    pytest.importorskip("ai_edge_litert")
     (recording,) = earmark("search", "--sounds", barking, "--format", "json", env=with_models).json[
         "recordings"
     ]
@@ -148,6 +149,7 @@ def test_the_named_sounds_of_a_recording_are_listed(barking: Path, with_models: 
 def test_sounds_are_searched_by_words_and_written_as_labels(
     barking: Path, with_models: Mapping[str, str]
 ):
+    pytest.importorskip("ai_edge_litert")
     words = ("search", "--sounds", barking, "--words")
     listing = earmark(*words, "dog", "--format", "json", env=with_models).json
     assert listing["words"] == "dog"

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from annotation_server import MODEL, annotation_server
+from earmark import Span
 from earmark.cli.app import app
-from earmark.timeline import Span
 from quiet_shift import require_yamnet
 
 

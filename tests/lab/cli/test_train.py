@@ -9,10 +9,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from earmark import open_recording
 from earmark.errors import AnnotationError
 from earmark.gate.frontline import frontline_named
 from earmark.gate.listener import listen
-from earmark.media import find, open_recording
+from earmark.media import find
 from earmark_lab.cli.train import train
 from earmark_lab.training.gate_training import TrainingPlan
 from earmark_lab.training.segmentation import Segmenter

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from earmark import Span
 from earmark.evidence.picture_evidence import picture_evidence
 from earmark.features.yamnet import YAMNet
 from earmark.media import Frame, Sound
 from earmark.models.catalogue import PPOCR
-from earmark.timeline import Span
 from earmark_lab.demo import NOISES, SIGN, draw_bench, normalise_and_fade, room_noise
 from made_speech import RATE, needs_models
 

@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 import torch
 
+from earmark import open_recording
 from earmark.errors import ModelMismatch
 from earmark.features.sound_tags import class_names, not_manipulation
 from earmark.gate.frontline import Frontline
 from earmark.gate.listener import listen
-from earmark.media import Sound, open_recording
+from earmark.media import Sound
 from earmark.models import MODELS, PRETRAINED
 from earmark_lab.encoders.chunk_encoder import ChunkEncoder, logit
 from earmark_lab.encoders.pretrained_encoder import ARCHITECTURES, PretrainedEncoder

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from earmark import Recording, open_recording
 from earmark.errors import MediaError, MissingExtra
-from earmark.media import Meter, Recording, find, open_recording
+from earmark.media import Meter, find
 from earmark.media.frame_reader import scan_video
 from earmark_lab.encoders.motion import (
     CompensatedFlow,

@@ -9,7 +9,7 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from earmark.errors import EarmarkError
+from earmark import EarmarkError
 from earmark.features.encoder import SoundEncoder
 from earmark.features.sound_tags import class_names
 from earmark.gate.frontline import FRONTLINES

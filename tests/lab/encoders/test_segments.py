@@ -7,7 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from earmark.timeline import HOP, Track
+from earmark import Track
+from earmark.timeline import HOP
 from earmark_lab.encoders.chunk_encoder import boundaries, segments
 
 CLASSES = "abc"

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import drawing
-from earmark.errors import EarmarkError, RunError, UnreadableFile
+from earmark import EarmarkError, Pick
+from earmark.errors import RunError, UnreadableFile
 from earmark.grid import Windows
 from earmark.pipeline.session import open_session
-from earmark.selection import RULES, Pick
+from earmark.selection import RULES
 from earmark.selection.pick import explain
 from earmark.selection.rules.ranking import RandomSpans
 from earmark_lab.annotations.actions import Action, Annotations

@@ -11,19 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from earmark import EarmarkError, Recording, Span, open_recording
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.captioning.request import Answer, Request
-from earmark.errors import (
-    AnnotationError,
-    CallRejected,
-    EarmarkError,
-    NoAudioStream,
-    UnreadableFile,
-)
-from earmark.media import Frame, Recording, find, open_recording
+from earmark.errors import AnnotationError, CallRejected, NoAudioStream, UnreadableFile
+from earmark.media import Frame, find
 from earmark.report.console import Format
 from earmark.settings import Limits
-from earmark.timeline import Span
 from earmark_lab.cli.evaluate import captions
 from earmark_lab.experiments.caption_comparison import (
     CaptionTools,

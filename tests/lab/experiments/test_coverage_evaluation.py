@@ -9,9 +9,10 @@ import pytest
 
 from earmark.errors import AnnotationError, RunError
 from earmark.gate.gate import default_gate
+from earmark_lab import evaluate
 from earmark_lab.annotations.actions import find_media
 from earmark_lab.demo import make_scene
-from earmark_lab.experiments.coverage_evaluation import EvaluationPlan, evaluate
+from earmark_lab.experiments.coverage_evaluation import EvaluationPlan
 from earmark_lab.experiments.score_sources import sound_fingerprint
 from made_kitchen import kitchen, write_csv, write_durations
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import drawing
+from earmark import Span, Track
 from earmark.media import Frame
 from earmark.selection.rules.ranking import Rank
-from earmark.timeline import Span, Track
 from earmark_lab.annotations.actions import Action
 from earmark_lab.experiments import figures
 from earmark_lab.experiments.benchmark import BenchmarkRow

@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 import pytest
 
+from earmark import Span, Track
 from earmark.gate.episodes import Episodes
-from earmark.timeline import Span, Track
 from earmark_lab.annotations.actions import Action
 from earmark_lab.experiments.operating_points import (
     MEDIANS,

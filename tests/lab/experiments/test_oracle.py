@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drawing import picked, windows
-from earmark.timeline import Span
+from earmark import Span
 from earmark_lab.experiments.benchmark import Oracle
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from earmark import Budget, Span
 from earmark.grid import Grid, Windows
-from earmark.selection import Budget, Rule
+from earmark.selection import Rule
 from earmark.selection.rules.spacing import Uniform
-from earmark.timeline import Span
 from earmark_lab.experiments.benchmark import Oracle
 from reckoning import CURVES
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from earmark import Budget
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
-from earmark.selection import Budget
 from earmark_lab.annotations.actions import Action
 from earmark_lab.experiments.simulated_answers import (
     AnswerSimulator,

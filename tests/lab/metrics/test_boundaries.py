@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from earmark.timeline import Span
+from earmark import Span
 from earmark_lab.annotations.actions import Action
 from earmark_lab.metrics.counts import (
     MatchCounts,

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from earmark import Pick, Span
 from earmark.grid import Grid
-from earmark.selection.pick import Pick
-from earmark.timeline import Span
 from earmark_lab.annotations.actions import Action
 from earmark_lab.metrics.counts import (
     CoverageCounts,

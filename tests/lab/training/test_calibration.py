@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from earmark import Track
 from earmark.errors import AnnotationError
 from earmark.gate.gate import default_gate
 from earmark.grid import Grid
-from earmark.timeline import Track
 from earmark_lab.annotations.actions import Action
 from earmark_lab.metrics.counts import count_starts
 from earmark_lab.training.calibration import (

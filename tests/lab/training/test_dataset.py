@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from earmark import open_recording
 from earmark.errors import AnnotationError
 from earmark.features.sound_levels import LogMel
-from earmark.media import Meter, find, open_recording
+from earmark.media import Meter, find
 from earmark_lab.annotations.actions import Action, Annotations
 from earmark_lab.training.dataset import fingerprint, fold, gather, group, hold_out, participant
 from making import make_audio

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
+from earmark import Track
 from earmark.errors import ModelMismatch
 from earmark.gate.gate import OnnxScorer
-from earmark.timeline import Track
 from earmark_lab.training.head import (
     OBJECTIVES,
     SHARPER,

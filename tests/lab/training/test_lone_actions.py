@@ -75,7 +75,8 @@ def test_with_voices_there_is_a_recording_with_talk_that_is_kept(marked, tmp_pat
 
 
 def test_a_silent_action_is_not_taken(marked):
-    from earmark.media import find, open_recording
+    from earmark import open_recording
+    from earmark.media import find
 
     annotations, folder = marked
     source = next(one for one in find([folder]) if "P01" in one.name)

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import torch
 
+from earmark import Track
 from earmark.errors import AnnotationError
 from earmark.gate.episodes import OperatingPoints
 from earmark.gate.gate import Gate
-from earmark.timeline import Track
 from earmark_lab.training.dataset import Material, TrainingRecording, fold
 from earmark_lab.training.gate_training import (
     Provenance,

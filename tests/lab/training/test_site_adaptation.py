@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from earmark import Track
 from earmark.cli.app import app
 from earmark.errors import RunError
 from earmark.gate.gate import Gate, default_gate
@@ -21,7 +22,7 @@ from earmark.run.corrections import Correction, correct
 from earmark.run.records import RecordingRow
 from earmark.run.run import Run
 from earmark.selection.audit_sample import chance_of_activity
-from earmark.timeline import FloatArray, Track
+from earmark.timeline import FloatArray
 from earmark_lab.training.answered_windows import (
     BY_PEOPLE,
     AnswerPairs,

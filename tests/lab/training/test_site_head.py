@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 import torch
 
+from earmark import Track, open_recording
 from earmark.gate.gate import Gate, default_gate
 from earmark.gate.rates import FittedRates, nearest
 from earmark.grid import Grid
-from earmark.media import Source, open_recording
-from earmark.timeline import FloatArray, Track
+from earmark.media import Source
+from earmark.timeline import FloatArray
 from earmark_lab.training.answered_windows import (
     AnsweredRecording,
     AnsweredWindow,
