@@ -220,7 +220,9 @@ def test_a_recording_without_a_pick_is_not_passed_over_in_silence(tmp_path):
 def test_rounds_without_a_model_say_that_there_are_none(tmp_path):
     make_video(tmp_path / "a.mp4", duration=20.0, clicks=[3.0])
     asked = ("caption", tmp_path / "a.mp4", "--budget", "2", "--run", tmp_path / "run", *QUICK)
-    assert "--rounds has no effect without a model" in " ".join(earmark(*asked, "--rounds", "auto").err.split())
+    assert "--rounds has no effect without a model" in " ".join(
+        earmark(*asked, "--rounds", "auto").err.split()
+    )
     assert "--rounds has no effect without a model" not in " ".join(earmark(*asked).err.split())
 
 
