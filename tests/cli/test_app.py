@@ -61,9 +61,9 @@ def plan_of(*words):
 
 
 def test_a_misspelt_command_is_corrected():
-    done = CliRunner().invoke(app, ["selct", "a.mp4"])
-    assert done.exit_code == 2
-    assert "Did you mean 'select'?" in done.output
+    done = earmark("selct", "a.mp4")
+    assert done.code == 2
+    assert "Did you mean 'select'?" in done.err
 
 
 def test_the_list_of_commands_imports_none_of_them():
