@@ -83,8 +83,9 @@ RULES: Registry[type[Rule]] = Registry(
 def rule_name(rule: Rule) -> str:
     kind = type(rule)
     place = f"{kind.__module__}:{kind.__qualname__}"
-    # An item is a class that was looked up, or the place of one that was not.
-    names = (name for name, item in dict.items(RULES) if item in (kind, place))
+    # An item is a class that was looked up, or the place or entry point of one that was not.
+    items = ((name, getattr(item, "value", item)) for name, item in dict.items(RULES))
+    names = (name for name, item in items if item in (kind, place))
     return next(names, kind.__name__.lower())
 
 

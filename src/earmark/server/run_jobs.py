@@ -82,7 +82,7 @@ class Job:
         code = self.child.wait()
         if not self.messages.keys() & {"result", "failure", "stopped"}:
             self.messages["failure"] = (
-                f"its process died with exit code {code}; what was finished is kept"
+                f"its process died with exit code {code}; finished work is kept"
             )
         ended = "done" if "result" in self.messages else "stopped"
         self.state = "failed" if "failure" in self.messages else ended
