@@ -114,3 +114,26 @@ def test_steps_are_told_in_lines_where_nobody_looks(monkeypatch, capsys):
         watch("fitting rates", 1, 1)
         watch("fitting rates", 1, 1)
     assert capsys.readouterr().err == "reading answers\nfitting rates\nfitting rates\n"
+
+
+@pytest.mark.parametrize("width", [24, 200])
+def test_a_table_is_drawn_as_rich_draws_it(width, monkeypatch):
+    """The quick way is the slow way if it fits; if it does not, cells are folded."""
+    columns = ("window", "\u65e5\u672c", "why")
+    rows = [
+        ("3", "\u2013", "two actions are expected here"),
+        ("12", "\u672c", "\x1b[2J"),
+        ("", "", "a\nb"),
+    ]
+    for count in (0, 2, 3):
+        texts = []
+        for align in (console._align, lambda *_: None):
+            shown = type(out)(
+                file=io.StringIO(), width=width, soft_wrap=True, highlight=False, markup=False
+            )
+            monkeypatch.setattr(console, "out", shown)
+            monkeypatch.setattr(console, "_align", align)
+            print_table(columns, rows[:count], words=["why"])
+            texts.append(shown.file.getvalue())
+        assert texts[0] == texts[1]
+        assert "window" in texts[0]
