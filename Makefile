@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE # tests start hundreds of processes, each of which would compile earmark
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick check format lint types fuzz mutation docs screenshots gate hooks dist release-check browser voice models answers adapt tables clean
+.PHONY: help demo test quick check format lint types fuzz mutation docs screenshots gate hooks dist release-check browser camera voice models answers adapt tables clean
 
 help: ## List these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-14s %s\n", $$1, $$2 }'
@@ -16,7 +16,7 @@ demo: $(VENV)/.core ## Film a small scene and run the whole job on it, with the 
 	@$(BIN)/earmark models get evidence || echo "going on with the models that are here"
 	$(BIN)/earmark demo
 
-test: $(VENV)/.dev browser voice models check ## Every check and every test: what CI runs
+test: $(VENV)/.dev browser camera voice models check ## Every check and every test: what CI runs
 	$(BIN)/pytest -n 2 --dist loadfile || { echo "once more, alone: what failed"; $(BIN)/pytest --last-failed --last-failed-no-failures none; }
 
 # What a person changes most: choosing, storing, asking, and the product from outside.
@@ -105,6 +105,12 @@ voice: ## Get espeak-ng, for the tests of speech, where that can be had
 	|| { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 	     && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq espeak-ng >/dev/null; } \
 	|| echo "no espeak-ng here: the tests of made speech are skipped"
+
+camera: ## Get GStreamer's RTSP server, for the tests of live streams, where that can be had
+	@/usr/bin/python3 -c "import gi; gi.require_version('GstRtspServer', '1.0')" 2>/dev/null \
+	|| { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	     && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq python3-gi gir1.2-gst-rtsp-server-1.0 gstreamer1.0-plugins-ugly gstreamer1.0-libav >/dev/null; } \
+	|| echo "no RTSP server here: the tests of cameras are skipped"
 
 browser: ## Get Chromium, for the tests that open the report, where that can be had
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null \

@@ -34,7 +34,7 @@ from earmark_lab.training.answered_windows import (
     AnsweredWindow,
     TeachingMaterial,
 )
-from earmark_lab.training.calibration import Scores, cases, fit_rates, fit_survival, mean_coverage
+from earmark_lab.training.calibration import Scores, cases, fit_lengths, fit_rates, mean_coverage
 from earmark_lab.training.dataset import Material, participant
 from earmark_lab.training.gate_training import Provenance, train_gate
 from earmark_lab.training.settings import Settings
@@ -146,7 +146,7 @@ def play_turn(
     base = _calibrated(gates["dense"], scores["dense"], material, turn.busy)
     known = [*turn.busy, *turn.taught]
     marks = _calibrated(gates["both"], scores["both"], material, known)
-    asked = cases(scores["dense"], material, turn.taught, base.rates, base.survival)
+    asked = cases(scores["dense"], material, turn.taught, base.rates, base.lengths)
     heard = [
         Reheard(_answered(case, player, drawn), material[case.recording].takes[0], own)
         for case in asked
@@ -172,7 +172,7 @@ def _calibrated(gate: Gate, scores: Scores, material: Material, names: Sequence[
     return replace(
         gate,
         rates=fit_rates(scores, material, names, [Grid().length]),
-        survival=fit_survival(material, names),
+        lengths=fit_lengths(material, names),
     )
 
 
@@ -195,7 +195,7 @@ def _answered(case: Case, player: AnswerSimulator, drawn: float) -> AnsweredReco
 def _judge(
     scores: Scores, material: Material, names: Sequence[str], gate: Gate
 ) -> dict[float, float]:
-    return mean_coverage(cases(scores, material, names, gate.rates, gate.survival), budgets=BUDGETS)
+    return mean_coverage(cases(scores, material, names, gate.rates, gate.lengths), budgets=BUDGETS)
 
 
 def show(title: str, results: list[TurnResult]) -> None:

@@ -29,7 +29,7 @@ from earmark_lab.training.calibration import (
     Scores,
     cases,
     fit_length,
-    fit_survival,
+    fit_lengths,
 )
 from earmark_lab.training.dataset import Material, gather
 
@@ -55,7 +55,7 @@ def main() -> None:
     for part in parts:
         others = sorted(set(material) - set(part))
         rates = fit_levels(scores, material, others, [Grid().length])
-        judged += cases(scores, material, part, rates, fit_survival(material, others))
+        judged += cases(scores, material, part, rates, fit_lengths(material, others))
     known = sorted(set(material) - set(parts[SHIPPED]))
     text = write_up(judged, fit_levels(scores, material, known, LENGTHS))
     options.out.mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,7 @@
     python scripts/gate_table.py DATA RUNS [--out experiments/gate]
 
 DATA holds `resound/`, `shift/` and `epic/`; RUNS is what `make_default_gate.py` left. Every
-recording is judged by the gate of the split that holds it out, with rates, survival, forecast error
+recording is judged by the gate of the split that holds it out, with rates, lengths, forecast error
 and thresholds fitted on the other participants of that part: scorer and calibration are those of
 the gate as it ships, and have met nobody they are judged on. Composites, not kitchen audio.
 """
@@ -45,8 +45,8 @@ from earmark_lab.training.calibration import (
     count_rows,
     crossed_cases,
     fit_error,
+    fit_lengths,
     fit_rates,
-    fit_survival,
     forecast_rows,
     highest,
     mean_coverage,
@@ -158,7 +158,7 @@ def judge(
     for names in group(material).values():
         others = sorted(set(material) - set(names))
         rates = fit_rates(scores, material, others, lengths=[4.0])
-        survival = fit_survival(material, others)
+        lengths = fit_lengths(material, others)
         error = fit_error(
             [row for name in others for row in rows[name]],
             [row for name in others for row in counts[name]],
@@ -169,12 +169,12 @@ def judge(
         points = replace(stored, on=on)
         found += [
             Judged(case, error, points, scores[case.recording])
-            for case in cases(scores, material, names, rates, survival, levels=levels)
+            for case in cases(scores, material, names, rates, lengths, levels=levels)
         ]
         for name in names:
             if name.endswith(composites.SPARSE):
                 idle, left = empty_part(material[name], scores[name])
-                windows = cases({name: left}, {name: idle}, [name], rates, survival)[0].windows
+                windows = cases({name: left}, {name: idle}, [name], rates, lengths)[0].windows
                 bought = Coverage().solve_many([windows], budget=Budget(price=AUTO_PRICE))[0]
                 shares.append(len(bought) / max(1, len(windows)))
     return found, shares
@@ -190,7 +190,7 @@ def judge_lone(gate: Gate, material: Material, rare: Material) -> list[Case]:
     for name, heard in rare.items():
         if participant(name) in people:
             scores = {name: gate.scorer.score_whole(heard.features)}
-            found += cases(scores, {name: heard}, [name], gate.rates, gate.survival)
+            found += cases(scores, {name: heard}, [name], gate.rates, gate.lengths)
     return found
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from voices import decode
 
+from earmark.features.encoder import SAMPLE_RATE
 from earmark.gate.frontline import encoder_named
 from earmark.gate.gate import Gate, default_gate
 from earmark.grid import Grid
@@ -24,8 +25,7 @@ from earmark.media import Sound
 from earmark.selection import Budget, Coverage
 from earmark.selection.budget import AUTO_PRICE
 from earmark.timeline import Span, Track
-from earmark_lab.training.synthetic_recordings import motor
-from earmark_lab.training.synthetic_sound import SAMPLE_RATE, level
+from earmark_lab.sites.physics import level, motor
 
 WINDOW = Grid().length
 ROOMS = (0.002, 0.0005)
@@ -150,7 +150,7 @@ def asked(gate: Gate, samples: np.ndarray) -> set[int]:
     tracks = list(gate.scorer(encoder.encode([sound])))  # type: ignore[attr-defined]
     scores = Track(np.concatenate([each.values for each in tracks]))
     windows = Grid().score(
-        scores, len(samples) / SAMPLE_RATE, rates=gate.rates, survival=gate.survival
+        scores, len(samples) / SAMPLE_RATE, rates=gate.rates, lengths=gate.lengths.usual
     )
     bought = Coverage().solve_many([windows], budget=Budget(price=AUTO_PRICE))[0]
     return {int(window) for window in bought}

@@ -12,8 +12,9 @@ from pathlib import Path
 import av
 import numpy as np
 
+from earmark.features.encoder import SAMPLE_RATE
 from earmark.timeline import FloatArray
-from earmark_lab.training.synthetic_sound import SAMPLE_RATE, Voices
+from earmark_lab.training.synthetic_sound import Voices
 
 LICENCE = (
     "voices of Debian's asterisk-core-sounds (CC BY-SA 3.0, CC BY 3.0) and tuxpaint-stamps-default "

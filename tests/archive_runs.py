@@ -8,7 +8,7 @@ import numpy as np
 
 from earmark import Budget
 from earmark.captioning.request import Answer
-from earmark.gate.frontline import everyday
+from earmark.gate.lengths import LengthModel
 from earmark.grid import Windows
 from earmark.run.records import RecordingRow
 from earmark.run.run import Run
@@ -24,7 +24,7 @@ def windows_of(seed: int, count: int) -> Windows:
     rng = np.random.default_rng(seed)
     rates = rng.gamma(0.4, rng.gamma(2.0, 0.3), count)
     middles = (np.arange(count) + 0.5) * 4.0
-    return Windows(4.0, count * 4.0, rng.random(count), middles, rates, everyday())
+    return Windows(4.0, count * 4.0, rng.random(count), middles, rates, LengthModel().usual)
 
 
 def tell_archive(folder: Path, *, recordings: int, windows: int = 40) -> Path:
@@ -32,7 +32,6 @@ def tell_archive(folder: Path, *, recordings: int, windows: int = 40) -> Path:
     many = [windows_of(number, windows + number % 7) for number in range(recordings)]
     choices = list(allocate(Coverage(), many, Budget(share=0.2), across=True))
     with Run(folder, PLAN) as ledger:
-        ledger.keep_survival(everyday())
         for number, (one, choice) in enumerate(zip(many, choices, strict=True)):
             name = f"{number:064x}"
             path = f"s3://shift-cams/2026-05/cam-{number % 40:02d}/shift-{number:04d}.mp4"

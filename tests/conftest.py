@@ -38,8 +38,8 @@ settings.load_profile("steady")
 
 OPTIONAL = {
     "PIL", "ai_edge_litert", "cv2", "fastapi", "gguf", "jsonschema", "matplotlib", "mcp", "moto",
-    "onnx", "onnxscript", "opentimelineio", "pandas", "prometheus_client", "pyarrow", "ray", "s3fs",
-    "schemathesis", "selenium", "skimage", "tokenizers", "torch", "transformers", "uvicorn",
+    "onnx", "onnxscript", "opentimelineio", "pandas", "pyarrow", "ray", "s3fs",
+    "schemathesis", "selenium", "skimage", "tokenizers", "torch", "uvicorn",
     "xllamacpp", "yaml",
 }  # fmt: skip
 

@@ -27,7 +27,7 @@ def windows(
         scores=scores,
         instants=(np.arange(len(drawing)) + 0.5) * length,
         rates=np.array(rates, dtype=float) if len(rates) else scores,
-        survival=survival,
+        lengths=survival,
     )
 
 

@@ -35,7 +35,7 @@ def rated(rates: Iterable[float], survival: Survival = CURVES["usual"]) -> Windo
 def worth(windows: Windows, chosen: Iterable[int]) -> float:
     """F(P): each window's rate times the chance to last until the next pick."""
     picks = sorted(chosen)
-    reach = windows.survival.reach(windows.length)
+    reach = windows.lengths.reach(windows.length)
     total = 0.0
     for window, rate in enumerate(windows.rates.tolist()):
         ahead = [pick - window for pick in picks if pick >= window]

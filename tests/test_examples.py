@@ -103,3 +103,32 @@ def test_every_seam_is_documented():
     }
     assert "earmark.rules" in groups
     assert [group for group in sorted(groups) if f"`{group}`" not in page] == []
+
+
+def test_the_systemd_unit_is_valid():
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("needs systemd-analyze")
+    unit = EXAMPLES / "watch" / "earmark-watch.service"
+    done = subprocess.run(
+        ["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_compose_file_is_valid():
+    """By compose itself if it is here; and it starts the commands that exist."""
+    yaml = pytest.importorskip("yaml")
+    path = EXAMPLES / "watch" / "compose.yaml"
+    services = yaml.safe_load(path.read_text(encoding="utf-8"))["services"]
+    assert services.keys() == {"model", "watch"}
+    assert services["watch"]["command"][:2] == ["earmark", "watch"]
+    names = {f"EARMARK_{name}" for name in ("MODEL", "CALLS_PER_HOUR", "KEEP")}
+    assert services["watch"]["environment"].keys() == names
+    compose = ["docker", "compose"]
+    if (
+        not shutil.which("docker")
+        or subprocess.run([*compose, "version"], capture_output=True, check=False).returncode
+    ):
+        pytest.skip("needs docker compose to check the rest")
+    environment = os.environ | {"CAMERA": "rtsp://camera/stream"}
+    subprocess.run([*compose, "-f", str(path), "config", "-q"], check=True, env=environment)

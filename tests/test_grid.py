@@ -46,7 +46,7 @@ def test_rounding_makes_no_window(window: float) -> None:
 )
 def test_no_window_is_shown_to_end_where_it_starts(duration: float, length: float) -> None:
     silence = Track(np.empty(0))
-    laid = Grid(length).score(silence, duration, rates=RankRates(), survival=CURVES["usual"])
+    laid = Grid(length).score(silence, duration, rates=RankRates(), lengths=CURVES["usual"])
     spans = [laid.span(window) for window in range(len(laid))]
     assert all(format_clock(span.start) != format_clock(span.end) for span in spans)
     assert duration - spans[-1].end <= MIN_REMAINDER + 1e-6
@@ -123,8 +123,9 @@ def test_with_a_level_the_instant_is_the_loudest_moment() -> None:
         scores,
         12.0,
         rates=RankRates(),
-        survival=Survival.lognormal(median=2.0, sigma=1.0),
+        lengths=Survival.lognormal(median=2.0, sigma=1.0),
         level=Track(level, hop=0.2),
+        shows_loudest=True,
     )
     assert windows.instants.tolist() == pytest.approx([2.5, 4.3, 10.0])
 
@@ -144,7 +145,7 @@ def test_a_constant_track_is_no_evidence(score: float, steps: int) -> None:
 
 def test_scoring_gives_windows_with_rates() -> None:
     track = Track(np.repeat([0.1, 0.9, 0.4], 100))
-    scored = Grid(4.0).score(track, 11.0, rates=RankRates(), survival=CURVES["usual"])
+    scored = Grid(4.0).score(track, 11.0, rates=RankRates(), lengths=CURVES["usual"])
     assert len(scored) == 3
     assert scored.scores.tolist() == [0.1, 0.9, 0.4]
     assert np.argsort(scored.rates[:2]).tolist() == [0, 1]
@@ -154,8 +155,8 @@ def test_scoring_gives_windows_with_rates() -> None:
 
 def test_a_last_window_cut_short_holds_less() -> None:
     flat = Track(np.full(300, 0.5))
-    whole = Grid(4.0).score(flat, 12.0, rates=RankRates(), survival=CURVES["usual"])
-    cut = Grid(4.0).score(flat, 9.0, rates=RankRates(), survival=CURVES["usual"])
+    whole = Grid(4.0).score(flat, 12.0, rates=RankRates(), lengths=CURVES["usual"])
+    cut = Grid(4.0).score(flat, 9.0, rates=RankRates(), lengths=CURVES["usual"])
     np.testing.assert_allclose(cut.rates, whole.rates * [1, 1, 0.25])
     assert not cut.has_evidence
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from earmark.gate.frontline import Frontline, frontline_named
+from earmark.gate.lengths import ActionLengths, Lengths
 from earmark.gate.listener import Heard
 from earmark.gate.rates import RateMap, WindowScores
-from earmark.gate.survival import Survival
 from earmark.timeline import HOP, FloatArray, Span, Track
 
 MIN_REMAINDER = 0.1
@@ -29,7 +29,7 @@ class Windows:
     instants: FloatArray
     """Time of the largest score of each window; its middle if all its scores are equal."""
     rates: FloatArray
-    survival: Survival
+    lengths: ActionLengths
     owned: tuple[int, ...] = ()
     """Windows whose call is paid already: a rule that weighs cost takes them first."""
 
@@ -52,7 +52,7 @@ class Windows:
     @property
     def reach(self) -> FloatArray:
         """Probability that an action that starts in window m still continues when m + d begins."""
-        return self.survival.reach(self.length)
+        return self.lengths.reach(self.length)
 
     def span(self, window: int) -> Span:
         start = window * self.length
@@ -119,48 +119,70 @@ class Grid:
         instants[heard[varies]] = np.round(middles[order[last - 1]][varies], 6)
         return WindowScores(self.length, peak, mean), instants
 
+    def pool_level(self, level: Track, duration: float) -> WindowScores:
+        """`level` is in dB, the result in amplitudes."""
+        amplitudes = Track(10 ** (level.values / 20), hop=level.hop, start=level.start)
+        return self.pool(amplitudes, duration)[0]
+
+    def loudest(self, level: Track, duration: float) -> FloatArray:
+        """The loudest moment of each window."""
+        return self.pool(_smooth_level(level), duration)[1]
+
     def score(
         self,
         scores: Track,
         duration: float,
         *,
         rates: RateMap,
-        survival: Survival,
+        lengths: ActionLengths,
         level: Track | None = None,
+        shows_loudest: bool = False,
     ) -> Windows:
-        """With `level`, the instant of a window is its loudest moment."""
+        """`rates` are those at the reference of `lengths`; `level` is in dB."""
         pooled, instants = self.pool(scores, duration)
         if level is not None:
-            _, instants = self.pool(_smooth_level(level), duration)
+            pooled = replace(pooled, level=self.pool_level(level, duration))
+        if level is not None and shows_loudest:
+            instants = self.loudest(level, duration)
         expected = np.array(rates(pooled), dtype=float)
+        if isinstance(lengths, Lengths):
+            expected *= lengths.rate_factor
         if len(expected):
             expected[-1] *= min(1.0, duration / self.length - (len(expected) - 1))
-        return Windows(self.length, duration, pooled.peak, instants, expected, survival)
+        return Windows(self.length, duration, pooled.peak, instants, expected, lengths)
 
-    def key(self, frontline: Frontline, *, audio_track: int = 0) -> str:
-        line = frontline
-        parts: tuple[object, ...] = (line.encoder, line.scorer, line.rates, audio_track, self)
+    def key(
+        self, frontline: Frontline, lengths: ActionLengths | None = None, *, audio_track: int = 0
+    ) -> str:
+        line, durations = frontline, lengths or frontline.lengths
+        parts: tuple[object, ...] = (line.encoder, line.scorer, line.rates, durations)
+        parts += (audio_track, self)
         parts += ("loudest",) if line.shows_loudest else ()
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     def score_recording(
-        self, heard: Heard, frontline: Frontline, *, survival: Survival | None = None
+        self, heard: Heard, frontline: Frontline, *, lengths: ActionLengths | None = None
     ) -> ScoredRecording:
-        """`survival` replaces that of `frontline`.
+        """`lengths` replace those that `frontline` infers.
 
         The scores of a fallback say where actions lie but not how many there are: rates are scaled
         to the total expected of silence.
         """
-        length, durations = heard.recording.duration, survival or frontline.survival
+        duration, level = heard.recording.duration, heard.level if heard.is_heard else None
+        lengths = lengths or frontline.lengths.infer(level)
         used_fallback = heard.frontline == frontline.fallback
         used = frontline_named(heard.frontline) if used_fallback else frontline
-        level = heard.level if used.shows_loudest and heard.is_heard else None
         windows = self.score(
-            heard.scores, length, rates=used.rates, survival=durations, level=level
+            heard.scores,
+            duration,
+            rates=used.rates,
+            lengths=lengths,
+            level=level,
+            shows_loudest=used.shows_loudest,
         )
         if used_fallback:
             silence = Track(np.zeros(len(heard.scores)), hop=heard.scores.hop)
-            quiet = self.score(silence, length, rates=frontline.rates, survival=durations)
+            quiet = self.score(silence, duration, rates=frontline.rates, lengths=lengths)
             share = quiet.rates.sum() / max(float(windows.rates.sum()), 1e-12)
             windows = replace(windows, rates=windows.rates * share)
         return ScoredRecording(heard, windows)

@@ -2,7 +2,7 @@
 
     earmark.toml ─┐
     EARMARK_…    ─┼─▶ Settings ──▶ pipeline/session.py makes the live objects
-    --name VALUE ─┤      └──────▶ settings.json, stored with a run
+    --name VALUE ─┤
     Python       ─┘
 
 The name of a setting is unique in the whole tree, so `max_calls` and `limits.max_calls` are the
@@ -33,13 +33,11 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
-from earmark.redaction import redact, redact_model, redact_url
+from earmark.redaction import redact, redact_model
+from earmark.wall_clock import ClockCorrection
 
 FILE = "earmark.toml"
 """In the user's configuration folder and in the working folder."""
-
-STORED = "settings.json"
-"""In the folder of a run."""
 
 PREFIX = "EARMARK_"
 
@@ -89,10 +87,31 @@ def _read_schema(value: Any) -> Any:
     return schema
 
 
+def _check_clock(text: str) -> str:
+    return ClockCorrection(start=text).start
+
+
+def _check_offset(text: str) -> str:
+    return ClockCorrection(offset=text).offset
+
+
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+
+
+def _read_duration(value: Any) -> Any:
+    """Seconds; a number may be followed by s, m, h or d."""
+    if isinstance(value, str) and value[-1:] in _UNITS:
+        try:
+            return float(value[:-1]) * _UNITS[value[-1]]
+        except ValueError:
+            raise ValueError(f"{value!r} is no duration: write 30s, 5m, 1h or 30d") from None
+    return value
+
+
+Duration = Annotated[float, BeforeValidator(_read_duration)]
 Folder = Annotated[Path, AfterValidator(Path.expanduser)]
 Text = Annotated[str, BeforeValidator(_read_file)]
 Schema = Annotated[dict[str, Any], BeforeValidator(_read_schema)]
-Address = Annotated[str, PlainSerializer(redact_url, when_used="json")]
 ModelName = Annotated[str, PlainSerializer(redact_model, when_used="json")]
 
 
@@ -107,9 +126,19 @@ class Listening(Group):
         4.0, "Length of a window in seconds; one window is one call.", short="-w", gt=0
     )
     audio_track: int = setting(0, "Audio track, from 0; another one if track 0 is silent.", ge=0)
+    clock: Annotated[str, AfterValidator(_check_clock)] = setting(
+        "", "When the first recording began: 2026-11-16 13:00 +02:00.", shown="by the camera"
+    )
+    clock_offset: Annotated[str, AfterValidator(_check_offset)] = setting(
+        "", "Added to the camera's clock: +02:00, -0:03:20 or seconds.", shown="nothing"
+    )
     action_length: float | None = setting(
         None, "Median length of your actions in seconds.", shown="that of the frontline", gt=0
     )
+
+    @property
+    def correction(self) -> ClockCorrection:
+        return ClockCorrection(self.clock, self.clock_offset)
 
 
 class Question(Group):
@@ -129,7 +158,9 @@ class Evidence(Group):
     """What small models add to the prompt and to the run."""
 
     sounds: bool | None = setting(
-        None, "Name the sounds of each window in the prompt.", shown="if YAMNet is installed"
+        None,
+        "Name the sounds of each window in the prompt.",
+        shown="if YAMNet or mn04 is installed",
     )
     pictures: bool | None = setting(
         None,
@@ -139,14 +170,8 @@ class Evidence(Group):
 
 
 class Transcription(Group):
-    """Which model transcribes speech."""
+    """How speech is transcribed."""
 
-    transcriber: Address | None = setting(
-        None,
-        "Address of a transcription server with the OpenAI API.",
-        shown="Whisper-base in this process",
-    )
-    transcriber_model: str = setting("whisper-1", "Name of the transcription model.")
     language: str = setting("", "Language spoken, such as en.", shown="detected")
 
 
@@ -192,16 +217,37 @@ class Folders(Group):
     models: Folder | None = setting(
         None, "Folder of the model files.", shown="~/.cache/earmark/models"
     )
+    addresses: str = setting(
+        "",
+        "Addresses from which the recordings of a run may be read again, such as s3://bucket/.",
+        shown="none",
+    )
+
+
+class Watching(Group):
+    """How live sources are watched, and how fast calls are spent on them."""
+
+    calls_per_hour: int = setting(60, "Calls in any hour, over all sources.", ge=1)
+    burst: int | None = setting(
+        None, "Calls that may follow each other at once.", shown="calls-per-hour", ge=1
+    )
+    calls_per_day: int | None = setting(None, "Calls in any 24 hours.", ge=1)
+    latency: Duration = setting(
+        30.0, "How long after a moment it is decided.", shown="30s", ge=0, le=600
+    )
+    part: Duration = setting(
+        86_400.0, "Length of one recording of a stream.", shown="1d", ge=60, le=86_400
+    )
+    keep: Duration | None = setting(
+        None, "Forget recordings of streams after this time.", shown="never", ge=60
+    )
+    keep_clips: bool = setting(False, "Keep a clip of every pick, cut without re-encoding.")
 
 
 class Display(Group):
     """How a command shows its progress."""
 
     log: Literal["bar", "json"] = setting("bar", "Show progress as a bar or as JSON lines.")
-    metrics_port: int | None = setting(
-        None, "Serve Prometheus metrics at this port.", ge=0, le=65535
-    )
-    metrics_host: str = setting("127.0.0.1", "Interface to serve metrics on.")
 
 
 class Choosing(Group):
@@ -226,7 +272,7 @@ class Settings(Choosing):
         "1", "Rounds of calls, or auto; answers plan the next.", coerce_numbers_to_str=True
     )
     model: ModelName | None = setting(
-        None, "Model: http://HOST/v1#NAME, gguf:FILE, hf:NAME, replay:FILE.", shown="none"
+        None, "Model: http://HOST/v1#NAME, gguf:FILE, replay:FILE.", shown="none"
     )
     blur: Literal["none", "faces"] = setting(
         "none", "What to blur in pictures and clips: none or faces."
@@ -240,6 +286,7 @@ class Settings(Choosing):
     limits: Limits = Limits()
     backend: Workers = Workers()
     folders: Folders = Folders()
+    watch: Watching = Watching()
     display: Display = Display()
 
     @model_validator(mode="after")
@@ -253,11 +300,12 @@ class Settings(Choosing):
             raise InvalidSetting("max_spend", "needs prices: set input_price and output_price")
         if workers.address is not None and workers.engine == "local":
             raise InvalidSetting("address", f"{workers.address} needs engine = ray")
+        if self.watch.keep_clips and self.blur == "faces":
+            raise InvalidSetting(
+                "keep_clips", "clips are cut without re-encoding, so faces stay visible"
+            )
         if self.speech and not self.voices:
             raise InvalidSetting("speech", "transcribes what voices = false forbids: set only one")
-        if self.transcription.transcriber is not None and not self.speech:
-            address = redact_url(self.transcription.transcriber)
-            raise InvalidSetting("transcriber", f"{address} needs speech = true")
         return self
 
     @classmethod
@@ -304,17 +352,6 @@ class Settings(Choosing):
         texts = {name: os.environ.get(variable) for variable, name in variables.items()}
         environment = {name: text for name, text in texts.items() if text}
         return cls.read({**environment, **(values or {})}, base)
-
-    def store(self, folder: Path) -> None:
-        """Without secrets."""
-        from earmark.media.atomic_file import write_whole
-
-        write_whole(folder / STORED, self.model_dump_json(indent=1))
-
-    @classmethod
-    def stored(cls, folder: Path) -> Settings | None:
-        path = folder / STORED
-        return cls.model_validate_json(path.read_bytes()) if path.is_file() else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,7 +411,8 @@ def setting_named(name: str) -> Setting:
     for item in all_settings():
         if plain in (item.name, item.key, item.flag.replace("-", "_")):
             return item
-    hint = _hint(plain, [item.name for item in all_settings()])
+    known = (name for item in all_settings() for name in (item.name, item.group))
+    hint = _hint(plain, filter(None, known))
     raise InvalidSetting("", f"there is no setting {name!r}{hint}")
 
 

@@ -75,8 +75,14 @@ def counted(number: int, thing: str) -> str:
 
 
 def format_spend(spend: float) -> str:
-    """A cost as text to append to other figures; empty if it is 0."""
-    return f", {spend:.4g} {CURRENCY}" if spend else ""
+    """A cost as text to append to other figures; empty if it is 0.
+
+    >>> format_spend(4.2e-05)
+    ', less than 0.0001 (in the currency of your prices)'
+    """
+    plain = f"{spend:.4g}" if spend < 9999.5 else f"{spend:,.0f}"
+    amount = plain if spend >= 0.0001 else "less than 0.0001"
+    return f", {amount} {CURRENCY}" if spend else ""
 
 
 def format_length(seconds: float) -> str:

@@ -253,9 +253,9 @@ class _HTTPServer(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 128
 
-    def __init__(self, model_server: ModelServer) -> None:
+    def __init__(self, model_server: ModelServer, port: int) -> None:
         self.model_server = model_server
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(("127.0.0.1", port), _Handler)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that went away needs no traceback."""
@@ -263,11 +263,15 @@ class _HTTPServer(ThreadingHTTPServer):
 
 @contextmanager
 def model_server(
-    *script: str, then: str = "ok", key: str = "", say: Callable[[ChatRequest], str] | None = None
+    *script: str,
+    then: str = "ok",
+    key: str = "",
+    say: Callable[[ChatRequest], str] | None = None,
+    port: int = 0,
 ) -> Iterator[ModelServer]:
     """A server that runs in a thread until the block ends."""
     running = ModelServer(list(script), then, key, say)
-    with _HTTPServer(running) as server:
+    with _HTTPServer(running, port) as server:
         running.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()

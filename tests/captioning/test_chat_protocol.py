@@ -35,7 +35,7 @@ JSON = st.recursive(
 
 
 def read(reply, request=REQUEST):
-    return read_reply(reply, request, form="images")
+    return read_reply(reply, request)
 
 
 @given(
@@ -100,7 +100,7 @@ def test_an_answer_too_long_to_keep_is_no_json():
 
 def test_notes_are_joined():
     reply = {**completion("Stirs."), "usage": "?"}
-    answer = read_reply(reply, REQUEST, form="images", note="sent as images")
+    answer = read_reply(reply, REQUEST, note="sent as images")
     assert answer.note.startswith("sent as images; the server's usage makes no sense")
 
 

@@ -782,3 +782,14 @@ def test_limits_that_make_no_sense_are_refused(wrong):
     assert Limits(concurrency=1, retries=0, timeout=0.1).retries == 0
     with pytest.raises(ValueError, match=rf"{next(iter(wrong))}\n"):
         Limits(**wrong)
+
+
+def test_the_first_call_under_a_cap_is_made_alone():
+    """The server counts far more than was estimated: only one call can have been too many."""
+    usage = 'usage:{"prompt_tokens": 55000000, "completion_tokens": 0}'
+    limits = Limits(concurrency=8, max_spend=20.0, input_price=1.0, output_price=1.0)
+    with fault_server(then=usage) as server:
+        captioner = OpenAICaptioner(server.url, "scripted")
+        tally = Outcome().of(requests(10), captioner, limits)
+        assert server.count() == 1
+    assert tally.spend == 55.0 and "the cap of 20" in (tally.stopped or "")

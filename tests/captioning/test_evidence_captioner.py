@@ -45,7 +45,7 @@ def test_evidence_is_in_what_is_sent_and_not_in_the_identity():
     evidence = tuple(Sees()([1], REQUEST.span))
     told = replace(shown(REQUEST), evidence=evidence, question=Question(is_looked_at=True))
     assert told.identity == REQUEST.identity
-    (message,) = chat_body(told, form="images")["messages"]
+    (message,) = chat_body(told)["messages"]
     assert message["content"][-1]["text"].endswith('seen: "1 frames"')
     assert told.most_tokens[0] > REQUEST.most_tokens[0]
 

@@ -37,7 +37,7 @@ def test_each_request_is_a_line_found_again_by_its_identity(tmp_path):
     assert {(entry["method"], entry["url"]) for entry in entries} == {
         ("POST", "/v1/chat/completions")
     }
-    expected = chat_body(asked[0], form="images")
+    expected = chat_body(asked[0])
     longest = expected.pop("max_tokens")
     assert entries[0]["body"] == {**expected, "max_completion_tokens": longest}
     assert list(tmp_path.iterdir()) == [path]  # nothing half written lies about

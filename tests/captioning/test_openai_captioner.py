@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from earmark import Span
 from earmark.captioning.chat_protocol import chat_body
 from earmark.captioning.openai_captioner import NO_SCHEMAS, Endpoint, OpenAICaptioner, retry_after
 from earmark.errors import CallRejected, CallTimeout, UnreadableAnswer
@@ -21,8 +20,8 @@ from vlm_server import vlm_server
 SCHEMA = {"type": "object", "required": ["action"]}
 
 
-def ask(url, *, model="scripted", timeout=60.0, form="auto", **options):
-    captioner = OpenAICaptioner(url, model, form=form)
+def ask(url, *, model="scripted", timeout=60.0, **options):
+    captioner = OpenAICaptioner(url, model)
     return captioner(ask_about(model=model, **options), timeout=timeout)
 
 
@@ -233,48 +232,8 @@ def test_the_server_learns_the_identity_of_the_call():
     assert asked["id"] == ask_about(model="scripted").identity
 
 
-def test_frames_as_a_video_where_the_server_takes_them():
-    with fault_server(takes="images video") as server:
-        captioner = OpenAICaptioner(server.url, "scripted")
-        request = ask_about((1.0, 2.0), model="scripted", tokens=128)
-        answers = [captioner(request, timeout=60.0) for _ in range(3)]
-        assert [answer.form for answer in answers] == ["video"] * 3
-        assert server.count() == 2 + 3  # found out once, with two tiny calls
-
-
-@pytest.mark.parametrize("status", [400, 500])
-def test_frames_as_images_where_it_does_not_and_the_answer_says_why(status):
-    with fault_server(takes="images", refusal=status) as server:
-        captioner = OpenAICaptioner(server.url, "scripted")
-        request = ask_about((1.0, 2.0), model="scripted", tokens=128)
-        answers = [captioner(request, timeout=60.0) for _ in range(2)]
-        for answer in answers:
-            assert answer.form == "images"
-            assert f"sent as images: {server.url}" in answer.note
-            assert "video" in answer.note
-
-
-def test_a_server_that_drops_the_video_in_silence_is_found_out():
-    with fault_server(takes="images", refusal=200) as server:
-        answer = ask(server.url, times=(1.0, 2.0), tokens=128)
-    assert answer.form == "images"
-    assert "does not look at it" in answer.note
-
-
-def test_a_real_server_that_takes_no_ready_made_video_gets_images(vlm_url):
-    answer = ask(vlm_url, model="tiny", times=(1.0, 2.0), tokens=128, answer_tokens=8)
-    assert answer.form == "images"
-    assert answer.note.startswith("sent as images: ")
-
-
-def test_one_frame_is_an_image_and_nothing_is_found_out():
-    with fault_server(takes="images video") as server:
-        assert ask(server.url).form == "images"
-        assert server.count() == 1
-
-
 def test_the_body_of_images_has_their_times_and_sizes():
-    asked = chat_body(ask_about((1.0, 3.5), tokens=8, size=(640, 640), model="m"), form="images")
+    asked = chat_body(ask_about((1.0, 3.5), tokens=8, size=(640, 640), model="m"))
     first, picture, second, _, question = asked["messages"][0]["content"]
     assert (first["text"], second["text"]) == ("0:00:01.0:", "0:00:03.5:")
     assert question == {"type": "text", "text": "What is done here?"}
@@ -282,34 +241,12 @@ def test_the_body_of_images_has_their_times_and_sizes():
     assert head == "data:image/jpeg;base64"
     assert base64.b64decode(data)[:3] == b"\xff\xd8\xff"
     assert asked["max_tokens"] == 256 and asked["temperature"] == 0.0
-    assert "response_format" not in asked and "media_io_kwargs" not in asked
+    assert "response_format" not in asked
 
 
 def test_the_body_of_one_image_has_no_time():
-    picture, question = chat_body(ask_about((1.0,), model="m"), form="images")["messages"][0][
-        "content"
-    ]
+    picture, question = chat_body(ask_about((1.0,), model="m"))["messages"][0]["content"]
     assert (picture["type"], question["type"]) == ("image_url", "text")
-
-
-def test_a_window_of_no_length_is_a_clip_of_one_frame():
-    request = ask_about((1.0, 1.0), tokens=128, model="m", span=Span(1.0, 1.0))
-    clip = chat_body(request, form="video")["media_io_kwargs"]["video"]
-    assert (clip["total_num_frames"], clip["frames_indices"]) == (1, [0, 0])
-
-
-def test_the_body_of_a_video_has_the_places_of_its_frames():
-    request = ask_about((5.0, 7.98), tokens=128, model="m", temperature=None, schema=SCHEMA)
-    asked = chat_body(request, form="video")
-    (video, _) = asked["messages"][0]["content"]
-    head, *pictures = video["video_url"]["url"].split(",")
-    assert head == "data:video/jpeg;base64" and len(pictures) == 2
-    clip = asked["media_io_kwargs"]["video"]
-    assert clip["frames_indices"] == [25, 99]  # 1 s in; the last of 100
-    assert (clip["fps"], clip["total_num_frames"], clip["duration"]) == (25, 100, 4.0)
-    assert clip["do_sample_frames"] is False
-    assert "temperature" not in asked
-    assert asked["response_format"]["json_schema"]["schema"] == SCHEMA
 
 
 def test_an_attempt_ends_in_time_however_slowly_bytes_trickle_in():

@@ -15,7 +15,7 @@ import pytest
 from acceptance.command_line import earmark
 from earmark import ScoreCache, SoundListing, Span, Track
 from earmark.cli import options
-from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
+from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.gate.gate import default_gate
 from earmark.grid import Grid
 from earmark.media import find
@@ -152,7 +152,7 @@ def test_no_name_of_a_file_moves_the_cursor_of_a_terminal(monkeypatch: pytest.Mo
     span = Span(1.0, 2.0)
     episodes = RecordingEpisodes("\x1b[2J.mp4", 8.0, (span,), 4.0)
     options.show(EpisodeListing((episodes,)), "csv")
-    event = EvidenceEntry(span, "heard", "Hammer", 0.9, SOUND_TRACK)
+    event = EvidenceEntry(span, "heard", "Hammer", 0.9, "mn04 track")
     recording = RecordingSounds("\x1b[2J.mp4", 8.0, (event,))
     options.show(SoundListing("", {}, (recording,)), "csv")
     assert terminal.getvalue().count("\\x1b[2J.mp4,1.00,2.00") == 2

@@ -26,11 +26,11 @@ def test_a_kind_of_evidence_that_has_no_model_here_is_one_line(
 ):
     kept, models = ModelStore(), tmp_path / "models"
     models.mkdir()
-    for kind, (library, names) in REQUIREMENTS.items():
+    for kind, (best, *_) in REQUIREMENTS.items():
         if kind in missing:
             continue
-        pytest.importorskip(library)
-        for name in names:
+        pytest.importorskip(best.library)
+        for name in best.models:
             if kept.state(name) != "here":
                 pytest.skip(f"{name} is not here: earmark models get evidence")
             (models / kept.path(name).name).symlink_to(kept.path(name))

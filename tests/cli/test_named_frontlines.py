@@ -185,7 +185,7 @@ def test_a_gate_is_trained_on_it_and_selects(name, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("frontline", "complaint"),
     [
-        ("beats:loudness=3", "beats has no option 'loudness'; it has reads, drop_layers"),
+        ("beats:loudness=3", "beats has no option 'loudness'; it has reads, hop"),
         ("beats:threshold=high", "beats: threshold should be a valid number, not 'high'"),
         ("beats:threshold=2", "a threshold on posteriors is 0 to 1, not 2.0"),
         ("beats:reads=tags", "reads should be 'logits', 'activity' or 'embeddings', not 'tags'"),

@@ -201,3 +201,9 @@ def test_a_cache_that_cannot_even_be_looked_into_is_no_bug(folder):
     told = said("select", folder / "c.wav", "--cache", "x" * 300)
     assert told.code == 1 and "a bug in earmark" not in told.err
     assert "scores cannot be cached in" in told.err and "set `cache` to another folder" in told.err
+
+
+def test_windows_chosen_without_listening_show_no_rates(folder):
+    text = said("select", folder, "--rule", "uniform", "--budget", 2).out
+    assert "not listened to" in text and "even steps" in text
+    assert not {"score", "rate", "expected"} & set(text.splitlines()[1].split())

@@ -8,7 +8,6 @@ from earmark import Span
 from earmark.evidence.evidence_entry import (
     MAX_QUOTED,
     NOTE,
-    SOUND_TRACK,
     EvidenceEntry,
     describe_evidence,
     evidence_by_span,
@@ -39,8 +38,8 @@ def test_the_line_has_every_kind_in_order_with_confidence_and_origin():
 
 
 def test_a_sound_of_the_whole_recording_has_the_name_of_its_model():
-    tracked = EvidenceEntry(Span(0.0, 9.0), "heard", "Owl", 0.46, SOUND_TRACK)
-    assert describe_evidence([tracked]) == "heard Owl 0.46 (yamnet)"
+    tracked = EvidenceEntry(Span(0.0, 9.0), "heard", "Owl", 0.46, "mn04 track")
+    assert describe_evidence([tracked]) == "heard Owl 0.46 (mn04)"
 
 
 def test_a_window_has_what_overlaps_it_however_long():

@@ -34,7 +34,7 @@ def test_a_name_alone_is_the_encoder_as_it_is(name):
     [
         ("beats:weights=/data/a b.pt", "weights", "/data/a b.pt"),
         ("beats:hop=2.5", "hop", 2.5),
-        ("atst-frame:reads=embeddings:drop_layers=2", "drop_layers", 2),
+        ("atst-frame:reads=embeddings", "reads", "embeddings"),
         ("yamnet:cell=6:reads=embedding", "reads", "embedding"),
         ("yamnet:weights=C:/models/yamnet.tflite", "weights", Path("C:/models/yamnet.tflite")),
         ("log-mel:memory=60", "memory", 60.0),

@@ -13,7 +13,7 @@ import pytest
 from earmark import Span, open_recording
 from earmark.errors import MissingExtra, ModelMismatch, ModelMissing
 from earmark.features.encoder import SAMPLE_RATE, STEP, SoundEncoder
-from earmark.features.yamnet import CLASSES, PATCH, YAMNet, _cells
+from earmark.features.yamnet import CLASSES, PATCH, YAMNet
 from earmark.gate.frontline import FRONTLINES
 from earmark.media import find
 from earmark.models import ModelStore
@@ -69,19 +69,21 @@ def test_a_patch_is_centred_on_its_cell():
         width = cell * STEP
         sound = np.zeros(20 * width, dtype=np.float32)
         sound[7 * width + width // 2] = 1.0
-        found = [
-            (first // cell + place, int(patch.argmax()))
-            for patches, _, first in _cells(blocks(sound, 1000), cell)
+        found = {
+            first // cell + place: int(patch.argmax())
+            for patches, first in _patches(sound, cell)
             for place, patch in enumerate(patches)
             if patch.any()
-        ]
-        middles = dict(found)
-        assert abs(middles[7] - PATCH // 2) <= 1
-        assert all(
-            len(patch) == PATCH
-            for patches, _, _ in _cells(blocks(sound, 1000), cell)
-            for patch in patches
-        )
+        }
+        assert abs(found[7] - PATCH // 2) <= 1
+
+
+def _patches(sound: np.ndarray, cell: int) -> Iterator[tuple[np.ndarray, int]]:
+    encoder = YAMNet(cell=cell)
+    for piece in encoder._pieces(blocks(sound.astype(np.float32), 1000)):
+        patches = encoder._inputs(piece.samples)
+        assert patches.shape == (-(-piece.steps // cell), PATCH)
+        yield patches, piece.first
 
 
 def test_the_steps_of_a_cell_share_its_values(weights):
@@ -119,17 +121,13 @@ def test_logits_are_the_files_own_to_half_its_rounding(weights):
     sound = noise(4)
     sound[SAMPLE_RATE : 2 * SAMPLE_RATE] += 0.3 * np.sin(np.arange(SAMPLE_RATE) * 0.2)
     ours = features(YAMNet(weights=weights), sound)[::12]
-    for row, (patch, _) in zip(ours, _patches(sound), strict=True):
+    patches = [patch for patches, _ in _patches(sound, 12) for patch in patches]
+    for row, patch in zip(ours, patches, strict=True):
         published.set_tensor(0, patch)
         published.invoke()
         theirs = published.get_tensor(published.get_output_details()[0]["index"])[0]
         low, high = (1 / (1 + np.exp(-(row + side * 0.3472 / 2))) for side in (-1, 1))
         assert (theirs >= low - 1.01 / 256).all() and (theirs <= high + 1.01 / 256).all()
-
-
-def _patches(sound: np.ndarray) -> Iterator[tuple[np.ndarray, int]]:
-    for patches, _, first in _cells(blocks(sound.astype(np.float32), len(sound)), 12):
-        yield from ((patch, first) for patch in patches)
 
 
 def test_the_classes_are_named(weights):

@@ -37,7 +37,7 @@ def reply(data: bytes) -> None:
         return
     for request in _REQUESTS:
         try:
-            answer = read_reply(found, request, form="images")
+            answer = read_reply(found, request)
         except UnreadableAnswer as error:
             assert "\n" not in str(error)
             continue

@@ -39,7 +39,14 @@ def heard(samples: np.ndarray) -> Windows:
     cells = samples[: len(samples) // CELL * CELL].reshape(-1, CELL)
     level = Track(decibels(np.sqrt((cells**2).mean(axis=1))), hop=LEVEL_HOP)
     length = len(samples) / RATE
-    return Grid().score(scores, length, rates=gate.rates, survival=gate.survival, level=level)
+    return Grid().score(
+        scores,
+        length,
+        rates=line.rates,
+        lengths=gate.lengths.infer(level),
+        level=level,
+        shows_loudest=True,
+    )
 
 
 def with_bursts(*spans: tuple[float, float]) -> np.ndarray:

@@ -39,7 +39,7 @@ def windows_of(samples: np.ndarray, *, length: float = 4.0):
     track = Track(np.concatenate([each.values for each in tracks]))
     duration = len(samples) / SAMPLE_RATE
     grid = Grid(length)
-    return grid.score(track, duration, rates=line.rates, survival=line.survival)
+    return grid.score(track, duration, rates=line.rates, lengths=line.lengths.usual)
 
 
 @pytest.mark.parametrize("length", [1.0, 2.0, 4.0, 8.0])

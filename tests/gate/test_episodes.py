@@ -37,10 +37,10 @@ def slowly(rule: Episodes, scores: np.ndarray) -> list[tuple[int, int]]:
             begun = None
     if begun is not None:
         found.append((begun, len(smooth)))
-    found = [(a, b) for a, b in found if (b - a) * HOP > rule.shortest - 1e-9]
+    found = [(a, b) for a, b in found if b - a >= round(rule.shortest / HOP + 0.499)]
     joined: list[tuple[int, int]] = []
     for a, b in found:
-        if joined and a * HOP - joined[-1][1] * HOP < rule.gap:
+        if joined and a - joined[-1][1] < round(rule.gap / HOP):
             joined[-1] = (joined[-1][0], b)
         else:
             joined.append((a, b))
@@ -60,6 +60,25 @@ def test_blips_are_dropped_and_short_gaps_closed() -> None:
     assert draw(rule, "9" * 4 + "." * 20) == "^" * 4 + "." * 20  # 0.16 s
     assert draw(rule, "9999" + "." * 14 + "9999") == "^" * 22  # 0.56 s
     assert draw(rule, "9999" + "." * 15 + "9999") == "^^^^" + "." * 15 + "^^^^"  # 0.60 s
+
+
+@pytest.mark.parametrize(("steps", "is_closed"), [(14, True), (15, False), (16, False)])
+def test_a_gap_counts_in_whole_steps_wherever_it_lies(steps: int, is_closed: bool) -> None:
+    """0.6 s are 15 steps at every one of 15,000 positions, not at those that round up."""
+    rule, pattern = Episodes(on=0.8, off=0.8), [0.9] * 4 + [0.0] * steps
+    count = 15_000 // len(pattern)
+    found = rule(Track(np.array(pattern * count)))
+    assert len(found) == (1 if is_closed else count)
+
+
+def test_shifting_a_track_shifts_its_episodes_by_as_many_steps() -> None:
+    rng = np.random.default_rng(3)
+    rule, scores = Episodes(on=0.6, off=0.4), rng.random(600).repeat(5)
+    begins, ends = rule.edges(scores)
+    for shift in range(2_000):
+        moved = rule.edges(np.concatenate([np.zeros(shift), scores]))
+        np.testing.assert_array_equal(np.rint(moved[0] / HOP) - shift, np.rint(begins / HOP))
+        np.testing.assert_array_equal(np.rint(moved[1] / HOP) - shift, np.rint(ends / HOP))
 
 
 def test_a_median_filter_forgives_single_steps() -> None:

@@ -49,7 +49,7 @@ def test_a_gate_is_the_same_after_saving(gate_file: Path, tmp_path: Path) -> Non
     again = Gate.load(tmp_path / "again.gate")
     assert (tmp_path / "again.gate").read_bytes() == gate_file.read_bytes()
     assert (again.card, again.rates, again.points) == (gate.card, gate.rates, gate.points)
-    assert again.survival == gate.survival
+    assert again.lengths == gate.lengths
     np.testing.assert_array_equal(again.misses.shares, gate.misses.shares)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from earmark.gate.listener import _measure_power
+from earmark.gate.listener import measure_power
 from earmark.media import Sound
 
 
@@ -17,6 +17,6 @@ def test_the_level_is_that_of_the_sound_however_it_is_cut(size):
         for start in range(0, len(samples), size)
     ]
     powers: list[np.ndarray] = []
-    passed = np.concatenate([block.values for block in _measure_power(blocks, powers)])
+    passed = np.concatenate([block.values for block in measure_power(blocks, powers)])
     np.testing.assert_array_equal(passed, samples)
     np.testing.assert_allclose(np.concatenate(powers), [0.01, 0.01, 1, 1], rtol=1e-4)

@@ -348,3 +348,7 @@ def test_a_link_that_leads_nowhere_says_where_it_leads(tmp_path):
     (tmp_path / "a.mp4").symlink_to("/gone/card/a.mp4")
     with pytest.raises(UnreadableFile, match=r"a\.mp4 is a link to /gone/card/a\.mp4, which does"):
         open_recording(tmp_path / "a.mp4")
+
+
+def test_a_gopro_stores_what_its_clock_shows(shared_data):
+    assert open_recording(shared_data / "clips" / "karma.mp4").began == "2017-04-17T19:27:57"

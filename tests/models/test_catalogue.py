@@ -25,7 +25,9 @@ def test_a_row_is_in_order(name):
 
 
 def test_every_encoder_with_weights_finds_them_in_the_catalogue():
-    assert {*PRETRAINED, "yamnet", "dasm"} == {name for name in FRONTLINES if encoder_files(name)}
+    assert {*PRETRAINED, "yamnet", "mn04", "dasm"} == {
+        name for name in FRONTLINES if encoder_files(name)
+    }
     for name in FRONTLINES:
         assert all(file in MODELS for file in encoder_files(name).values())
 

@@ -140,7 +140,10 @@ def test_chapters_on_a_server_are_found_again(tmp_path):
         paths = [server.url(f"GX0{number}0042.mp4") for number in (1, 2)]
         choices = {"budget": "8", "frontline": "flux", "captioner": TagsCaptioner()}
         folder = caption(paths, run=tmp_path / "run", **choices).folder
-        written = export_batch(folder, tmp_path / "requests.jsonl", model="mail")
+        with pytest.raises(MediaError, match=r"if you trust that address, allow it with"):
+            export_batch(folder, tmp_path / "requests.jsonl", model="mail")
+        allowed = Settings.read({"addresses": server.url("")})
+        written = export_batch(folder, tmp_path / "requests.jsonl", model="mail", settings=allowed)
     with Run(folder) as run:
         (recording,) = run.recordings()
         assert max(row.end for row in run.picks(recording.id)) > 20.0

@@ -27,7 +27,7 @@ from earmark.pipeline.forget import forget
 from earmark.pipeline.session import open_session
 from earmark.report.run_report import MOST_ON_A_PAGE, write_report
 from earmark.run.corrections import Correction, correct, read_corrections
-from earmark.run.erasure import note_clips
+from earmark.run.erasure import note_written
 from earmark.run.records import PickFrames, RecordingRow
 from earmark.run.run import Run
 from making import make_video
@@ -111,7 +111,7 @@ def test_no_byte_is_left_and_others_are_untouched(tmp_path):
     tell(runs / "deep" / "two", first)
     tell(runs / "other", second, rare=False)
     sources = [{"uris": [str(first)]}, {"uris": [str(second)]}]
-    (runs / "one" / "sources.json").write_text(json.dumps({"paths": sources}))
+    (runs / "one" / "sources.json").write_text(json.dumps(sources))
     key = ids[first.name]
     assert len(traces(runs, first.name, key)) > 10
     other = (runs / "other" / "run.db").read_bytes()
@@ -127,7 +127,7 @@ def test_no_byte_is_left_and_others_are_untouched(tmp_path):
     assert done.empty == ((runs / "deep" / "two").resolve(),)
     assert {path.name for path in done.files} == {"report.html"}
     assert (runs / "other" / "run.db").read_bytes() == other
-    assert json.loads((runs / "one" / "sources.json").read_text())["paths"] == sources[1:]
+    assert json.loads((runs / "one" / "sources.json").read_text()) == sources[1:]
     with Run(runs / "one") as run:
         assert told_of(run, ids[second.name]) == before
         assert [row.path for row in run.recordings()] == [str(second)]
@@ -156,7 +156,7 @@ def test_the_pages_of_an_archive_are_written_anew(tmp_path):
     assert len(list((tmp_path / "run" / "recordings").glob("*.html"))) == len(paths) - 1
 
 
-def test_clips_and_what_the_cache_has_are_deleted(tmp_path):
+def test_what_the_cache_has_is_deleted_and_exports_are_listed(tmp_path):
     media = [
         make_video(tmp_path / f"{name}.mp4", duration=8.0, clicks=clicks, fps=5)
         for name, clicks in (("a", [1.0]), ("b", [1.0, 5.0]))
@@ -171,10 +171,12 @@ def test_clips_and_what_the_cache_has_are_deleted(tmp_path):
     with Run(tmp_path / "run", {}) as ledger:
         ledger.add(RecordingRow.of(open_recording(media[0])))
         ledger.add(RecordingRow.of(open_recording(media[1])))
-        note_clips(ledger, key, [clip])
+    note_written(tmp_path / "run", [clip, tmp_path / "gone.csv"])
     done = forget(key, [tmp_path], cache=cache)
-    assert clip in done.files and len(done.files) == 2
-    assert not clip.exists() and media[0].exists()
+    assert len(done.files) == 1
+    assert done.exports == (clip,)
+    assert any(str(clip) in line for line in done.lines())
+    assert clip.exists() and media[0].exists(), "a run from somebody else may name any file"
     (left,) = cache.rglob("*.npz")
     again = listen_cached(Source((str(media[1]),)), frontline, ScoreCache(cache))
     assert again.from_cache and left.exists()
@@ -192,7 +194,7 @@ def test_the_command_lists_what_it_deletes_and_asks_first(tmp_path):
     assert traces(tmp_path / "run", path.name, "tuesday-0123456789abcdef") == []
 
 
-@pytest.mark.parametrize("step", ["_clean_plan", "delete_recordings", "write_report"])
+@pytest.mark.parametrize("step", ["_clean_sources", "delete_recordings", "write_report"])
 @pytest.mark.parametrize("again", ["tuesday.mp4", "wednesday.mp4", "another.mp4"])
 def test_an_interrupted_forget_is_completed_by_the_next(tmp_path, monkeypatch, step, again):
     first, second = tmp_path / "tuesday.mp4", tmp_path / "wednesday.mp4"

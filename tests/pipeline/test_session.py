@@ -33,10 +33,10 @@ from making import make_video
     ],
     ids=lambda choices: " ".join(choices) or "defaults",
 )
-def test_stored_settings_open_the_same_session(choices, tmp_path):
+def test_settings_sent_to_another_process_open_the_same_session(choices):
     session = open_session(["a.mp4"], **choices)
-    session.settings.store(tmp_path)
-    again = open_session(["a.mp4"], Settings.stored(tmp_path))
+    sent = json.dumps(session.settings.model_dump(), default=str)
+    again = open_session(["a.mp4"], Settings.model_validate(json.loads(sent)))
     assert again.settings == session.settings
     assert again.run_json("m") == session.run_json("m")
     assert again.listening == session.listening and again.rule == session.rule
@@ -92,19 +92,36 @@ def test_numbers_of_numpy_are_taken():
 def test_objects_take_the_place_of_names():
     curve, rule = Survival.from_lengths([2.0, 3.0, 40.0]), MinimumSeparation(5)
     session = open_session(rule=rule, action_length=curve, frontline="flux")
-    assert session.rule == rule and session.listening.survival == curve
-    assert session.settings.rule == "separated"
+    assert session.rule == rule and session.listening.lengths == curve
+    assert session.settings.rule == "separated:delta=5"
     again = open_session((), session, budget="10%")
-    assert again.rule == rule and again.listening.survival == curve
+    assert again.rule == rule and again.listening.lengths == curve
     assert open_session((), session, rule="rank").settings.rule == "rank"
 
 
-def test_the_delta_a_gate_was_found_best_with_is_used():
-    """By name the rule takes the gate's; a rule that says its own keeps it."""
+def test_the_paper_s_rule_has_its_delta_as_an_option():
+    """2 as in the paper, a number, or on request the one that was fitted to a gate."""
     line = replace(default_gate(), separation=4).frontline()
-    assert open_session(rule="separated", frontline=line).rule == MinimumSeparation(4)
-    assert open_session(rule=MinimumSeparation(3), frontline=line).rule == MinimumSeparation(3)
-    assert open_session(rule="separated", frontline="flux").rule == MinimumSeparation(2)
+
+    def opened(rule, frontline=line):
+        session = open_session(rule=rule, frontline=frontline)
+        assert session.selection_json()["rule"].partition(":")[0] == "separated"
+        return session.rule
+
+    assert opened("separated") == MinimumSeparation(2)
+    assert opened("separated:delta=3") == MinimumSeparation(3)
+    assert opened("separated:delta=gate") == MinimumSeparation(4)
+    assert opened(MinimumSeparation(3)) == MinimumSeparation(3)
+    named = open_session(rule="separated:delta=gate", frontline=line).selection_json()
+    assert named["rule"] == "separated:delta=4"
+    with pytest.raises(InvalidSetting, match="only a trained gate has a separation of its own"):
+        opened("separated:delta=gate", "flux")
+    with pytest.raises(InvalidSetting, match="a separation is 1 window or more, not 0"):
+        opened("separated:delta=0")
+    with pytest.raises(InvalidSetting, match="delta should be a valid integer, not 'near'"):
+        opened("separated:delta=near")
+    with pytest.raises(InvalidSetting, match="rank has no option 'delta'; it has none"):
+        opened("rank:delta=2")
 
 
 def test_a_session_is_changed_and_the_rest_stays():
@@ -131,8 +148,8 @@ def test_how_long_actions_last_is_part_of_what_is_chosen(tmp_path):
 def test_a_length_given_once_holds_for_another_frontline():
     first = open_session(frontline="energy", action_length=9.0)
     second = open_session((), first, frontline="flux")
-    assert second.listening.survival.median == pytest.approx(9.0)
-    assert open_session((), first, action_length=None).listening.survival.median < 3.0
+    assert second.listening.lengths.median == pytest.approx(9.0)
+    assert open_session((), first, action_length=None).listening.lengths is None
 
 
 @pytest.mark.parametrize("verb", [earmark.plan, earmark.preview, earmark.caption])

@@ -17,7 +17,6 @@ import earmark
 from earmark import Span
 from earmark.cli.app import app
 from earmark.cli.look import split_words
-from earmark.evidence.evidence_entry import SOUND_TRACK
 from earmark.pipeline import sounds as module
 from earmark.run.run import Run
 from making import AudioPlan, make_audio, make_video
@@ -95,7 +94,7 @@ def test_a_caption_run_keeps_the_sounds_of_the_whole_recording(shift, tmp_path):
     earmark.caption([path], run=tmp_path / "run", budget="2", sounds=True, cache=tmp_path / "own")
     with Run(tmp_path / "run") as run:
         (recording,) = run.recordings()
-        kept = [entry for entry in run.evidence(recording.id) if entry.origin == SOUND_TRACK]
+        kept = [entry for entry in run.evidence(recording.id) if entry.is_tracked]
     (one,) = earmark.sounds([path], cache=tmp_path / "own").recordings
     assert [(entry.span, entry.text) for entry in kept] == [(e.span, e.text) for e in one.events]
     assert touched(drillings, [entry for entry in kept if entry.text == "Drill"]) == [True] * 3

@@ -13,7 +13,7 @@ from drawing import SHORT
 from earmark import Span, Track
 from earmark.captioning.request import Answer
 from earmark.cli.app import app
-from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
+from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.grid import Windows
 from earmark.report.run_overview import (
     SOUNDS_MEANT,
@@ -34,7 +34,7 @@ HOUR = 3600.0
 
 
 def heard(start: float, end: float, name: str) -> EvidenceEntry:
-    return EvidenceEntry(Span(start, end), "heard", name, 0.8, SOUND_TRACK)
+    return EvidenceEntry(Span(start, end), "heard", name, 0.8, "mn04 track")
 
 
 def listen(ledger: Run, name: str, *, loud: tuple[int, ...] = ()) -> Windows:
@@ -45,7 +45,6 @@ def listen(ledger: Run, name: str, *, loud: tuple[int, ...] = ()) -> Windows:
     windows = Windows(4.0, HOUR, scores, (np.arange(count) + 0.5) * 4, scores, SHORT)
     level = Track(np.repeat(np.where(scores > 0, -20.0, -60.0), 4), hop=1.0)
     ledger.add(RecordingRow(name, f"/cams/{name}.mp4", HOUR, 1000))
-    ledger.keep_survival(SHORT)
     ledger.hear(name, windows, key="k", level=level)
     return windows
 
@@ -58,7 +57,7 @@ def folder(tmp_path):
         sounds = [heard(40.0, 48.0, "Drill"), heard(600.0, 608.0, "Power tool")]
         sounds += [heard(2000.0, 2004.0, "Drill")]
         speech = [heard(100.0, 110.0, "Speech"), heard(130.0, 140.0, "Conversation")]
-        ledger.keep_evidence("b", [*sounds, *speech], kinds=["heard"], origin=SOUND_TRACK)
+        ledger.keep_evidence("b", [*sounds, *speech], kinds=["heard"], origin="mn04 track")
         picks = explain(windows, np.arange(10, 16), "{0} {1}".format)
         ledger.choose("b", picks)
         said = ["A drill turns. It is red."] + 4 * ["A bench, nobody there."] + ["A hand waves."]
@@ -123,7 +122,6 @@ def test_where_there_is_no_sound_nothing_is_made_of_it(tmp_path, drawn, silent):
     rates[200:205] = 1.0
     with Run(tmp_path, {"model": "m"}) as ledger:
         ledger.add(RecordingRow("a", "/cams/a.mp4", HOUR, 1000))
-        ledger.keep_survival(SHORT)
         ledger.hear("a", Windows(4.0, HOUR, rates, rates, rates, SHORT), key="k", level=level)
         with Run(tmp_path) as run:
             (told,) = overview(run)
@@ -139,7 +137,6 @@ def test_a_click_in_a_second_of_silence_is_told(tmp_path):
     one = np.ones(1)
     with Run(tmp_path, {"model": "m"}) as ledger:
         ledger.add(RecordingRow("a", "/cams/a\nb.mp4", 1.0, 1000))
-        ledger.keep_survival(SHORT)
         ledger.hear("a", Windows(4.0, 1.0, one, one, one, SHORT), key="k", level=level)
     said = CliRunner().invoke(app, ["show", str(tmp_path)], catch_exceptions=False).stdout
     assert said.startswith("'a\\nb.mp4'\n"), "a name is one line"
@@ -153,7 +150,6 @@ def test_no_more_is_active_or_louder_than_has_sound(tmp_path):
     rates = np.array([1.5, 0.9, 0.6])
     with Run(tmp_path, {"model": "m"}) as ledger:
         ledger.add(RecordingRow("a", "/cams/a.mp4", 12.0, 1000))
-        ledger.keep_survival(SHORT)
         ledger.hear("a", Windows(4.0, 12.0, rates, rates, rates, SHORT), key="k", level=level)
         with Run(tmp_path) as run:
             (told,) = overview(run)
@@ -167,7 +163,7 @@ def test_a_sound_is_told_in_one_family_and_by_its_first_name(tmp_path):
     sounds = [heard(20.0 * place, 20.0 * place + 3, name) for place, name in enumerate(names)]
     with Run(tmp_path, {"model": "m", "sounds": "yamnet"}) as ledger:
         listen(ledger, "a")
-        ledger.keep_evidence("a", sounds, kinds=["heard"], origin=SOUND_TRACK)
+        ledger.keep_evidence("a", sounds, kinds=["heard"], origin="mn04 track")
         with Run(tmp_path) as run:
             (told,) = overview(run)
     assert dict(told.lines())["Heard"] == (
@@ -198,7 +194,6 @@ def test_what_is_active_is_how_long_the_actions_expected_go_on(tmp_path):
     told = []
     for name, each in (("busy", rates), ("rare", rates * 0.8 / rates.sum()), ("flat", 0 * rates)):
         with Run(tmp_path / name, {"model": "m"}) as ledger, Run(tmp_path / name) as run:
-            ledger.keep_survival(SHORT)
             ledger.add(RecordingRow("a", "/cams/a.mp4", 400.0, 1000))
             windows = Windows(4.0, 400.0, each, each, each, SHORT)
             ledger.hear("a", windows, key="k", level=level)
@@ -214,7 +209,7 @@ def test_two_remarks_of_a_short_recording_are_not_one_long_talk(tmp_path):
     with Run(tmp_path / "run", {"model": "m", "sounds": "yamnet"}) as ledger:
         ledger.add(RecordingRow("c", "/cams/c.mp4", 90.0, 1000))
         speech = [heard(10.0, 16.0, "Speech"), heard(50.1, 50.4, "Speech")]
-        ledger.keep_evidence("c", speech, kinds=["heard"], origin=SOUND_TRACK)
+        ledger.keep_evidence("c", speech, kinds=["heard"], origin="mn04 track")
     with Run(tmp_path / "run") as run:
         (told,) = overview(run)
     assert dict(told.lines())["Speech"] == ("0:10 – 0:16", "0:50"), "a word within a second"
@@ -226,7 +221,7 @@ def look(folder, seen: dict[int, bool], meant: list[str]) -> tuple[Span, ...]:
         windows = listen(ledger, "a")
         sounds = [heard(121.0, 130.5, "Drill"), heard(122.0, 140.0, "Rain")]
         sounds += [heard(300.0, 308.0, "Drill")]
-        ledger.keep_evidence("a", sounds, kinds=["heard"], origin=SOUND_TRACK)
+        ledger.keep_evidence("a", sounds, kinds=["heard"], origin="mn04 track")
         ledger.set_note(f"{SOUNDS_MEANT}a drill", json.dumps(meant))
         picks = explain(windows, np.array(sorted(seen)), "{0} {1}".format)
         ledger.choose("a", picks)
@@ -312,7 +307,7 @@ def test_what_is_left_out_is_counted(tmp_path, more, said):
     with Run(tmp_path / "run", {"model": "m", "sounds": "yamnet"}) as ledger:
         ledger.add(RecordingRow("c", "/cams/c.mp4", 900.0, 1000))
         sounds = [heard(50.0 * n, 50.0 * n + 1, name) for n, name in enumerate(names[: 8 + more])]
-        ledger.keep_evidence("c", sounds, kinds=["heard"], origin=SOUND_TRACK)
+        ledger.keep_evidence("c", sounds, kinds=["heard"], origin="mn04 track")
     with Run(tmp_path / "run") as run:
         (told,) = overview(run)
     assert dict(told.lines())["Heard"][8:] == ((said,) if said else ())

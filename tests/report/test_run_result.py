@@ -37,7 +37,7 @@ def test_a_result_gives_its_counts_and_its_picks_as_a_data_frame(tmp_path):
     )
     assert repr(done) == (
         f"CaptionResult(run='{tmp_path / 'run'}', answered=2, picks=2, windows=6, failed=0, "
-        "missed=1, expected coverage 55.0 % (its uncertainty was not measured))"
+        "missed=1, expected coverage 66.4 % (its uncertainty was not measured))"
     )
     frame = done.to_pandas()
     assert list(frame["caption"]) == said

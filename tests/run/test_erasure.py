@@ -12,7 +12,7 @@ from earmark.errors import RunError
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.run import schema
 from earmark.run.corrections import Correction, correct
-from earmark.run.erasure import all_recordings, clips_of, delete_recordings, note_clips
+from earmark.run.erasure import all_recordings, delete_recordings, files_written, note_written
 from earmark.run.records import PickFrames
 from earmark.run.run import Run
 from earmark.run.schema import FILE
@@ -29,8 +29,6 @@ def folder(tmp_path: Path) -> Path:
         ledger.keep_frames("a", PickFrames(cell(1), b"picture of a", 9, 1, 100))
         said = EvidenceEntry(cell(2), "said", "pass it on", 0.9, "whisper")
         ledger.keep_evidence("a", [said], kinds={"said"})
-        note_clips(ledger, "a", [tmp_path / "one.mp4"])
-        note_clips(ledger, "a", [tmp_path / "two.mp4"])
         ledger.add(row("b"))
         other = CallRow("other", "b", cell(1), "m1")
         ledger.unanswered([other])
@@ -104,13 +102,23 @@ def test_while_somebody_reads_it_nothing_is_deleted(folder: Path, monkeypatch):
 
 
 def test_no_byte_of_it_stays(folder: Path):
-    texts = (b"mallet", b"pass it on", b"hammer", b"picture of a", b"knocking", b"one.mp4")
+    texts = (b"mallet", b"pass it on", b"hammer", b"picture of a", b"knocking")
     content = (folder / FILE).read_bytes()
     assert all(text in content for text in texts)
-    with Run(folder) as run:
-        assert clips_of(run, "a") == [folder / "one.mp4", folder / "two.mp4"]
     erase(folder, ["a"])
     content = b"".join(path.read_bytes() for path in folder.glob(f"{FILE}*"))
     assert not any(text in content for text in texts) and b"water runs" in content
     with Run(folder) as run:
-        assert [row.id for row in all_recordings(run)] == ["b"] and clips_of(run, "a") == []
+        assert [row.id for row in all_recordings(run)] == ["b"]
+
+
+def test_what_was_exported_is_known_while_it_is_there(folder: Path):
+    paths = [folder / "one.csv", folder / "two.csv"]
+    for path in paths:
+        path.write_text("")
+        note_written(folder, [path])
+    with Run(folder) as run:
+        assert files_written(run) == paths
+    paths[0].unlink()
+    with Run(folder) as run:
+        assert files_written(run) == paths[1:]

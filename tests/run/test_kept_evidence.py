@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,6 @@ from earmark.errors import RunError
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.run.merge import merge
 from earmark.run.run import Run
-from earmark.run.schema import FILE
 from small_runs import PLAN, open_run
 
 
@@ -73,9 +70,9 @@ def test_the_words_of_a_sentence_are_kept_as_its_text_is(tmp_path: Path):
 def test_a_transcript_is_kept_with_its_mark_or_not_at_all(tmp_path: Path):
     """A process that is killed in between would have it transcribed again, and paid for twice."""
     with open_run(tmp_path) as ledger:
-        with closing(sqlite3.connect(tmp_path / FILE)) as database:
+        with ledger.writing() as database:
             database.execute(
-                "CREATE TRIGGER killed BEFORE UPDATE OF transcribed_by ON recordings"
+                "CREATE TEMP TRIGGER killed BEFORE UPDATE OF transcribed_by ON recordings"
                 " BEGIN SELECT RAISE(ABORT, 'killed'); END"
             )
         with pytest.raises(RunError, match="killed"):

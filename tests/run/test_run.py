@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from drawing import SHORT, windows
+from drawing import windows
 from earmark import Span, Track
 from earmark.errors import RunError
 from earmark.run.database import RESERVE_BYTES
@@ -153,7 +153,7 @@ def test_what_was_heard_comes_back_to_the_last_bit(tmp_path: Path):
     with Run(tmp_path, PLAN) as ledger:
         ledger.add(row("a"))
         ledger.hear("a", heard, key="v1", level=Track(np.zeros(100)))
-        (again,) = StoredWindows(ledger, SHORT, {"a": ()})
+        (again,) = StoredWindows(ledger, {"a": ()})
     assert (again.length, again.duration) == (heard.length, heard.duration)
     for name in ("scores", "instants", "rates"):
         assert getattr(again, name).tobytes() == getattr(heard, name).tobytes()

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from drawing import SHORT, windows
+from drawing import windows
 from earmark import Span, open_recording
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.media import Source
@@ -86,7 +86,7 @@ def test_one_more_pick_is_kept_beside_the_others_with_what_is_heard(tmp_path: Pa
 
 def test_windows_come_back_as_often_as_they_are_gone_over(tmp_path: Path):
     with open_run(tmp_path) as ledger:
-        stored = StoredWindows(ledger, SHORT, {"a": (1, 3)})
+        stored = StoredWindows(ledger, {"a": (1, 3)})
         assert len(stored) == 1
         for _ in range(2):
             (found,) = stored
@@ -119,7 +119,7 @@ def test_a_run_before_its_first_plan_has_none(tmp_path: Path):
     Run(tmp_path, PLAN).close()
     with Run(tmp_path) as run:
         assert run.plan() == PLAN and run.opened()
-        assert (run.note("nothing"), run.survival(), run.recording("a")) == ("", None, None)
+        assert (run.note("nothing"), run.recording("a")) == ("", None)
 
 
 def test_the_row_of_a_recording_is_what_it_was_described_as(tmp_path: Path):
@@ -177,8 +177,15 @@ def test_evidence_is_read_by_kind_and_place(tmp_path: Path):
             assert list(run.evidence("a")) == entries
             assert list(run.evidence("a", kinds=("read",))) == entries[2:]
             assert list(run.evidence("a", within=Span(2.0, 2.5))) == entries[1:2]
-            assert run.recordings_with_evidence("said", origin="w") == {"a"}
-            assert run.recordings_with_evidence("said", origin="r") == set()
+            assert run.recordings_with_sound_track() == set()
+        ledger.keep_evidence(
+            "a",
+            [EvidenceEntry(Span(0.0, 1.0), "heard", "Drill", 0.5, "mn04 track")],
+            kinds={"heard"},
+        )
+        with Run(ledger.folder) as run:
+            assert run.recordings_with_sound_track() == {"a"}
+        ledger.keep_evidence("a", [], kinds={"heard"})
         ledger.keep_speech("a", entries[:1], by="other")
         with Run(ledger.folder) as run:
             assert list(run.evidence("a")) == [entries[0], entries[2]]
@@ -196,11 +203,8 @@ def test_a_recording_comes_back_as_it_was_described(tmp_path: Path):
         with Run(ledger.folder) as run:
             assert run.recording("b") == full == run.recordings()[0]
             assert run.recording("nobody") is None
-            assert run.note("nothing") == "" and run.survival() is None
+            assert run.note("nothing") == ""
             assert run.opened().startswith("20")
-        ledger.keep_survival(SHORT)
-        with Run(ledger.folder) as run:
-            assert run.survival() == SHORT
 
 
 def test_a_recording_of_sound_alone_has_no_frames(tmp_path: Path):

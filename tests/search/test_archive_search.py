@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from earmark import Span
 from earmark.cli.app import app
 from earmark.errors import RunError
-from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
+from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.models.sentence_encoder import WIDTH
 from earmark.run.run import Run
 from earmark.search.archive_search import VECTORS, Archive, MeaningIndex, search
@@ -23,7 +23,7 @@ from quiet_shift import require_minilm
 from small_runs import PLAN, fill, open_run, row
 
 EVIDENCE = (
-    EvidenceEntry(Span(0.0, 3.0), "heard", "Drill", 0.8, SOUND_TRACK),
+    EvidenceEntry(Span(0.0, 3.0), "heard", "Drill", 0.8, "mn04 track"),
     EvidenceEntry(Span(4.0, 8.0), "heard", "Drill", 0.7, "yamnet"),
     EvidenceEntry(Span(9.0, 11.0), "said", "Hand me the spanner, please.", 0.9, "whisper"),
     EvidenceEntry(Span(20.0, 22.0), "read", "DANGER high voltage", 0.6, "ocr"),
@@ -82,7 +82,7 @@ def test_all_words_must_stand_in_one_place_and_none_find_nothing(run):
 
 def test_a_sound_of_a_window_is_not_told_beside_its_track(run):
     every = [hit for each in search(run, "drill") for hit in each.hits]
-    assert [hit.model for hit in every if hit.kind == "heard"] == [SOUND_TRACK]
+    assert [hit.model for hit in every if hit.kind == "heard"] == ["mn04 track"]
 
 
 def test_what_tells_of_one_moment_is_one_result_that_says_what_agrees(tmp_path):
@@ -94,7 +94,7 @@ def test_what_tells_of_one_moment_is_one_result_that_says_what_agrees(tmp_path):
     with open_run(tmp_path, tags={1: ["Drill", "loud"], 3: ["Drill"]}) as ledger:
         fill(ledger, {1: "A hand drills a board."})
         spans = Span(2.0, 9.0), Span(15.5, 17.0)
-        tracks = [EvidenceEntry(span, "heard", "Drill", 0.8, SOUND_TRACK) for span in spans]
+        tracks = [EvidenceEntry(span, "heard", "Drill", 0.8, "mn04 track") for span in spans]
         ledger.keep_evidence("a", tracks, kinds=["heard"])
     first, second = sorted(search(tmp_path, "drilling"), key=lambda each: each.span)
     assert (first.span, first.kinds) == (Span(2.0, 9.0), ("caption", "heard"))

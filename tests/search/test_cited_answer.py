@@ -14,7 +14,7 @@ from annotation_server import MODEL, annotation_server
 from earmark import Span
 from earmark.cli.app import app
 from earmark.errors import UnreadableAnswer
-from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
+from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.run.run import Run
 from earmark.search.cited_answer import CitableEntry, as_messages, check_answer, gather_entries
 from small_runs import fill, open_run, row
@@ -86,7 +86,7 @@ def run(tmp_path) -> Path:
     with ledger:
         fill(ledger, {1: "A hand drills a board.", 3: "Nothing happens."})
         entries = [
-            EvidenceEntry(Span(0.0, 3.0), "heard", "Drill", 0.8, SOUND_TRACK),
+            EvidenceEntry(Span(0.0, 3.0), "heard", "Drill", 0.8, "mn04 track"),
             EvidenceEntry(Span(9.0, 11.0), "read", INJECTION, 0.8, "ocr"),
         ]
         ledger.keep_evidence("a", entries, kinds=["heard", "read"])
@@ -105,7 +105,7 @@ def test_sources_in_files_of_one_name_are_told_apart(tmp_path):
     with open_run(tmp_path) as ledger:
         for day in ("mon", "tue"):
             ledger.add(replace(row(day), path=f"/cams/{day}/shift.mp4"))
-            drill = EvidenceEntry(Span(0.0, 3.0), "heard", "Drill", 0.8, SOUND_TRACK)
+            drill = EvidenceEntry(Span(0.0, 3.0), "heard", "Drill", 0.8, "mn04 track")
             ledger.keep_evidence(day, [drill], kinds=["heard"])
         with Run(ledger.folder) as run:
             for question in ("When was the drill used?", "zebra crossing"):

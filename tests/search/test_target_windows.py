@@ -140,7 +140,10 @@ def test_a_window_is_as_relevant_as_the_likeliest_sound_that_touches_it():
     """Rows of 1.5 s over windows of 2 s: the third row, from 3 s to 4.5 s, touches two windows."""
     certain = float(np.log(0.8 / 0.2))
     track = SoundTrack(
+        "mn04",
         ("Drill", "Speech"),
+        0.3,
+        0.0,
         1.5,
         6.0,
         np.array([0, 2, 3]),

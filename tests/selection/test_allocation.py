@@ -198,7 +198,7 @@ def test_what_a_rule_offers_is_read_from_it() -> None:
 
 
 def test_names_are_looked_up_in_one_place() -> None:
-    assert rule_named("separated", separation=3) == MinimumSeparation(3)
+    assert rule_named("separated", delta=3) == MinimumSeparation(3)
     assert [rule_name(rule()) for rule in RULES.values()] == list(RULES)
     with pytest.raises(ValueError, match=r"no rule 'best'; the rules are full, .*coverage"):
         rule_named("best")

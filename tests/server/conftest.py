@@ -55,4 +55,8 @@ def runs(made_runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of them for one file of tests; the secret stays outside."""
     folder = tmp_path_factory.mktemp("served") / "runs"
     shutil.copytree(made_runs, folder, ignore=shutil.ignore_patterns("notes.txt"))
+    for run in (folder / "bench" / "run", folder / "real"):  # only what is served is played
+        with closing(sqlite3.connect(run / "run.db")) as database, database:
+            move = "UPDATE recordings SET path = replace(path, ?, ?)"
+            database.execute(move, (str(made_runs), str(folder)))
     return folder

@@ -25,7 +25,7 @@ from earmark.run.run import Run
 from earmark.server import web_server
 from earmark.server.access_control import TokenBucket
 from earmark.server.application import make_app
-from earmark.server.run_library import RunLibrary, Service
+from earmark.server.run_library import RunLibrary, ServedRun, Service
 from earmark.server.run_views import describe, read_rows
 from earmark_lab.annotations.readers import read_annotations
 from report_runs import HOSTILE
@@ -211,14 +211,15 @@ def test_what_people_say_is_kept_counted_exported_and_taken_back(
 
 
 def test_what_is_odd_about_a_recording_is_said_once(tmp_path: Path):
+    served = ServedRun("key", tmp_path, "run", RunLibrary([tmp_path]))
     with open_run(tmp_path) as ledger:
         ledger.add(row("b"))
         ledger.hear("b", windows("1.1."), key="k", warnings=("cut off",))
         with Run(ledger.folder) as run:
-            before = describe(run, "b")
+            before = describe(run, "b", served)
         ledger.choose("b", [], notes=("no call is made", "cut off"))
         with Run(ledger.folder) as run:
-            after = describe(run, "b")
+            after = describe(run, "b", served)
     assert (before["warnings"], before["choice"]["notes"]) == (["cut off"], ())
     assert (after["warnings"], after["choice"]["notes"]) == ([], ("no call is made", "cut off"))
 

@@ -65,7 +65,7 @@ def page(
     shutil.copy(runs / "bench" / VIDEO, runs / "web" / "bench.mp4")
     with (
         range_server(runs / "web") as web,
-        serving(runs) as client,
+        serving(runs, options=("--addresses", f"{web.url('')},s3://cards")) as client,
         chromium(tmp_path_factory.mktemp("profile")) as driver,
     ):
         places = {"web": web.url("bench.mp4")}
@@ -419,8 +419,8 @@ def test_two_people_see_what_the_other_says_as_it_is_said(page: SimpleNamespace,
     page.driver.execute_script(say.format("right", 0))
     wait(other, f"return {every}.includes('Ada: right')")
     other.execute_script(say.format("wrong", 0) + ";" + say.format("wrong", 1))
-    wait(page.driver, "return document.querySelectorAll('.verdict.wrong').length === 2")
     for driver in (page.driver, other):
+        wait(driver, f"return {every}.length === 3")
         said = driver.execute_script(f"return {every}")
         assert said == ["Ada: right", "Bo: wrong", "Bo: wrong"]
     with Run(page.folder / "desk") as run:

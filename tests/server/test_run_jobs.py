@@ -19,12 +19,13 @@ import pytest
 pytest.importorskip("fastapi", reason="earmark[server] is not installed")
 
 from earmark import EarmarkError
-from earmark.gate.gate import default_gate
-from earmark.gate.survival import Survival
+from earmark.errors import RunError
 from earmark.pipeline.session import Session, open_session
+from earmark.run.records import RecordingRow
 from earmark.run.run import Run
 from earmark.server import run_jobs
-from earmark.server.run_library import ServedRun
+from earmark.server.run_library import RunLibrary, ServedRun
+from earmark.settings import Choosing
 from earmark_lab.demo import make_scene
 from fault_server import fault_server
 from served import serving
@@ -200,56 +201,64 @@ def test_a_run_is_not_started_twice(tmp_path: Path):
         jobs.close()
 
 
-CURVE = Survival((0.0, 5.0, 20.0), (1.0, 0.5, 0.0))
+def made_by(folder: Path, **choices: Any) -> ServedRun:
+    """A run in `folder` about its recording, as the command line makes it with `choices`."""
+    session = open_session(**{"budget": "10%", "frontline": "energy", "pictures": False} | choices)
+    video = folder / "bench.mp4"
+    with Run(folder / "run", session.with_evidence().run_json("m")) as run:
+        run.add(RecordingRow("one", str(video), 40.0, 100))
+    return ServedRun("key", folder / "run", "run", RunLibrary([folder]))
+
+
+@pytest.fixture
+def ours() -> Session:
+    """The settings of the server."""
+    return open_session(frontline="energy", pictures=False, max_calls=7)
+
+
+def test_a_run_is_continued_with_the_settings_of_the_server(tmp_path: Path, ours: Session):
+    plan = run_jobs.continue_session(made_by(tmp_path), ours, Choosing(budget="30%", across=True))
+    assert [source.path for source in plan.sources()] == [str(tmp_path / "bench.mp4")]
+    assert (str(plan.budget), plan.settings.across) == ("30%", True)
+    assert plan.settings.limits.max_calls == 7
 
 
 @pytest.mark.parametrize(
     "choices",
     [
-        {},
+        {"window": 2.0},
         {"rule": "uniform", "frontline": "auto"},
         {"action_length": 12.5},
         {"rounds": "3"},
-        {"pictures": False},
         {"voices": False},
         {"speech": True, "language": "en"},
+        {"prompt": "Say everything."},
     ],
     ids=str,
 )
-def test_a_run_made_elsewhere_goes_on_as_it_was_made(tmp_path: Path, choices: dict[str, Any]):
-    session = open_session(budget="10%", **{"frontline": "energy"} | choices)
-    with Run(tmp_path, session.run_json("m")):
-        session.store_settings(tmp_path)
-    served = ServedRun("key", tmp_path, "run")
-    ours = open_session(window=2.0, action_length=3.0, max_calls=7)  # of the server
-    restored = run_jobs.restore_session(served, ours)
-    assert restored.run_json("m") == session.run_json("m")
-    assert restored.settings.limits.max_calls == 7
-
-
-def test_a_run_with_a_gate_file_goes_on_with_that_file(tmp_path: Path):
-    default_gate().save(tmp_path / "site.gate")
-    session = open_session(frontline=str(tmp_path / "site.gate"))
-    with Run(tmp_path, session.run_json("m")):
-        session.store_settings(tmp_path)
-    served = ServedRun("key", tmp_path, "run")
-    assert run_jobs.restore_session(served, open_session()).listening == session.listening
+def test_a_run_made_with_other_settings_is_not_continued_and_says_which(
+    tmp_path: Path, ours: Session, choices: dict[str, Any]
+):
+    name = {"prompt": "ask"}.get(next(iter(choices)), next(iter(choices)))
+    with pytest.raises(RunError, match=rf"other settings .*\b{name} is .* there and .* here"):
+        run_jobs.continue_session(made_by(tmp_path, **choices), ours, Choosing())
 
 
 @pytest.mark.parametrize(
-    "choices",
+    "listed",
     [
-        {"action_length": CURVE},
-        {"speech": True, "transcriber": "http://user:secret@host/v1"},
+        b"{",
+        b"null",
+        b'[{"uris": []}]',
+        b'[{"uris": [7]}]',
+        b'[{"uris": ["a"], "x": 1}]',
+        b"[" * 9999,
     ],
-    ids=["a curve", "a key in an address"],
 )
-def test_a_run_whose_settings_do_not_say_all_is_not_continued(
-    tmp_path: Path, choices: dict[str, Any]
+def test_a_list_of_recordings_that_is_none_is_a_clear_error(
+    tmp_path: Path, ours: Session, listed: bytes
 ):
-    session = open_session(frontline="energy", **choices)
-    with Run(tmp_path, session.run_json("m")):
-        session.store_settings(tmp_path)
-    served = ServedRun("key", tmp_path, "run")
-    with pytest.raises(ValueError, match="run its command again"):
-        run_jobs.restore_session(served, open_session())
+    served = made_by(tmp_path)
+    (served.folder / "sources.json").write_bytes(listed)
+    with pytest.raises(RunError, match="does not list recordings"):
+        run_jobs.continue_session(served, ours, Choosing())

@@ -45,7 +45,7 @@ def write_batch(
 
 
 def _batch_line(request: Request) -> str:
-    body = chat_body(request, form="images")
+    body = chat_body(request)
     body[NEWER_LENGTH_LIMIT] = body.pop("max_tokens")  # every batch API knows it
     entry = {
         "custom_id": request.identity,
@@ -85,7 +85,7 @@ def _outcome(entry: Mapping[str, Any], request: Request) -> Answer | str:
         reason = error.get("message") if isinstance(error, dict) else error
         return f"the batch answered {status}: {reason or 'no reason given'}"
     try:
-        return read_reply(body, request, form="images")
+        return read_reply(body, request)
     except UnreadableAnswer as unreadable:
         return str(unreadable)
 

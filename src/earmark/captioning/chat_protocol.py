@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from itertools import chain
 from typing import Any
 
@@ -16,15 +15,10 @@ from earmark.captioning.answer_schema import (
     read_yes_or_no,
     tell_yes_or_no,
 )
-from earmark.captioning.request import Answer, Form, Request
+from earmark.captioning.request import Answer, Request
 from earmark.errors import UnreadableAnswer
-from earmark.media import Frame
 from earmark.redaction import map_texts
 from earmark.timeline import format_clock
-
-CLIP_RATE = 25
-"""Frames a second declared for a clip whose frames are sent as a video. The server learns their
-times from their places on this grid, exact to 0.02 s."""
 
 MOST_LEVELS = 64
 MOST_BYTES = 4 << 20
@@ -34,20 +28,17 @@ NEWER_LENGTH_LIMIT = "max_completion_tokens"
 """The name of `max_tokens` for OpenAI's newer models; they refuse the old one and say so."""
 
 
-def chat_body(request: Request, *, form: Form) -> dict[str, Any]:
-    """With `form="none"`, the text alone."""
-    if not request.pictures and form != "none":
+def chat_body(request: Request) -> dict[str, Any]:
+    if not request.pictures:
         raise ValueError("a vision model needs frames to look at; see Request.showing")
-    pictures = [base64.b64encode(picture).decode("ascii") for picture in request.pictures]
-    parts: list[dict[str, Any]] = []
-    if form == "images":
-        urls = [f"data:image/jpeg;base64,{picture}" for picture in pictures]
-        parts = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
-        parts = with_times(parts, request.frames)
-    elif form == "video":
-        url = f"data:video/jpeg;base64,{','.join(pictures)}"
-        parts = [{"type": "video_url", "video_url": {"url": url}}]
-    content = [*parts, {"type": "text", "text": request.text}]
+    content: list[dict[str, Any]] = []
+    for frame, picture in zip(request.frames, request.pictures, strict=True):
+        if len(request.frames) > 1:
+            time = f"{format_clock(frame.time, hours=True)}:"
+            content.append({"type": "text", "text": time})
+        url = f"data:image/jpeg;base64,{base64.b64encode(picture).decode('ascii')}"
+        content.append({"type": "image_url", "image_url": {"url": url}})
+    content.append({"type": "text", "text": request.text})
     question = request.question
     body: dict[str, Any] = {
         "model": request.model,
@@ -58,35 +49,7 @@ def chat_body(request: Request, *, form: Form) -> dict[str, Any]:
         body["temperature"] = question.temperature
     if question.schema is not None:
         body["response_format"] = response_format(question.schema)
-    if form == "video":
-        body["media_io_kwargs"] = {"video": _clip(request)}
     return body
-
-
-def with_times(parts: Sequence[dict[str, Any]], frames: Sequence[Frame]) -> list[dict[str, Any]]:
-    """Each part after the time of its frame; a single part stays alone."""
-    if len(parts) == 1:
-        return list(parts)
-    times = [f"{format_clock(frame.time, hours=True)}:" for frame in frames]
-    pairs = zip(({"type": "text", "text": time} for time in times), parts, strict=True)
-    return list(chain.from_iterable(pairs))
-
-
-def _clip(request: Request) -> dict[str, Any]:
-    """The times of the pictures, in the fields that vLLM reads.
-
-    The clip is the window; picture `n` of it is shown at `n / CLIP_RATE` from its start.
-    """
-    span = request.span
-    total = max(1, math.ceil(span.duration * CLIP_RATE))
-    indices = [round((frame.time - span.start) * CLIP_RATE) for frame in request.frames]
-    return {
-        "fps": CLIP_RATE,
-        "frames_indices": [min(total - 1, max(0, index)) for index in indices],
-        "total_num_frames": total,
-        "duration": span.duration,
-        "do_sample_frames": False,
-    }
 
 
 def response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -141,7 +104,6 @@ def read_reply(
     reply: Mapping[str, Any],
     request: Request,
     *,
-    form: Form,
     latency: float = 0.0,
     note: str = "",
 ) -> Answer:
@@ -160,7 +122,6 @@ def read_reply(
         prompt_tokens=prompt_tokens,
         completion_tokens=completion_tokens,
         latency=latency,
-        form=form,
         finish=finish,
         note="; ".join(filter(None, (note, cut, usage_note))),
     )

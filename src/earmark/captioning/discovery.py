@@ -29,7 +29,6 @@ DEFAULT_ADDRESSES = {
 
 EXTRAS = {
     "local": ("xllamacpp",),
-    "transformers": ("torch", "transformers"),
     "parquet": ("pyarrow",),
     "s3": ("s3fs",),
 }
@@ -94,7 +93,7 @@ def _probe_server(name: str, url: str, *, timeout: float, models_asked: int) -> 
     picture = Frame(0.0, np.full((PROBE_PIXELS, PROBE_PIXELS, 3), 128, dtype=np.uint8))
     for model in models[:models_asked]:
         try:
-            is_ready, reason = probe(endpoint, model, [picture], form="images", timeout=timeout)
+            is_ready, reason = probe(endpoint, model, picture, timeout=timeout)
         except CallError as error:
             findings.append(finding("unwell", str(error), model))
         else:

@@ -121,7 +121,7 @@ class _Dispatcher:
     def _admit(self, request: Request) -> bool:
         """Whether the limits allow it; waits until the queue is short again."""
         with self.changed:
-            self._wait(lambda: not self.pending or not self._exceeded_limit(self.pending, request))
+            self._wait(lambda: not self.pending or self._may_join(request))
             self.tally.stopped = self._exceeded_limit(self.pending, request)
             if self.tally.stopped is not None:
                 return False
@@ -131,6 +131,13 @@ class _Dispatcher:
         # It asks nobody and costs nothing, so nothing is logged before the call.
         self._settle(request, self._ask(request))
         return True
+
+    def _may_join(self, request: Request) -> bool:
+        """With a cap the first call is made alone: a server may count more than estimated."""
+        limits = self.limits
+        is_capped = limits.max_tokens is not None or limits.max_spend is not None
+        is_first = is_capped and not self.tally.calls
+        return not is_first and not self._exceeded_limit(self.pending, request)
 
     def _exceeded_limit(self, pending: Sequence[Request], request: Request) -> str | None:
         return self.tally.exceeded_limit(self.limits, pending, request)
@@ -196,7 +203,7 @@ class _Dispatcher:
                 wait = backoff(self.limits, attempt, retry_after=error.retry_after)
                 exceeded_limit = self._count_lost_attempt(request) if error.was_sent else None
                 if reason := self._why_no_retry(attempt, wait, exceeded_limit):
-                    return Failure(request, f"{error}{reason}", attempt)
+                    return Failure(request, f"{error}{reason}", attempt, may_retry=True)
             except (CallError, MediaError) as error:
                 return _failure(request, error, attempts=attempt)
             logger.info("attempt %d timed out; a retry after %.1f s of backoff", attempt, wait)

@@ -13,9 +13,9 @@ import math
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from earmark.captioning.chat_protocol import (
@@ -26,7 +26,7 @@ from earmark.captioning.chat_protocol import (
     read_reply,
     token_usage,
 )
-from earmark.captioning.request import Answer, Form, Question, Request
+from earmark.captioning.request import Answer, Question, Request
 from earmark.errors import CallError, CallRejected, CallTimeout, UnreadableAnswer, summarise
 from earmark.media import Frame
 from earmark.redaction import SecretFilter, redact, redact_line, redact_url
@@ -60,74 +60,46 @@ MOST_REDIRECTS = 5
 
 
 class OpenAICaptioner:
-    """Calls a server such as vLLM, SGLang, llama.cpp, Ollama, LM Studio or a hosted one.
+    """Calls a server such as vLLM, SGLang, llama.cpp, Ollama, LM Studio or a hosted one."""
 
-    With several frames, `form="auto"` probes once, with two tiny calls, whether the server takes
-    them as a video, and sends images if not; the answers say which and why.
-    """
-
-    def __init__(
-        self,
-        url: str,
-        model: str,
-        api_key: str | None = None,
-        form: Literal["auto", "images", "video"] = "auto",
-    ) -> None:
+    def __init__(self, url: str, model: str, api_key: str | None = None) -> None:
         self.endpoint = Endpoint(url, api_key=api_key)
         self.model = model
-        self.form = form
         self.at_once: int | None = None  # servers differ, so the limits decide
-        self._lock = threading.Lock()
-        self._takes_video: tuple[bool, str] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return OpenAICaptioner, (self.endpoint.url, self.model, self.endpoint.api_key, self.form)
+        return OpenAICaptioner, (self.endpoint.url, self.model, self.endpoint.api_key)
 
     def check(self) -> None:
         self.endpoint.check_model(self.model)
 
     def __call__(self, request: Request, *, timeout: float) -> Answer:
-        form, note = self._form_for(request, timeout=timeout)
-        body = chat_body(request, form=form)
+        body, note = chat_body(request), ""
         started = time.monotonic()
         reply = self.endpoint.chat(body, timeout=timeout, identity=request.identity)
         latency = time.monotonic() - started
         if request.question.schema is not None and not self.endpoint.takes_schemas:
-            note = "; ".join(filter(None, (note, "sent without a schema: the server refuses one")))
-        return read_reply(reply, request, form=form, latency=latency, note=note)
-
-    def _form_for(self, request: Request, *, timeout: float) -> tuple[Form, str]:
-        if self.form != "auto":
-            return self.form, ""
-        if len(request.frames) < 2:
-            return "images", ""
-        with self._lock:
-            if self._takes_video is None:
-                self._takes_video = probe(
-                    self.endpoint, self.model, request.frames[:2], form="video", timeout=timeout
-                )
-        takes_video, reason = self._takes_video
-        return ("video", "") if takes_video else ("images", f"sent as images: {reason}")
+            note = "sent without a schema: the server refuses one"
+        return read_reply(reply, request, latency=latency, note=note)
 
 
-def probe(
-    endpoint: Endpoint, model: str, frames: Sequence[Frame], *, form: Form, timeout: float
-) -> tuple[bool, str]:
-    """Whether the server looks at `frames` sent as `form`, and how that is known."""
-    times = tuple(frame.time for frame in frames)
+def probe(endpoint: Endpoint, model: str, frame: Frame, *, timeout: float) -> tuple[bool, str]:
+    """Whether the server looks at a picture, and how that is known."""
     question = Question(answer_tokens=1, temperature=None)
-    request = Request("", Span(times[0], times[-1]), times, "What is this?", model, question)
-    request = request.showing([frame.resized(PROBE_PIXELS, PROBE_PIXELS) for frame in frames])
+    span = Span(frame.time, frame.time)
+    request = Request("", span, (frame.time,), "What is this?", model, question)
+    body = chat_body(request.showing([frame.resized(PROBE_PIXELS, PROBE_PIXELS)]))
+    without_picture = body | {"messages": [{"role": "user", "content": request.text}]}
 
-    def count_tokens(form: Form) -> int | None:
-        return token_usage(endpoint.chat(chat_body(request, form=form), timeout=timeout))[0]
+    def count_tokens(body: Mapping[str, Any]) -> int | None:
+        return token_usage(endpoint.chat(body, timeout=timeout))[0]
 
-    plain = count_tokens("none")
+    plain = count_tokens(without_picture)
     try:
         try:
-            counted = count_tokens(form)
+            counted = count_tokens(body)
         except CallTimeout:  # some refuse with a temporary status: try once more
-            counted = count_tokens(form)
+            counted = count_tokens(body)
     except CallError as error:
         return False, str(error)
     if counted is None or plain is None:

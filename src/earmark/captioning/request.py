@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from earmark.evidence.sound_names import WindowSounds
     from earmark.selection.pick import Pick
 
-Form = Literal["images", "video", "none"]
+Form = Literal["images", "none"]
 
 CHARACTERS_A_TOKEN = 3
 """Characters of prompt text per token, on the low side: English has about four."""

@@ -22,6 +22,8 @@ class Failure:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     is_guessed: bool = False
+    may_retry: bool = False
+    """The server was too busy, too slow or not there."""
 
     @property
     def tokens(self) -> tuple[int, int]:

@@ -42,6 +42,7 @@ PANELS = {
         "select": f"{_HERE}.select:select",
         "caption": f"{_HERE}.caption:caption",
         "find": f"{_HERE}.caption:find",
+        "watch": f"{_HERE}.watch:watch",
     },
     "Look at runs": {
         "show": f"{_HERE}.look:show",

@@ -19,7 +19,8 @@ from earmark.settings import Settings
 
 @options.takes_settings(
     "budget", "across", "rule", "frontline", "rounds", "model", "frames", "prompt",
-    "answer_schema", "blur", "speech", "max_calls", "max_spend", "workers", "shard",
+    "answer_schema", "blur", "speech", "clock", "clock_offset", "max_calls", "max_spend",
+    "workers", "shard",
 )  # fmt: skip
 def caption(
     paths: options.Paths,
@@ -102,7 +103,7 @@ def find(
 ) -> None:
     """Find the moments that a question describes; the model answers yes or no for each window.
 
-    Windows with matching sounds are asked first (named by YAMNet; compared by
+    Windows with matching sounds are asked first (named by YAMNet or mn04; compared by
     meaning with MiniLM), one call per moment, and answers decide what is asked
     next. The output ends with an estimate of the moments missed. The same
     command asks for no stored answer again; a larger --calls continues.

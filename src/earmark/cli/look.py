@@ -35,6 +35,7 @@ from earmark.report.export_formats import EXPORTERS
 from earmark.report.export_formats import export as write_export
 from earmark.report.run_overview import overview
 from earmark.report.run_report import write_report
+from earmark.run.erasure import note_written
 from earmark.run.run import Run
 from earmark.search.archive_search import Archive, FoundMoment
 from earmark.settings import InvalidSetting, Settings
@@ -67,7 +68,7 @@ def show(
 
     Active time is estimated by the gate. Louder time is measured by level and
     named sounds alone. Recordings in which something happened come first.
-    Sounds have names if YAMNet was installed when `earmark caption` ran. The
+    Sounds have names if YAMNet or mn04 was installed when `earmark caption` ran. The
     page of --page opens from disk without a network; larger runs have a folder
     of pictures, or a page for each recording.
 
@@ -81,7 +82,10 @@ def show(
     """
     with Run(folder, blur=options.face_blur(settings)) as run:
         if page:
-            out.print(str(write_report(run, to or folder / "report.html", title=title)))
+            written = write_report(run, to or folder / "report.html", title=title)
+            if to is not None:
+                note_written(folder, [written])
+            out.print(str(written))
             return
         overviews, missed = overview(run), run.failed_recordings()
     if format is Format.json:
@@ -130,7 +134,7 @@ def search(
     that matches. `drilling` also finds `drill`; the search box of the report
     works the same way. --meaning also finds text of similar meaning. --sounds
     needs no run: it listens to recordings and names their sounds with YAMNet
-    (`earmark models get yamnet`); `drill` also finds power tools.
+    (`earmark models get yamnet`) or mn04; `drill` also finds power tools.
 
     For example:
 
@@ -296,8 +300,9 @@ def export(
         if to is None:
             emit(_as_text(run, format))
             return
-        for path in write_export(run, to, format=format):
-            out.print(str(path))
+        paths = write_export(run, to, format=format)
+    note_written(folder, paths)
+    print_lines(map(str, paths))
 
 
 def _export_clips(folder: Path, to: Path, settings: Settings, format: str) -> None:

@@ -211,10 +211,10 @@ def forget(
 ) -> None:
     """Delete everything that runs and the cache hold about a recording.
 
-    This deletes scores, picks, calls, answers, corrections, clips and pictures,
-    and rewrites every index and report. The recording itself is not touched,
-    nor are exports and copies: delete those yourself. If the command is
-    interrupted, run it again.
+    This deletes scores, picks, calls, answers, corrections and pictures, and
+    rewrites every index and report. The recording itself is not touched. Clips
+    and exports that earmark wrote elsewhere are listed: delete those yourself.
+    If the command is interrupted, run it again.
 
     For example:
 

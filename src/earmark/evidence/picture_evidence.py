@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -29,11 +29,18 @@ from earmark.timeline import FloatArray, Span
 
 DETECTOR = "efficientdet-lite0"
 
+
+class Requirement(NamedTuple):
+    library: str
+    models: tuple[str, ...]
+
+
 REQUIREMENTS = {
-    "heard": ("ai_edge_litert", ("yamnet",)),
-    "read": ("cv2", PPOCR),
-    "seen": ("ai_edge_litert", (DETECTOR,)),
+    "heard": (Requirement("ai_edge_litert", ("yamnet",)), Requirement("onnxruntime", ("mn04",))),
+    "read": (Requirement("cv2", PPOCR),),
+    "seen": (Requirement("ai_edge_litert", (DETECTOR,)),),
 }
+"""Of each kind, the alternatives, first choice first: see experiments/naming-sounds.md."""
 
 SIDE = 320
 """Pixels along each side of the detector's input."""
@@ -114,12 +121,16 @@ def _detect(network: Any, frame: Frame) -> list[tuple[int, float]]:
     return [(int(number), float(score)) for number, score in zip(classes, scores, strict=True)]
 
 
+def installed_models(kind: str, store: ModelStore) -> tuple[str, ...]:
+    """Those of the first alternative that is complete; empty if none is."""
+    for library, models in REQUIREMENTS[kind]:
+        if find_spec(library) and all(store.state(name) == "here" for name in models):
+            return models
+    return ()
+
+
 def available_kinds(store: ModelStore) -> list[str]:
-    return [
-        kind
-        for kind, (library, names) in REQUIREMENTS.items()
-        if find_spec(library) and all(store.state(name) == "here" for name in names)
-    ]
+    return [kind for kind in REQUIREMENTS if installed_models(kind, store)]
 
 
 def picture_evidence(

@@ -13,7 +13,7 @@ import numpy as np
 
 from earmark.errors import EarmarkError
 from earmark.evidence.evidence_entry import EvidenceEntry, EvidenceTimeline
-from earmark.evidence.picture_evidence import available_kinds
+from earmark.evidence.picture_evidence import installed_models
 from earmark.media import Recording
 from earmark.media.atomic_file import content_file, write_whole
 from earmark.models import ModelStore
@@ -40,7 +40,7 @@ class SoundNamer:
 
     @property
     def model(self) -> str:
-        return getattr(self.encoder, "name", "yamnet")
+        return getattr(self.encoder, "name", "")
 
     def __call__(self, recording: Recording, spans: Sequence[Span]) -> SoundNames:
         names = self.cached(recording) if spans else {}
@@ -53,11 +53,11 @@ class SoundNamer:
     @property
     def listener(self) -> SoundListener | None:
         from earmark.evidence.sound_track import SoundListener
-        from earmark.features.yamnet import YAMNet
+        from earmark.features.patch_tagger import PatchTagger
 
-        return (
-            SoundListener(self.encoder, self.folder) if isinstance(self.encoder, YAMNet) else None
-        )
+        if not isinstance(self.encoder, PatchTagger):
+            return None
+        return SoundListener(self.encoder, self.folder)
 
     def _name(self, recording: Recording, spans: Sequence[Span]) -> Sequence[tuple[str, ...]]:
         if (listener := self.listener) and (track := listener.find(recording)):
@@ -129,18 +129,26 @@ def name_sounds(
 def sound_namer(
     wanted: bool | None, folder: Path | None, *, store: ModelStore | None = None
 ) -> SoundNamer | None:
-    """YAMNet as the namer of sounds; None if not wanted.
+    """With YAMNet, or with mn04 if only that is on this machine; None if not wanted.
 
-    If `wanted` is None, only if it is on this machine; if it is true, `ModelMissing` if it is not.
-    No `folder` means no cache.
+    If there is none, None if `wanted` is None, and `ModelMissing` if it is true. No `folder` means
+    no cache.
     """
     store = store or ModelStore()
-    if wanted is False or (wanted is None and "heard" not in available_kinds(store)):
+    if wanted is False:
+        return None
+    installed = installed_models("heard", store)
+    if not installed:
+        if wanted:
+            store.find("mn04")  # needs no further package
         return None
     from earmark.evidence.sound_track import CELL
+    from earmark.features.mn04 import MN04
     from earmark.features.yamnet import YAMNet
 
-    return SoundNamer(YAMNet(cell=CELL, weights=store.find("yamnet")), folder)
+    kinds: dict[str, type[MN04 | YAMNet]] = {"mn04": MN04, "yamnet": YAMNet}
+    (name,) = installed
+    return SoundNamer(kinds[name](cell=CELL, weights=store.find(name)), folder)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Named sounds over a whole recording: the probability of each, and their starts and ends.
 
     cells     .  .  d  D  D  D  d  .  .  D  D  .      probability of one class, a cell of 0.96 s
-    events          [=========]        [====]         reaches `ONSET_PROBABILITY` at least once,
+    events          [=========]        [====]         reaches the network's `onset` at least once,
                                                       stays above `CONTINUE_PROBABILITY`
 
 Only classes with some probability are stored for a cell, so an hour takes 0.5 MB at most.
@@ -14,16 +14,17 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from earmark.errors import EarmarkError
-from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry, EvidenceTimeline
+from earmark.evidence.evidence_entry import TRACK, EvidenceEntry, EvidenceTimeline
 from earmark.evidence.sound_query import broader
+from earmark.features.patch_tagger import PatchTagger
 from earmark.features.sound_tags import BACKGROUND, likeliest_names
-from earmark.features.yamnet import YAMNet
 from earmark.media import Meter, Recording, Sound
 from earmark.media.atomic_file import content_file, replacing
 from earmark.timeline import HOP, FloatArray, IndexArray, Span, Track, merge
@@ -38,13 +39,9 @@ QUIET_CELLS = 312
 QUIET_DB = -50.0
 """Of full scale; a room whose quiet level is below this counts as quiet."""
 
-NOISY_STRIDE = 4
-"""In a room that is never quiet, one cell in this many is processed; shorter than `MAX_GAP`."""
-
 MIN_PROBABILITY = 0.02
 """Least probability stored: too little to report, enough to search for."""
 
-ONSET_PROBABILITY = 0.4
 CONTINUE_PROBABILITY = 0.15
 MAX_GAP = 4.0
 """Longest silence, in seconds, within one event."""
@@ -54,7 +51,11 @@ MAX_GAP = 4.0
 class SoundTrack:
     """Probabilities of named sounds, sparse: three arrays of equal length, sorted by cell."""
 
+    model: str
     names: tuple[str, ...]
+    onset: float
+    overhang: float
+    """Seconds by which a sound reaches into further cells."""
     hop: float
     duration: float
     cells: IndexArray
@@ -103,15 +104,18 @@ class SoundTrack:
         likely = expit(self.logits[own])
         goes_on = likely >= CONTINUE_PROBABILITY
         cells, likely = self.cells[own][goes_on], likely[goes_on]
-        if likely.max(initial=0.0) < ONSET_PROBABILITY:  # true of most classes
+        if likely.max(initial=0.0) < self.onset:  # true of most classes
             return
-        breaks = np.flatnonzero(np.diff(cells) * self.hop > MAX_GAP + self.hop) + 1
+        breaks = np.flatnonzero(np.diff(cells) * self.hop > MAX_GAP - self.overhang + self.hop) + 1
         for part, shares in zip(np.split(cells, breaks), np.split(likely, breaks), strict=True):
             confidence = float(shares.max())
-            if confidence >= ONSET_PROBABILITY:
-                end = min(self.duration, float(part[-1] + 1) * self.hop)
-                span = Span(float(part[0]) * self.hop, end)
-                yield EvidenceEntry(span, "heard", self.names[number], confidence, SOUND_TRACK)
+            if confidence >= self.onset:
+                start, end = float(part[0]) * self.hop, float(part[-1] + 1) * self.hop
+                early = min(self.overhang, end - start - self.hop) / 2
+                span = Span(start + early, min(self.duration, end - early))
+                yield EvidenceEntry(
+                    span, "heard", self.names[number], confidence, self.model + TRACK
+                )
 
 
 def _without_broader(events: Sequence[EvidenceEntry]) -> Iterator[EvidenceEntry]:
@@ -133,10 +137,11 @@ class CellSelector:
     """Selects the cells louder than the quiet level of the last minutes.
 
     In a quiet room no other is processed, in a room that is never quiet (a fan, an engine) one in
-    `NOISY_STRIDE`.
+    `stride`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, stride: int) -> None:
+        self._stride = stride
         self._levels: deque[float] = deque(maxlen=QUIET_CELLS)
         self._number = 0
 
@@ -146,7 +151,7 @@ class CellSelector:
         for cell, level in enumerate((10 * np.log10(powers + 1e-12)).tolist()):
             self._levels.append(level)
             floor = min(self._levels)
-            is_due = floor >= QUIET_DB and self._number % NOISY_STRIDE == 0
+            is_due = floor >= QUIET_DB and self._number % self._stride == 0
             if level >= floor + ABOVE_QUIET_DB or is_due:
                 selected.append(cell)
             self._number += 1
@@ -154,8 +159,9 @@ class CellSelector:
 
 
 class SoundTracker:
-    def __init__(self, encoder: YAMNet) -> None:
+    def __init__(self, encoder: PatchTagger) -> None:
         self.encoder = encoder
+        self._stride = max(1, int((MAX_GAP - encoder.overhang) / (encoder.cell * HOP)))
         empty = np.zeros(0, np.intp), np.zeros(0, np.int16), np.zeros(0, np.float32)
         self._pieces = [empty]  # cells, classes and logits of each
         self._steps = 0
@@ -168,7 +174,9 @@ class SoundTracker:
                 read.append(block)
                 yield block
 
-        for first, steps, cells, rows in self.encoder.cell_logits(reading(), CellSelector()):
+        for first, steps, cells, rows in self.encoder.cell_logits(
+            reading(), CellSelector(self._stride)
+        ):
             self._steps += steps
             indices, classes = np.nonzero(rows >= logit(MIN_PROBABILITY))
             logits = rows[indices, classes].astype(np.float32)
@@ -179,13 +187,16 @@ class SoundTracker:
 
     def track(self) -> SoundTrack:
         arrays = map(np.concatenate, zip(*self._pieces, strict=True))
-        hop, duration = self.encoder.cell * HOP, self._steps * HOP
-        return SoundTrack(self.encoder.classes, hop, duration, *arrays)
+        return make_track(self.encoder, self.encoder.cell * HOP, self._steps * HOP, *arrays)
+
+
+def make_track(encoder: PatchTagger, *values: Any) -> SoundTrack:
+    return SoundTrack(encoder.name, encoder.classes, encoder.onset, encoder.overhang, *values)
 
 
 @dataclass(frozen=True, slots=True)
 class SoundListener:
-    encoder: YAMNet
+    encoder: PatchTagger
     folder: Path | None = None
 
     def __call__(
@@ -223,7 +234,7 @@ class SoundListener:
                 arrays = cells, stored["classes"], logits
         except (FileNotFoundError, zipfile.BadZipFile, KeyError, ValueError, EOFError):
             return None
-        return SoundTrack(self.encoder.classes, hop, duration, *arrays)
+        return make_track(self.encoder, hop, duration, *arrays)
 
     def keep(self, recording: Recording, track: SoundTrack) -> SoundTrack:
         path = self._path(recording)

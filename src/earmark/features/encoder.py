@@ -3,7 +3,7 @@
 beats                                         with the checkpoint in the model store
 beats:weights=/data/BEATs_strong_1.pt         with another checkpoint
 beats:threshold=0.5                           posteriors below 0.5 count as 0
-atst-frame:reads=embeddings:drop_layers=2     embeddings for a gate
+atst-frame:reads=embeddings                   embeddings for a gate
 """
 
 from __future__ import annotations
@@ -29,12 +29,16 @@ SAMPLE_RATE = 16_000
 STEP = SAMPLE_RATE // CLOCK_RATE
 Built = TypeVar("Built")
 
-_MACHINE_OPTIONS = ("weights", "queries", "store", "device", "batch", "threads")
+_MACHINE_OPTIONS = ("weights", "queries", "store", "device", "batch")
 """Where files are and how a model runs, not its features."""
 
 _NOT_OPTIONS = ("name", "model")
 _ACTIVITY = "activity"  # with this value of `reads` an encoder can rank moments without a gate
-_FILES = {"yamnet": {"weights": "yamnet"}, "dasm": {"weights": "dasm", "queries": "dasm-queries"}}
+_FILES = {
+    "yamnet": {"weights": "yamnet"},
+    "mn04": {"weights": "mn04"},
+    "dasm": {"weights": "dasm", "queries": "dasm-queries"},
+}
 _OPTION = re.compile(r":(?=[a-z_]+=)")
 
 
@@ -128,7 +132,7 @@ def make_encoder(kind: Callable[..., Built], text: str, *, as_detector: bool = F
     types = option_types(kind)
     if as_detector and _ACTIVITY in get_args(types.get("reads")):
         options = {"reads": _ACTIVITY, **options}
-    return kind(**_parse_options(name, types, options))
+    return kind(**parse_options(name, types, options))
 
 
 def with_machine_options(encoder: Encoder, options: Mapping[str, str]) -> Encoder:
@@ -139,7 +143,7 @@ def with_machine_options(encoder: Encoder, options: Mapping[str, str]) -> Encode
                 f"only {', '.join(_MACHINE_OPTIONS)} may be given"
             )
     kind = type(encoder)
-    values = _parse_options(kind.__name__, option_types(kind), options)
+    values = parse_options(kind.__name__, option_types(kind), options)
     return cast(Encoder, replace(cast(Any, encoder), **values))
 
 
@@ -152,7 +156,7 @@ def portable_options(encoder: Encoder) -> dict[str, Any]:
     return options
 
 
-def _parse_options(
+def parse_options(
     name: str, types: Mapping[str, Any], options: Mapping[str, str]
 ) -> dict[str, Any]:
     values = {}

@@ -13,27 +13,18 @@ weights: the same logits to within half a step, without the ties.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import starmap
-from multiprocessing import current_process
 from pathlib import Path
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from earmark.errors import ModelMissing
-from earmark.features.encoder import STEP, cut_cells
-from earmark.features.sound_tags import SoundTagger
+from earmark.features.encoder import STEP
+from earmark.features.patch_tagger import PatchTagger
 from earmark.features.spectrum import serial_matmul
-from earmark.media import Sound
-from earmark.media.child_process import cores
-from earmark.models import ModelStore
 from earmark.models.sessions import borrow, class_names, open_network
-from earmark.timeline import CLOCK_RATE, FloatArray, IndexArray, Track
+from earmark.timeline import FloatArray
 
 PATCH = 15_600  # samples at 16 kHz
 WINDOW, BANDS, LEAST_POWER, SPECTRA, EMBEDDING, WEIGHTS, BIASES = 11, 22, 23, 32, 115, 116, 117
@@ -46,13 +37,13 @@ own spectra take a third of the total time."""
 FFT_SIZE, FFT_HOP = 512, 160  # samples at 16 kHz
 PATCH_SHAPE = (96, 64)
 BLOCK = 4  # patches whose spectra fit the CPU cache together
-PATCHES_PER_THREAD, MAX_THREADS = 8, 4
+MAX_CELL = PATCH // STEP
 CLASSES, WIDTH = 521, 1024
 Reads = Literal["logits", "activity", "embedding"]
 
 
 @dataclass(frozen=True, slots=True)
-class YAMNet(SoundTagger):
+class YAMNet(PatchTagger):
     """Features of the published network: its 521 classes in logit space, or its embedding.
 
     As a detector, the probability of the likeliest class that hands can cause. Voices, animals,
@@ -71,10 +62,13 @@ class YAMNet(SoundTagger):
     """None takes it from the model store, see `earmark models get yamnet`."""
     store: Path | None = field(default=None, repr=False)
 
+    name: ClassVar[str] = "yamnet"
+    patch: ClassVar[int] = PATCH
+    onset: ClassVar[float] = 0.4
+
     def __post_init__(self) -> None:
-        if not 1 <= self.cell <= PATCH // STEP:
-            raise ValueError(f"a patch is shared by 1 to {PATCH // STEP} steps, not {self.cell}")
-        self._check("yamnet", reads=get_args(Reads))
+        self._check_cell(MAX_CELL)
+        self._check(self.name, reads=get_args(Reads))
 
     @property
     def channels(self) -> int:
@@ -84,53 +78,13 @@ class YAMNet(SoundTagger):
     def classes(self) -> tuple[str, ...]:
         return class_names(self._file())
 
-    def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
-        for cells, steps, first in _cells(sound, self.cell):
-            with borrow(_QuantizedNetwork, self._file()) as network:
-                rows = self._features(network, network.embed(cells))
-            values = np.repeat(rows, self.cell, axis=0)[:steps]
-            yield Track(values, start=first / CLOCK_RATE)
+    def _inputs(self, samples: FloatArray) -> FloatArray:
+        return np.lib.stride_tricks.sliding_window_view(samples, PATCH)[:: self.cell * STEP]
 
-    def cell_logits(
-        self, sound: Iterable[Sound], choose: Callable[[FloatArray], IndexArray]
-    ) -> Iterator[tuple[int, int, IndexArray, FloatArray]]:
-        """For each piece of `sound`: its first cell, its steps, the chosen cells and their logits.
-
-        `choose` picks cells, given the samples of all cells of a piece, `(cells, samples)`.
-        """
-        width = self.cell * STEP
-        before = (PATCH - width) // 2
-        waiting: deque[tuple[int, int, IndexArray, Iterator[FloatArray]]] = deque()
-        with ThreadPoolExecutor(_threads()) as pool:
-            for patches, steps, first in _cells(sound, self.cell):
-                chosen = choose(patches[:, before : before + width])
-                parts = min(_threads(), 1 + len(chosen) // PATCHES_PER_THREAD)
-                shares = [patches[own] for own in np.array_split(chosen, parts)]
-                logits = pool.map(self._logits, shares)
-                waiting.append((first // self.cell, steps, chosen, logits))
-                if len(waiting) > 1:  # one is computed while the next is decoded
-                    yield _finish(*waiting.popleft())
-            yield from starmap(_finish, waiting)
-
-    def _logits(self, patches: FloatArray) -> FloatArray:
+    def _rows(self, inputs: FloatArray) -> FloatArray:
         with borrow(_QuantizedNetwork, self._file()) as network:
-            return network.logits(network.embed(patches))
-
-    def _features(self, network: _QuantizedNetwork, rows: FloatArray) -> FloatArray:
-        if self.reads == "embedding":
-            return network.embedding(rows)
-        logits = network.logits(rows)
-        if self.reads == "logits":
-            return logits
-        return self._activity(1 / (1 + np.exp(-logits)))
-
-    def _file(self) -> Path:
-        if self.weights is None:
-            return ModelStore.at(self.store).find("yamnet")
-        file = self.weights.expanduser()
-        if not file.is_file():
-            raise ModelMissing(f"there is no model at {file}")
-        return file
+            rows = network.embed(inputs)
+            return (network.embedding if self.reads == "embedding" else network.logits)(rows)
 
 
 class _QuantizedNetwork:
@@ -182,22 +136,3 @@ class _QuantizedNetwork:
         products = serial_matmul(rows, self._weights)
         logits = products * (self._scale * self._weights_scale) + self._biases
         return logits.astype(np.float32)
-
-
-def _threads() -> int:
-    """1 in a worker process, since every core has a worker already."""
-    return 1 if current_process().daemon else min(MAX_THREADS, cores())
-
-
-def _finish(
-    first: int, steps: int, chosen: IndexArray, parts: Iterator[FloatArray]
-) -> tuple[int, int, IndexArray, FloatArray]:
-    return first, steps, chosen, np.concatenate(list(parts))
-
-
-def _cells(sound: Iterable[Sound], cell: int) -> Iterator[tuple[FloatArray, int, int]]:
-    width = cell * STEP
-    before = (PATCH - width) // 2
-    for piece in cut_cells(sound, before=before, after=PATCH - width - before, cell=cell):
-        patches = np.lib.stride_tricks.sliding_window_view(piece.samples, PATCH)[::width]
-        yield patches, piece.steps, piece.first

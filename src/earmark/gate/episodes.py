@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -53,14 +54,20 @@ class Episodes:
         states = np.where(scores >= self.on, 1, np.where(scores < self.off, 0, -1))
         last = np.maximum.accumulate(np.where(states >= 0, np.arange(len(states)), -1))
         is_open = (last >= 0) & (states[last] == 1)
-        changes = np.flatnonzero(np.diff(np.concatenate([[False], is_open, [False]]))) * hop
+        # Lengths are compared in whole steps: in seconds, rounding would decide at the limit.
+        changes = np.flatnonzero(np.diff(np.concatenate([[False], is_open, [False]])))
         begins, ends = changes[::2], changes[1::2]
-        is_long = ends - begins > self.shortest - 1e-9  # allows for rounding
+        is_long = ends - begins >= _whole_steps(self.shortest, hop)
         begins, ends = begins[is_long], ends[is_long]
-        if not len(begins):
-            return begins, ends
-        is_apart = begins[1:] - ends[:-1] >= self.gap
-        return begins[np.append(True, is_apart)], ends[np.append(is_apart, True)]
+        if len(begins):
+            is_apart = begins[1:] - ends[:-1] >= _whole_steps(self.gap, hop)
+            begins, ends = begins[np.append(True, is_apart)], ends[np.append(is_apart, True)]
+        return begins * hop, ends * hop
+
+
+def _whole_steps(seconds: float, hop: float) -> int:
+    """The fewest steps that last `seconds`."""
+    return math.ceil(seconds / hop - 1e-6)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from earmark.features.encoder import (
 )
 from earmark.features.sound_levels import Energy
 from earmark.gate.forecast_error import ForecastError
+from earmark.gate.lengths import LengthModel
 from earmark.gate.rates import ENERGY_RATES, RankRates, RateMap
-from earmark.gate.survival import Survival
 from earmark.media import Meter, Recording
 from earmark.models import ModelStore
 from earmark.models.model_store import CACHE, CHECKPOINTS, checkpoint_folder, model_store
@@ -61,12 +61,6 @@ class MeanChannel:
             yield Track(rows, hop=track.hop, start=track.start)
 
 
-@cache
-def everyday() -> Survival:
-    """A log-normal, as in EPIC-KITCHENS-100's training set."""
-    return Survival.lognormal(median=1.5, sigma=1.1)
-
-
 @dataclass(frozen=True, slots=True)
 class Frontline:
     """An encoder, a scorer of its features, and what turns scores into expected actions."""
@@ -75,7 +69,7 @@ class Frontline:
     encoder: Encoder
     scorer: Scorer = field(default_factory=MeanChannel)
     rates: RateMap = field(default_factory=RankRates)
-    survival: Survival = field(default_factory=everyday)
+    lengths: LengthModel = field(default_factory=LengthModel)
     error: ForecastError | None = None
     fallback: str = ""
     """Name of the frontline used if nothing can be heard; empty for none."""
@@ -107,8 +101,7 @@ def unheard() -> Frontline:
 @cache
 def energy_frontline() -> Frontline:
     """Scores by sound level, with its own rates and no trained head."""
-    survival = Survival.lognormal(median=1.9, sigma=1.0)
-    return Frontline("energy", Energy(), rates=ENERGY_RATES, survival=survival)
+    return Frontline("energy", Energy(), rates=ENERGY_RATES)
 
 
 FRONTLINES: Registry[Callable[..., Encoder | Frontline]] = Registry(
@@ -122,6 +115,7 @@ FRONTLINES: Registry[Callable[..., Encoder | Frontline]] = Registry(
         "floor-mel": "earmark.features.sound_levels:FloorMel",
         "packets": "earmark.features.packets:Packets",
         "yamnet": "earmark.features.yamnet:YAMNet",
+        "mn04": "earmark.features.mn04:MN04",
     },
     kind="frontline",
 )

@@ -25,13 +25,13 @@ from earmark.features.encoder import Encoder, option_types, split_name, with_mac
 from earmark.gate.episodes import Misses, OperatingPoints
 from earmark.gate.forecast_error import ForecastError
 from earmark.gate.frontline import AUTO, FRONTLINES, GATE, SUFFIX, Frontline
-from earmark.gate.rates import Fit, FittedRates
-from earmark.gate.survival import Survival
+from earmark.gate.lengths import LengthModel
+from earmark.gate.rates import Fit, FittedRates, Hedge, HedgedRates, LevelRates
 from earmark.media.atomic_file import replacing
 from earmark.models.sessions import shared_session
 from earmark.timeline import CLOCK_RATE, HOP, FloatArray, Track
 
-LAYOUT = 3
+LAYOUT = 4
 """Increased when the meaning of the file changes."""
 
 DAMAGE = (
@@ -160,7 +160,9 @@ class Gate:
     card: Card
     weights: bytes
     rates: FittedRates
-    survival: Survival
+    hedge: Hedge | None
+    """None if only the head's scores count."""
+    lengths: LengthModel
     points: OperatingPoints
     misses: Misses
     error: ForecastError
@@ -190,13 +192,18 @@ class Gate:
                 )
             if kept["weights"] != hashlib.sha256(weights).hexdigest():
                 raise ModelMismatch(f"{name} is damaged: its weights do not match its checksum")
-            rates = kept["rates"]
-            fits = (Fit(**{**fit, "weights": tuple(fit["weights"])}) for fit in rates["fits"])
+            rates, hedge = kept["rates"], kept["hedge"]
             return cls(
                 card=Card.from_json(kept["card"]),
                 weights=weights,
-                rates=FittedRates(tuple(fits), rates["half"]),
-                survival=Survival(*(tuple(kept["survival"][each]) for each in ("times", "shares"))),
+                rates=FittedRates(_fits(rates["fits"]), rates["half"]),
+                hedge=hedge
+                and Hedge(
+                    LevelRates(_fits(hedge["level"]["fits"])),
+                    hedge["intercept"],
+                    tuple(hedge["weights"]),
+                ),
+                lengths=LengthModel.from_json(kept["lengths"]),
                 points=OperatingPoints.from_json(kept["points"]),
                 misses=misses,
                 error=ForecastError.from_json(kept["error"]),
@@ -214,7 +221,8 @@ class Gate:
             "weights": self.scorer.digest,
             "card": asdict(self.card),
             "rates": asdict(self.rates),
-            "survival": asdict(self.survival),
+            "hedge": asdict(self.hedge) if self.hedge else None,
+            "lengths": asdict(self.lengths),
             "points": asdict(self.points),
             "error": asdict(self.error),
             "separation": self.separation,
@@ -265,12 +273,16 @@ class Gate:
             name,
             self.encoder(places),
             scorer=self.scorer,
-            rates=self.rates,
-            survival=self.survival,
+            rates=HedgedRates(self.rates, self.hedge) if self.hedge else self.rates,
+            lengths=self.lengths,
             error=self.error if self.error.misses else None,
             separation=self.separation,
             shows_loudest=bool(self.card.settings.get("context_channels")),
         )
+
+
+def _fits(kept: Iterable[dict[str, Any]]) -> tuple[Fit, ...]:
+    return tuple(Fit(**{**fit, "weights": tuple(fit["weights"])}) for fit in kept)
 
 
 @cache

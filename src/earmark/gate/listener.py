@@ -121,7 +121,7 @@ def listen(
     began, meter, powers = time.perf_counter(), Meter(), list[FloatArray]()
     if isinstance(frontline.encoder, SoundEncoder):
         sample_rate = frontline.encoder.sample_rate
-        sound = _measure_power(recording.sound(sample_rate=sample_rate, meter=meter), powers)
+        sound = measure_power(recording.sound(sample_rate=sample_rate, meter=meter), powers)
         if beside is not None and sample_rate == SAMPLE_RATE:
             sound = beside(recording, sound)
         scored = frontline.scorer(frontline.encoder.encode(sound))
@@ -217,7 +217,7 @@ def _warnings(recording: Recording, meter: Meter, *, has_listened: bool) -> Iter
         )
 
 
-def _measure_power(sound: Iterable[Sound], powers: list[FloatArray]) -> Iterator[Sound]:
+def measure_power(sound: Iterable[Sound], powers: list[FloatArray]) -> Iterator[Sound]:
     rest, cell = np.zeros(0, dtype=np.float32), 1
     for block in sound:
         cell = round(LEVEL_HOP * block.sample_rate)

@@ -63,6 +63,9 @@ NOISE_STAND_OUT = (1 + len(SCALES)) * math.log(FLOOR)
 
 NOISE_RATE_SHARE = 0.01
 
+MIN_VOTE = 0.1
+"""Least share of the sound level in the rates."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WindowScores:
@@ -70,6 +73,10 @@ class WindowScores:
     """Seconds."""
     peak: FloatArray
     mean: FloatArray
+    level: WindowScores | None = None
+    """The sound level of the same windows, as amplitudes; None if no sound was read."""
+    goes_on: bool = False
+    """The last window is only the last so far."""
 
     def __len__(self) -> int:
         return len(self.peak)
@@ -165,7 +172,7 @@ def describe(scores: WindowScores, *, half: float) -> FloatArray:
        the share of work around the window;
     3. dense: the same, but relative to the seconds around the window;
     4. and 5. nearness to the start and to the end of the recording, falling from 1 to 0, times the
-       share of work around the window.
+       share of work around the window; 0 at an end that `goes_on`.
     """
     if len(scores) == 0:
         return np.zeros((0, COLUMNS))
@@ -183,7 +190,7 @@ def describe(scores: WindowScores, *, half: float) -> FloatArray:
         np.maximum(logs - usual, MIN_LOG_RATIO) * work * (1 - dense),
         np.maximum(logs - near, MIN_LOG_RATIO) * work * dense,
         fade * work,
-        fade[::-1] * work,
+        fade[::-1] * work * (not scores.goes_on),
     ]
     return np.stack(columns, axis=1)
 
@@ -238,6 +245,47 @@ def stand_out(scores: WindowScores) -> FloatArray:
 def _logistic(above: FloatArray) -> FloatArray:
     curve: FloatArray = 1 / (1 + np.exp(-(above - HALF_WORK_DB) / WORK_SCALE_DB))
     return curve
+
+
+@dataclass(frozen=True, slots=True)
+class Hedge:
+    """Lets the plain sound level vote on where actions are, whatever the trained head says.
+
+    The rates of the level, scaled to the same sum, are mixed with those of the head. Their share is
+    logistic in what `familiarity` measures, and at least `MIN_VOTE`.
+    """
+
+    level: LevelRates
+    intercept: float
+    weights: tuple[float, ...]
+
+    def share(self, scores: WindowScores, *, half: float) -> float:
+        odds = self.intercept + float(familiarity(scores, half=half) @ np.array(self.weights))
+        return MIN_VOTE + (1 - MIN_VOTE) / (1 + math.exp(-odds))
+
+    def mix(self, rates: FloatArray, scores: WindowScores, *, half: float) -> FloatArray:
+        if scores.level is None or not len(rates):
+            return rates
+        by_level = self.level(scores.level)
+        share = self.share(scores, half=half)
+        total = float(rates.sum())
+        return (1 - share) * rates + share * by_level * (total / max(float(by_level.sum()), 1e-12))
+
+
+@dataclass(frozen=True, slots=True)
+class HedgedRates:
+    rates: FittedRates
+    hedge: Hedge
+
+    def __call__(self, scores: WindowScores) -> FloatArray:
+        return self.hedge.mix(self.rates(scores), scores, half=self.rates.half)
+
+
+def familiarity(scores: WindowScores, *, half: float) -> FloatArray:
+    """How much of a recording sounds like work: to the head, and by its level."""
+    assert scores.level is not None
+    work = float((scores.mean / (scores.mean + half)).mean())
+    return np.array([work, float(np.mean(stand_out(scores.level) > NOISE_STAND_OUT / 2))])
 
 
 def usual_levels(scores: WindowScores) -> FloatArray:

@@ -196,16 +196,16 @@ def _resample(
         part = parts[piece.part]
         with explain_mixing_errors(part):
             if piece.begins is not None:
-                graph = _open_resampler(piece.frame, rate)
+                graph = open_resampler(piece.frame, rate)
                 position = round((piece.begins + part.shift) * rate)
                 file = range(round(part.start * rate), round(part.end * rate))
             is_last = following is None or following.begins is not None
-            for values in _push(graph, piece.frame, *([None] if is_last else [])):
+            for values in push_frames(graph, piece.frame, *([None] if is_last else [])):
                 yield position, values, file
                 position += len(values)
 
 
-def _push(graph: Graph, *frames: AudioFrame | None) -> Iterator[Samples]:
+def push_frames(graph: Graph, *frames: AudioFrame | None) -> Iterator[Samples]:
     for frame in frames:
         graph.push(frame)
         with suppress(av.error.BlockingIOError, av.error.EOFError):
@@ -250,7 +250,7 @@ def cut_blocks(stream: Iterable[Samples], sample_rate: int) -> Iterator[Sound]:
         yield Sound(block[:filled], start / sample_rate, sample_rate)
 
 
-def _open_resampler(frame: AudioFrame, sample_rate: int) -> Graph:
+def open_resampler(frame: AudioFrame, sample_rate: int) -> Graph:
     # PyAV's own resampler starts one thread per core, which these filters do not use and which
     # takes as long as resampling some seconds of sound.
     graph = Graph()

@@ -34,7 +34,7 @@ _FORMATS = (
     "aac ac3 aiff amr ape asf au av1 avi caf dhav dts dv eac3 flac flv gxf h264 hevc ivf m4v "
     "matroska mov mp3 mpeg mpegts mpegvideo mxf nut obu ogg rm tta w64 wav wtv wv"
 )
-_OPTIONS = {"format_whitelist": ",".join(_FORMATS.split()), "protocol_whitelist": "none"}
+FILE_OPTIONS = {"format_whitelist": ",".join(_FORMATS.split()), "protocol_whitelist": "none"}
 """Only formats that contain the media themselves: playlists and session descriptions open files and
 sockets. No protocol is allowed, so that a format cannot open anything else."""
 
@@ -146,7 +146,7 @@ def _open_indexed(storage: Storage, tracks: Tracks, *, index_only: bool) -> Medi
 
 def _open_container(file: object, storage: Storage) -> InputContainer:
     try:
-        return av.open(file, mode="r", metadata_errors="replace", options=dict(_OPTIONS))
+        return av.open(file, mode="r", metadata_errors="replace", options=dict(FILE_OPTIONS))
     except MediaError:
         raise
     except (av.error.FFmpegError, ValueError) as error:

@@ -130,20 +130,9 @@ class FrameReader(AbstractContextManager["FrameReader"]):
             yield from self._decode_group(group)
 
     def _decode_group(self, times: list[float]) -> Iterator[tuple[float, VideoFrame]]:
-        starts = [start for start, _ in self._buffer]
-        last = 0
-        for time in times:
-            earlier = [n for n, start in enumerate(starts) if start <= time + TOLERANCE]
-            last = max(last, max(earlier, key=starts.__getitem__, default=0))
-        best: dict[float, tuple[float, VideoFrame]] = {}
-        for picture in self._decode_packets(packet for _, packet in self._buffer[: last + 1]):
-            if picture.pts is None:
-                continue
-            start = picture.pts * self._tick
-            for time in times:
-                if time not in best or best[time][0] < start <= time + TOLERANCE:
-                    best[time] = (start, picture)
-        yield from (best[time] for time in times if time in best)
+        last = last_needed([start for start, _ in self._buffer], times)
+        pictures = self._decode_packets(packet for _, packet in self._buffer[: last + 1])
+        yield from pictures_at(pictures, times, self._tick)
 
     def _decode_packets(self, packets: Iterable[Packet[VideoStream]]) -> Iterator[VideoFrame]:
         decoder = self._stream.codec_context
@@ -185,6 +174,30 @@ class FrameReader(AbstractContextManager["FrameReader"]):
         if decoded is not None:
             return decoded * self._tick > time + TOLERANCE
         return min(start for start, _ in self._buffer[-_REORDER_DEPTH:]) > time + TOLERANCE
+
+
+def last_needed(starts: Sequence[float], times: Iterable[float]) -> int:
+    """The index of the last packet to decode; `starts` are in decode order."""
+    last = 0
+    for time in times:
+        earlier = [n for n, start in enumerate(starts) if start <= time + TOLERANCE]
+        last = max(last, max(earlier, key=starts.__getitem__, default=0))
+    return last
+
+
+def pictures_at(
+    pictures: Iterable[VideoFrame], times: Sequence[float], tick: float
+) -> list[tuple[float, VideoFrame]]:
+    """The picture shown at each of `times` and its own time; none if there are no pictures."""
+    best: dict[float, tuple[float, VideoFrame]] = {}
+    for picture in pictures:
+        if picture.pts is None:
+            continue
+        start = picture.pts * tick
+        for time in times:
+            if time not in best or best[time][0] < start <= time + TOLERANCE:
+                best[time] = (start, picture)
+    return [best[time] for time in times if time in best]
 
 
 def _can_start_at(start: float, packet: Packet[VideoStream], time: float) -> bool:

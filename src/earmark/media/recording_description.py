@@ -42,6 +42,7 @@ _LEAST_BYTES_A_SECOND = {False: 20, True: 60}
 """Without and with video: digital silence as FLAC takes 27 at 8 kHz."""
 
 _LONGEST = 7 * 24 * 3600.0  # seconds; damaged timestamps may claim months
+_APPLE_CREATION = "com.apple.quicktime.creationdate"
 _FIRST_YEAR = 1980  # cameras whose clock was never set give 1904 or 1970
 
 _MOST_OVERHANG = 0.1
@@ -87,7 +88,7 @@ def open_recording(source: Source | str | Path, *, audio_track: int = 0) -> Reco
         with open_media(uri, meter, index_only=True) as file:
             if not parts:
                 container = file.container.format.name
-                began = _creation_time(file.container.metadata.get("creation_time", ""))
+                began = _read_began(file.container)
             parts.append(_describe(file, uri, start))
             keys.append(file.storage.key())
             reason = reason if reason and parts[-1].has_index else file.tracks.access_reason
@@ -107,10 +108,19 @@ def open_recording(source: Source | str | Path, *, audio_track: int = 0) -> Reco
     )
 
 
-def _creation_time(text: str) -> str:
-    """ISO 8601 to the second; empty if it cannot be right."""
+def _read_began(container: InputContainer) -> str:
+    """ISO 8601 to the second; empty if it cannot be right.
+
+    Apple's tag has the zone. GoPro cameras store what their clock shows and call it UTC: their time
+    is returned without a zone.
+    """
+    tags = container.metadata
+    handlers = (stream.metadata.get("handler_name", "") for stream in container.streams)
     with suppress(ValueError):
-        time = datetime.fromisoformat(text)
+        created = tags.get(_APPLE_CREATION) or tags.get("creation_time", "")
+        time = datetime.fromisoformat(created)
+        if any("GoPro" in handler for handler in handlers):
+            time = time.replace(tzinfo=None)
         if time.year > _FIRST_YEAR:
             return time.isoformat(timespec="seconds")
     return ""

@@ -61,6 +61,19 @@ def is_web(uri: str) -> bool:
     return uri.lower().startswith(("http://", "https://"))
 
 
+def is_below(uri: str, addresses: str) -> bool:
+    """Whether one of the comma-separated `addresses` is `uri` or a folder above it.
+
+    >>> is_below("s3://cams/a.mp4", "s3://cams"), is_below("s3://cams-2/a.mp4", "s3://cams")
+    (True, False)
+    """
+    folders = [address.strip().rstrip("/") for address in addresses.split(",")]
+    is_plain = not any(part in ("..", ".") for part in unquote(uri).split("/"))
+    return is_plain and any(
+        folder and (uri == folder or uri.startswith(f"{folder}/")) for folder in folders
+    )
+
+
 def place_of(uri: str) -> str:
     """A path as given, a URL without its secrets.
 

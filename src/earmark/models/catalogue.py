@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import tomllib
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from earmark.errors import MissingExtra, ModelMismatch
@@ -54,6 +56,11 @@ class Model:
         if size_bytes == 0:
             raise ModelMismatch(f"{origin} gave an empty file for {self.file}; it was not kept")
 
+    def check_file(self, path: Path) -> None:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        self.check(path.stat().st_size, digest, str(path))
+
 
 def install_command(extra: str) -> str:
     """PyTorch's extra is of earmark-lab."""
@@ -94,7 +101,7 @@ PPOCR = ("ppocr-detection", "ppocr-recognition")
 MINILM = ("minilm", "minilm-tokenizer")
 
 SETS = {
-    "evidence": ("yamnet", "efficientdet-lite0", *PPOCR, "silero-vad", *WHISPER, *MINILM),
+    "evidence": ("mn04", "yamnet", "efficientdet-lite0", *PPOCR, "silero-vad", *WHISPER, *MINILM),
 }
 
 

@@ -8,13 +8,12 @@ import time
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
 from earmark.errors import ModelMismatch, ModelMissing
 from earmark.media.atomic_file import replacing
-from earmark.models.catalogue import PRETRAINED, Model, find_model
+from earmark.models.catalogue import Model, find_model
 from earmark.models.download import Origin, read_chunks
 
 State = Literal["here", "absent", "damaged"]
@@ -81,11 +80,7 @@ class ModelStore:
         return "here" if model.size_bytes in (None, path.stat().st_size) else "damaged"
 
     def find(self, name: str) -> Path:
-        """Without checkpoint or PyTorch, the exported ONNX file beside it."""
         state, path, model = self.state(name), self.path(name), find_model(name)
-        exported = path.with_suffix(".onnx")
-        if model.name in PRETRAINED and exported.is_file():
-            return path if state == "here" and find_spec("torch") else exported
         if state == "here":
             return path
         problem = "is not" if state == "absent" else "is cut off"
@@ -151,13 +146,11 @@ class ModelStore:
 
 
 def find_checkpoint(name: str, path: Path) -> Path:
-    """`path` is the file or its folder; without PyTorch, an exported model in it is preferred."""
+    """`path` is the file or its folder."""
     model = find_model(name)
     if path.is_file():
         return path
-    exported = tuple(str(Path(file).with_suffix(".onnx")) for file in model.files)
-    names = (*model.files, *exported) if find_spec("torch") else (*exported, *model.files)
-    inside = [path / file for file in names if (path / file).is_file()]
+    inside = [path / file for file in model.files if (path / file).is_file()]
     if not inside:
         where = f"in {path}" if path.is_dir() else f"at {path}"
         raise ModelMismatch(f"{name} needs its checkpoint {model.file}; there is none {where}")

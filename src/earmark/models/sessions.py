@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from earmark.errors import MissingExtra, ModelMismatch
 from earmark.models.catalogue import find_model, install_command
+from earmark.timeline import FloatArray
 
 
 def open_network(name: str, path: Path, *, edits: Mapping[int, int] | None = None) -> Any:
@@ -92,8 +93,16 @@ def class_names(path: Path) -> tuple[str, ...]:
         raise ModelMismatch(f"{path} is damaged: it has no class names ({error})") from error
 
 
-def open_session(model: Path | bytes, *, threads: int | None = 1) -> Any:
-    """On the CPU; None for the library's default of `threads`."""
+def open_session(
+    model: Path | bytes,
+    *,
+    threads: int | None = 1,
+    weights: Mapping[str, FloatArray] | None = None,
+) -> Any:
+    """On the CPU; None for the library's default of `threads`.
+
+    `weights` are those that the model refers to by name instead of holding them.
+    """
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # read once, when it is imported
     import onnxruntime
 
@@ -101,6 +110,9 @@ def open_session(model: Path | bytes, *, threads: int | None = 1) -> Any:
     options.intra_op_num_threads = threads or 0
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
+    if weights:
+        values = [onnxruntime.OrtValue.ortvalue_from_numpy(value) for value in weights.values()]
+        options.add_external_initializers([*weights], values)
     name, source = (model.name, str(model)) if isinstance(model, Path) else ("the model", model)
     try:
         return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])

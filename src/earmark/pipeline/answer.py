@@ -17,6 +17,7 @@ from earmark.captioning.request import CHARACTERS_A_TOKEN, Question
 from earmark.errors import CallRejected, UnreadableAnswer
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.pipeline.find import find
+from earmark.pipeline.resume import reopen_all
 from earmark.pipeline.session import Choices, Session, open_session
 from earmark.run.run import Run
 from earmark.search.cited_answer import (
@@ -26,7 +27,6 @@ from earmark.search.cited_answer import (
     as_messages,
     check_answer,
     gather_entries,
-    run_paths,
     telling_entries,
 )
 from earmark.settings import InvalidSetting, Settings
@@ -108,9 +108,10 @@ def ask(
         raise InvalidSetting("model", "calls need a server with the OpenAI API: http://HOST/v1")
     bought = 0
     if calls:
-        search = find(
-            question, run_paths(Path(run)), run=run, calls=calls, settings=plan, api_key=api_key
-        )
+        with Run(Path(run)) as stored:
+            recordings, _ = reopen_all(stored, stored.recordings(), plan.settings.folders)
+        sources = [recording.source for recording in recordings.values()]
+        search = find(question, sources, run=run, calls=calls, settings=plan, api_key=api_key)
         bought = search.calls
     with Run(Path(run)) as stored:
         gather = gather_entries if is_asked else telling_entries

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,6 @@ from earmark.captioning.usage import Tally
 from earmark.errors import RunError
 from earmark.evidence.sound_names import name_sounds, sounds_in
 from earmark.gate.forecast_error import as_share
-from earmark.gate.survival import Survival
 from earmark.pipeline.backend import InProcessBackend
 from earmark.pipeline.resume import blur_report, blurred_like, question_of, reopen
 from earmark.pipeline.session import Session, open_session
@@ -171,7 +170,7 @@ def audit(
             answered=sum(map(len, is_active)),
             active=sum(map(sum, is_active)),
             share=estimate_combined_share(is_active, population=windows, confidence=confidence),
-            windows_an_action=float(_survival(run).reach(tasks[0].request.span.duration).sum()),
+            windows_an_action=_windows_an_action(run, draws),
             tally=tally,
         )
 
@@ -181,22 +180,17 @@ def _check_arguments(calls: int, confidence: float) -> None:
         raise ValueError("an audit takes 1 call or more, and a confidence between 0 and 1")
 
 
-def _survival(run: Run) -> Survival:
-    survival = run.survival()
-    if survival is None:
-        raise RunError(
-            f"{run.folder} does not record how long actions last; run `earmark caption` on it again"
-        )
-    return survival
+def _windows_an_action(run: Run, draws: Sequence[Draw]) -> float:
+    recordings = {draw.recording for draw in draws}
+    return float(np.mean([run.heard(key).reach.sum() for key in recordings]))
 
 
 def _frame(run: Run) -> Untouched:
     untouched = []
     for row in run.recordings():
-        heard = run.heard(row.id)
-        if not heard:
+        windows = run.heard(row.id)
+        if not windows:
             continue
-        windows = replace(heard, survival=_survival(run))
         starts = np.arange(len(windows)) * windows.length
         ends = np.minimum(starts + windows.length, np.maximum(starts, windows.duration))
         is_free = np.ones(len(windows), dtype=bool)
@@ -232,16 +226,17 @@ def _drawn(run: Run, calls: int, seed: int) -> list[AuditDraws]:
 
 
 def _tasks(run: Run, draws: Sequence[Draw], asking: Session, model: str) -> list[Task]:
-    question, survival = question_of(run, asking).with_activity(), _survival(run)
+    question = question_of(run, asking).with_activity()
     rows = {row.id: row for row in run.recordings()}
     recordings = {
-        key: reopen(rows[key], run.heard(key)) for key in {draw.recording for draw in draws}
+        key: reopen(rows[key], run.heard(key), folders=asking.settings.folders)
+        for key in {draw.recording for draw in draws}
     }
     namer = asking.with_evidence().namer if run.plan().get("sounds") else None
     tasks: dict[Draw, Task] = {}
     for key, recording in recordings.items():
         drawn = [draw for draw in draws if draw.recording == key]
-        windows = replace(run.heard(key), survival=survival)
+        windows = run.heard(key)
         indices = [windows.window_at(draw.start) for draw in drawn]
         picks = {pick.start: pick for pick in explain(windows, indices, lambda *_: "")}
         spans = [pick.span for pick in picks.values()]

@@ -13,12 +13,13 @@ from pathlib import Path
 from earmark.captioning.answer_files import read_batch, write_batch
 from earmark.captioning.request import Answer, Question, Request, Task
 from earmark.captioning.usage import Failure, cost_of
-from earmark.errors import MediaError, RunError
+from earmark.errors import RunError
 from earmark.evidence.picture_evidence import PictureEvidence, picture_evidence
 from earmark.pipeline.backend import decode
-from earmark.pipeline.resume import PAGE, blur_report, question_of, reopen
+from earmark.pipeline.resume import PAGE, blur_report, question_of, reopen_all
 from earmark.pipeline.session import Session, open_session
 from earmark.report.run_report import write_report
+from earmark.run.erasure import note_written
 from earmark.run.records import RecordingRow
 from earmark.run.run import Run
 from earmark.run.tasks import CallRecorder, requests_about
@@ -62,14 +63,8 @@ def export_batch(
         described, question = run.plan(), question_of(run, asking)
         items, answered = batch_requests(run, model, question), run.answered_identities()
         unanswered = [item for item in items if item[1].identity not in answered]
-        recordings, lost = {}, []
-        for row in dict.fromkeys(row for row, _ in unanswered):
-            try:
-                recordings[row.id] = reopen(row, run.heard(row.id))
-            except MediaError as error:
-                lost.append(error)
-        if lost and not recordings:
-            raise lost[0]
+        rows = dict.fromkeys(row for row, _ in unanswered)
+        recordings, lost = reopen_all(run, rows, asking.settings.folders)
         blur_report(run, question.blur)
     with Run(folder, described, blur=question.blur) as run:
         here = [(row.id, request) for row, request in unanswered if row.id in recordings]
@@ -77,6 +72,7 @@ def export_batch(
         log = CallRecorder(asking.settings.limits, run, run.spent(), len(here))
         look = picture_evidence(described.get("pictures"), asking.store)
         export = _write_tasks(tasks, path, log, look)
+    note_written(folder, export.paths)
     return replace(export, left_out=[*map(str, lost), *export.left_out])
 
 

@@ -69,14 +69,14 @@ def caption(
     captioner = plan.open_captioner(api_key=api_key)
     captioner.check()
     progress.has_model = captioner.model != TAGS_MODEL
-    sounds, listener = plan.listening.beside, plan.open_speech_listener(api_key=api_key)
+    sounds, listener = plan.listening.beside, plan.open_speech_listener()
     sources, described = plan.sources(allow_none=retry_failed), plan.run_json(captioner.model)
     with (
         open_backend(plan.settings.backend, len(sources)) as backend,
         Run(Path(run), described, blur=plan.question.blur) as opened,
     ):
-        plan.store_settings(opened.folder)
         recordings, missed = listen_and_store(sources, plan.listening, opened, backend, progress)
+        opened.correct_clock(plan.settings.listening.correction)
         if sounds:
             keep_sounds(recordings.values(), sounds, opened, backend)
         if listener:

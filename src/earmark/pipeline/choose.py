@@ -156,7 +156,7 @@ def read_answers(
 ) -> tuple[StoredWindows, list[list[ObservedActivity]]]:
     paid = {key: _paid_windows(job, item, lost) for key, item in job.recordings.items()}
     owned = {key: tuple(answer.window for answer in answers) for key, answers in paid.items()}
-    windows = StoredWindows(job.run, job.plan.listening.survival, owned)
+    windows = StoredWindows(job.run, owned)
     return windows, list(paid.values())
 
 
@@ -172,9 +172,8 @@ def _paid_windows(
     if not answered and not unanswered:
         return []
     heard = job.run.heard(recording.key)
-    grid = replace(heard, survival=job.plan.listening.survival)
-    indices = {grid.window_at(span.start) for span in (*answered.values(), *unanswered)}
-    picks = explain(grid, sorted(index for index in indices if index < len(grid)), lambda *_: "")
+    indices = {heard.window_at(span.start) for span in (*answered.values(), *unanswered)}
+    picks = explain(heard, sorted(index for index in indices if index < len(heard)), lambda *_: "")
     spans = [pick.span for pick in picks]
     ((names, _),) = name_sounds(job.plan.namer, [(recording, spans)], job.backend.map)
     tasks = Tasks(job.plan.question, job.model, job.run, job.recordings)
@@ -184,7 +183,7 @@ def _paid_windows(
     for pick, request in zip(picks, requests, strict=True):
         if request.identity in answered or pick.span in unanswered:
             activity = activities.get(request.identity)
-            paid.append(ObservedActivity(grid.window_at(pick.start), activity))
+            paid.append(ObservedActivity(heard.window_at(pick.start), activity))
     return paid
 
 

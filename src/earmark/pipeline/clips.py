@@ -23,6 +23,7 @@ from earmark.pipeline.resume import reopen
 from earmark.pipeline.session import Session, open_session
 from earmark.report.export_formats import export, is_shown
 from earmark.report.report_page import write_page
+from earmark.run.erasure import note_written
 from earmark.run.records import RecordingRow, RunPick, spare_recordings
 from earmark.run.run import Run
 from earmark.run.shareable_copy import hide_places, shareable_copy
@@ -60,6 +61,7 @@ def bundle(run: Path, to: Path, settings: Settings | None = None) -> ClipsResult
                 export(shared, folder / name, format=kind)
         with replacing(to) as target:
             _pack(folder, target)
+    note_written(run, [to])
     return ClipsResult(to, sum(map(len, files.values())), tuple(uncut))
 
 
@@ -71,7 +73,7 @@ def _cut(
     for index, row in enumerate(run.recordings(), start=1):
         clips = []
         try:
-            recording = reopen(row, run.heard(row.id))
+            recording = reopen(row, run.heard(row.id), folders=plan.settings.folders)
             muted, blur = speech_to_mute(recording, plan), plan.question.blur
             for number, pick in enumerate(run.picks(row.id), start=1):
                 name = f"clips/{index:03d}-{number:04d}.mp4"
@@ -105,12 +107,13 @@ def highlights(run: Path, to: Path, settings: Settings | None = None) -> ClipsRe
             reason = f": {left_out[0]}" if left_out else "; it has no picks, or saw nothing in them"
             raise MediaError(f"the run in {run} has no clips to show{reason}")
         is_copied = join_clips(clips, to) and plan.question.blur is None
+    note_written(run, [to])
     picks = sum(len(clip.cues) for clip in clips)
     return ClipsResult(to, picks, tuple(left_out), is_copied)
 
 
 def _clips(run: Run, row: RecordingRow, folder: Path, plan: Session) -> list[CaptionedClip]:
-    recording = reopen(row, run.heard(row.id))
+    recording = reopen(row, run.heard(row.id), folders=plan.settings.folders)
     if recording.video is None:
         raise MediaError("it has no pictures")
     muted = speech_to_mute(recording, plan)
@@ -146,8 +149,8 @@ def _cue(pick: RunPick, start: float, end: float) -> ClipCue:
 def cut_kept(
     run: Run, row: RecordingRow, span: Span, path: Path, settings: Settings | None = None
 ) -> None:
-    recording = reopen(row, run.heard(row.id))
     plan = _plan_of_clips(run, settings)
+    recording = reopen(row, run.heard(row.id), folders=plan.settings.folders)
     muted = speech_to_mute(recording, plan)
     cut_clip(recording, span, path, muted=muted, blur=plan.question.blur)
 
@@ -157,6 +160,7 @@ def _plan_of_clips(run: Run, settings: Settings | None) -> Session:
     plan = open_session(
         voices=chosen.voices and run.plan().get("voices", True),
         models=chosen.folders.models,
+        addresses=chosen.folders.addresses,
         blur="faces" if run.is_blurred else chosen.blur,
     )
     if plan.question.blur:

@@ -36,7 +36,7 @@ from earmark.report.export_formats import file_stems
 from earmark.report.progress import Progress
 from earmark.report.run_overview import SOUNDS_MEANT, seen_moments
 from earmark.report.run_report import write_report
-from earmark.run.erasure import note_clips
+from earmark.run.erasure import note_written
 from earmark.run.records import RunPick
 from earmark.run.run import Run
 from earmark.run.tasks import CallRecorder, StoredWindows, Tasks
@@ -156,7 +156,6 @@ def find(
         open_backend(plan.settings.backend, len(sources)) as backend,
         Run(Path(run), described, blur=plan.question.blur) as opened,
     ):
-        plan.store_settings(opened.folder)
         recordings, _ = listen_and_store(sources, plan.listening, opened, backend, progress)
         if plan.listening.beside:
             keep_sounds(recordings.values(), plan.listening.beside, opened, backend)
@@ -246,7 +245,7 @@ class _Search:
             if finder is None:
                 why = "no model that names sounds is installed"
             self.notes.append(f"{why}, so windows are chosen by how much seems to happen in them")
-        stored = StoredWindows(run, listening.survival, dict.fromkeys(self.recordings, ()))
+        stored = StoredWindows(run, dict.fromkeys(self.recordings, ()))
         self.many = [
             TargetWindows(name, windows, np.zeros(len(windows)))
             for name, windows in zip(self.recordings, stored, strict=True)
@@ -365,8 +364,8 @@ class _Search:
                 clips.append(path)
             except MediaError as error:
                 uncut.append(str(error))
-        if clips:  # `forget` deletes them with the recording
-            note_clips(self.run, recording.key, clips)
+        if clips:
+            note_written(self.run.folder, clips)
         return clips
 
 

@@ -1,6 +1,6 @@
 """Deletes all that runs and the cache store about a recording.
 
-    noted in the run ──▶ pages, clips, cached files ──▶ rows, vacuum ──▶ a new page ──▶ checked
+    noted in the run ──▶ pages, cached files ──▶ rows, vacuum ──▶ a new page ──▶ checked
 
 The note stays until all is done: the next `forget` completes a deletion that was interrupted.
 """
@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from earmark.captioning.spool import SPOOL, spooled_about
 from earmark.errors import EarmarkError, RunError
 from earmark.evidence.sound_names import NAMES
 from earmark.evidence.sound_track import SOUNDS
@@ -23,14 +24,15 @@ from earmark.media.source import name_of, stored_path
 from earmark.pipeline.resume import PAGE
 from earmark.report.report_page import PAGES, pictures_of
 from earmark.report.run_report import write_report
-from earmark.run.erasure import Deletion, all_recordings, clips_of, delete_recordings
+from earmark.run.erasure import WRITTEN, Deletion, all_recordings, delete_recordings, files_written
+from earmark.run.live_rows import clip_folder
 from earmark.run.records import RecordingRow
 from earmark.run.run import Run, find_runs
 from earmark.run.schema import FILE
 from earmark.search.archive_search import VECTORS
 from earmark.text_format import counted
 
-SAVED_PLAN = "sources.json"
+SOURCES = "sources.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class ForgetResult:
     runs: tuple[Path, ...]
     empty: tuple[Path, ...]
     files: tuple[Path, ...]
+    exports: tuple[Path, ...]
+    """Written from the runs by earlier commands; not deleted."""
 
     def lines(self) -> Iterator[str]:
         names = ", ".join(self.recordings) or "the rest of an interrupted deletion"
@@ -49,7 +53,11 @@ class ForgetResult:
         )
         for path in self.files:
             yield f"  {path}"
-        yield "Exports and other copies that you made are still there: delete them yourself."
+        if self.exports:
+            yield "earmark wrote these files from the same runs: delete those that show it."
+        for path in self.exports:
+            yield f"  {path}"
+        yield "earmark does not know of other copies."
 
 
 def find_recording(recording: str, runs: Sequence[Path]) -> dict[Path, list[RecordingRow]]:
@@ -97,20 +105,29 @@ def forget(
     runs = sorted({run.resolve() for folder in folders for run in find_runs(folder)})
     meant = find_recording(recording, runs)
     files: list[Path] = []
-    empty = []
+    empty, exports = [], dict[Path, None]()
     with ExitStack() as stack:
         opened = {folder: stack.enter_context(Run.resume(folder)) for folder in meant}
         for folder, run in opened.items():
-            files += _forget_in(run, meant[folder], cache)
+            exports |= dict.fromkeys(files_written(run))
+            files += forget_recordings(run, meant[folder], cache)
             if not all_recordings(run):
                 empty.append(folder)
     for folder, rows in meant.items():
         _check(folder / FILE, rows)
     paths = {path for rows in meant.values() for row in rows for path in _files(row)}
-    return ForgetResult(tuple(sorted(paths)), tuple(meant), tuple(empty), tuple(files))
+    return ForgetResult(
+        tuple(sorted(paths)), tuple(meant), tuple(empty), tuple(files), tuple(exports)
+    )
 
 
-def _forget_in(run: Run, rows: Sequence[RecordingRow], cache: Path | None) -> list[Path]:
+def forget_recordings(
+    run: Run, rows: Sequence[RecordingRow], cache: Path | None = None
+) -> list[Path]:
+    """Delete `rows` and what belongs to them from a run that is open to write; returns the files.
+
+    `RunError` if another process reads the run.
+    """
     page = run.folder / PAGE
     deletion = Deletion.begin(run, {row.id for row in rows}, has_page=page.exists())
     files = [path for path in _files_about(run, deletion.ids, cache) if path.is_file()]
@@ -118,7 +135,10 @@ def _forget_in(run: Run, rows: Sequence[RecordingRow], cache: Path | None) -> li
         path.unlink()
         if path.suffix == ".html":
             shutil.rmtree(pictures_of(path), ignore_errors=True)
-    _clean_plan(run.folder / SAVED_PLAN, {path for row in rows for path in _files(row)})
+    _clean_sources(run.folder / SOURCES, {path for row in rows for path in _files(row)})
+    stems = {Path(name_of(path)).stem for row in rows for path in _files(row)}
+    exports = [path for path in files_written(run) if not any(map(str(path).__contains__, stems))]
+    run.set_note(WRITTEN, json.dumps(list(map(str, exports))))  # the others reveal the name
     delete_recordings(run, deletion.ids)
     if deletion.has_page:
         write_report(run, page)
@@ -130,7 +150,8 @@ def _files_about(run: Run, ids: Set[str], cache: Path | None) -> Iterator[Path]:
     yield from (run.folder / name for name in (PAGE, VECTORS, f"{PAGES}/written.json"))
     for key in ids:
         yield from (run.folder / PAGES).glob(f"*-{key[:10]}.html")
-        yield from clips_of(run, key)
+        yield from clip_folder(run.folder, key).glob("*.mp4")
+        yield from spooled_about(run.folder / SPOOL, key)
         for folder in (cache, cache / NAMES, cache / SOUNDS) if cache else ():
             yield from files_of_recording(folder, key)
 
@@ -145,16 +166,16 @@ def _check(database: Path, rows: Sequence[RecordingRow]) -> None:
             raise RunError(f"{database} still contains the recording: forget it again")
 
 
-def _clean_plan(path: Path, files: Set[str]) -> None:
+def _clean_sources(path: Path, files: Set[str]) -> None:
     try:
-        plan = json.loads(path.read_text(encoding="utf-8"))
-        sources = [(source, list(map(stored_path, source["uris"]))) for source in plan["paths"]]
+        listed = json.loads(path.read_text(encoding="utf-8"))
+        sources = [(source, list(map(stored_path, source["uris"]))) for source in listed]
     except FileNotFoundError:
         return
     except (ValueError, KeyError, TypeError) as error:
-        raise RunError(f"{path} is not an earmark plan: delete it, then forget again") from error
+        raise RunError(f"{path} does not list recordings: delete it, then forget again") from error
     paths = [source for source, stored in sources if files.isdisjoint(stored)]
     if not paths:
         path.unlink()
     elif len(paths) < len(sources):
-        write_whole(path, json.dumps(plan | {"paths": paths}))
+        write_whole(path, json.dumps(paths))

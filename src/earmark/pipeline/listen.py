@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from earmark.errors import EarmarkError
-from earmark.evidence.evidence_entry import SOUND_TRACK
+from earmark.evidence.evidence_entry import TRACK
 from earmark.gate.listener import Failed, listen_cached
 from earmark.grid import ScoredRecording
 from earmark.media import Recording, Source, open_recording
@@ -53,7 +53,7 @@ def listen(
         on_seconds=on_seconds,
         beside=plan.beside.pass_through if plan.beside else None,
     )
-    return plan.grid.score_recording(heard, plan.frontline, survival=plan.survival)
+    return plan.grid.score_recording(heard, plan.frontline, lengths=plan.lengths)
 
 
 def listen_unless_known(
@@ -125,10 +125,9 @@ def listen_and_store(
     """
     from earmark.run.records import RecordingRow  # workers import this module without the run
 
-    key = plan.grid.key(plan.frontline, audio_track=plan.audio_track)
+    key = plan.grid.key(plan.frontline, plan.lengths, audio_track=plan.audio_track)
     known = run.known(sources, key=key) if plan.cache is not None else {}
     recordings: dict[Source, Recording] = {}
-    run.keep_survival(plan.survival)
     for source, result in listen_all(sources, plan, backend, known=known, progress=now):
         recording = result.heard.recording if isinstance(result, ScoredRecording) else result
         if isinstance(recording, EarmarkError) or recording.video is None:
@@ -158,11 +157,12 @@ def listen_and_store(
 def keep_sounds(
     recordings: Iterable[Recording], listener: SoundListener, run: Run, backend: Backend
 ) -> None:
-    known = run.recordings_with_evidence("heard", origin=SOUND_TRACK)
+    known = run.recordings_with_sound_track()
     missing = [item for item in recordings if item.has_audio and item.key not in known]
     for recording, evidence in backend.map(listener.evidence, missing):
         if not isinstance(evidence, EarmarkError):
-            run.keep_evidence(recording.key, evidence, kinds=["heard"], origin=SOUND_TRACK)
+            origin = listener.encoder.name + TRACK
+            run.keep_evidence(recording.key, evidence, kinds=["heard"], origin=origin)
 
 
 def keep_speech(

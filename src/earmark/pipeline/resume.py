@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from earmark.errors import MediaError, RunError
 from earmark.evidence.sound_names import name_sounds, sounds_in
 from earmark.features.sound_tags import MAX_TAGS, class_names
 from earmark.media import Recording, open_recording
-from earmark.media.source import stored_path
+from earmark.media.source import is_below, is_remote, place_of, stored_path
 from earmark.pipeline.backend import InProcessBackend
 from earmark.pipeline.session import Session
 from earmark.redaction import is_redacted
@@ -28,6 +29,7 @@ from earmark.run.run import Run, blur_of
 from earmark.run.schema import FILE
 from earmark.run.tasks import CallRecorder
 from earmark.selection.pick import Pick, explain
+from earmark.settings import Folders
 from earmark.timeline import Span
 
 if TYPE_CHECKING:
@@ -90,17 +92,44 @@ def question_of(run: Run, plan: Session) -> Question:
     return replace(question, blur=blur_of(run, plan.question.blur, plan.store))
 
 
-def reopen(row: RecordingRow, heard: HeardRow | None = None) -> Recording:
-    """`MediaError` if it cannot be opened, or has changed since the run."""
+def reopen(
+    row: RecordingRow, heard: HeardRow | None = None, *, folders: Folders | None = None
+) -> Recording:
+    """`MediaError` if it cannot be opened, or has changed since the run.
+
+    A run may come from anybody, so an address that it names is asked only if `folders` allow it.
+    """
     if any(map(is_redacted, row.source.uris)):
         raise MediaError(
             f"{row.path} cannot be reopened: the secret part of its address was not stored; "
             "give the address to `earmark caption` again"
         )
+    addresses = folders.addresses if folders else ""
+    for uri in row.source.uris:
+        if is_remote(uri) and not is_below(uri, addresses):
+            raise MediaError(
+                f"the run names {place_of(uri)}: if you trust that address, allow it with "
+                f"`--addresses {place_of(uri).rpartition('/')[0]}`"
+            )
     recording = open_recording(row.source, audio_track=heard.audio_track if heard else 0)
     if recording.key != row.id:
         raise MediaError(f"{row.path} has changed since the run; run `earmark caption` on it again")
     return recording
+
+
+def reopen_all(
+    run: Run, rows: Iterable[RecordingRow], folders: Folders
+) -> tuple[dict[str, Recording], list[MediaError]]:
+    """By id, and why others cannot be reopened; `MediaError` if none can."""
+    recordings, failures = {}, []
+    for row in rows:
+        try:
+            recordings[row.id] = reopen(row, run.heard(row.id), folders=folders)
+        except MediaError as error:
+            failures.append(error)
+    if failures and not recordings:
+        raise failures[0]
+    return recordings, failures
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +173,7 @@ def ask_window(
         heard, question = _heard(run, recording), _question(run, plan)
         speech = list(run.evidence(recording, kinds=("said",)))
         blur_report(run, question.blur)
-    opened = reopen(row, heard)
+    opened = reopen(row, heard, folders=plan.settings.folders)
     pick = window_at(heard, time, reason=reason)
     namer = plan.with_evidence().namer if described.get("sounds") else None
     ((names, _),) = name_sounds(namer, [(opened, [pick.span])], InProcessBackend().map)

@@ -15,17 +15,25 @@ from earmark.captioning.request import DEFAULT_TEMPLATE, Question
 from earmark.errors import EarmarkError
 from earmark.gate.forecast_error import ForecastError
 from earmark.gate.frontline import AUTO, Frontline, frontline_named, unheard
+from earmark.gate.lengths import ActionLengths
 from earmark.gate.listener import ScoreCache
-from earmark.gate.survival import Survival
 from earmark.grid import Grid
 from earmark.media import Source, find
 from earmark.media.source import absolute_path
 from earmark.media.source_listing import Shard
 from earmark.models import ModelStore
 from earmark.models.model_store import model_store
-from earmark.selection import Budget, Coverage, Rule, is_blind, rule_name, rule_named
+from earmark.selection import (
+    Budget,
+    Coverage,
+    Rule,
+    is_blind,
+    rule_name,
+    rule_named,
+    with_own_delta,
+)
 from earmark.selection.budget import Rounds, parse_rounds
-from earmark.settings import STORED, InvalidSetting, Settings
+from earmark.settings import InvalidSetting, Settings
 from earmark.version import VERSION
 
 if TYPE_CHECKING:
@@ -58,7 +66,9 @@ class Choices(TypedDict, total=False):
     voices: bool
     window: float
     audio_track: int
-    action_length: float | Survival | None
+    clock: str
+    clock_offset: str
+    action_length: float | ActionLengths | None
     frames: int
     tokens: int
     answer_tokens: int
@@ -67,8 +77,6 @@ class Choices(TypedDict, total=False):
     answer_schema: str | Path | Mapping[str, Any] | None
     sounds: bool | None
     pictures: bool | None
-    transcriber: str | None
-    transcriber_model: str
     language: str
     concurrency: int
     timeout: float
@@ -86,6 +94,14 @@ class Choices(TypedDict, total=False):
     shard: str | None
     cache: str | Path | None
     models: str | Path | None
+    addresses: str
+    calls_per_hour: int
+    burst: int | None
+    calls_per_day: int | None
+    latency: float | str
+    part: float | str
+    keep: float | str | None
+    keep_clips: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +112,8 @@ class ListenJob:
     grid: Grid
     audio_track: int
     cache: ScoreCache | None
-    survival: Survival
+    lengths: ActionLengths | None = None
+    """Inferred from the sound of each recording if None."""
     beside: SoundListener | None = None
 
 
@@ -173,32 +190,16 @@ class Session:
             question=replace(self.question, is_looked_at=look is not None),
         )
 
-    def open_speech_listener(self, *, api_key: str | None = None) -> SpeechListener | None:
+    def open_speech_listener(self) -> SpeechListener | None:
         if not self.settings.speech:
             return None
-        from earmark.evidence.speech_listener import SpeechListener, Transcriber, VoiceActivity
+        from earmark.evidence.speech_listener import SpeechListener, VoiceActivity
+        from earmark.evidence.whisper_model import WhisperModel
 
-        chosen, store = self.settings.transcription, self.store
-        activity = VoiceActivity(weights=store.find("silero-vad"))
-        transcriber: Transcriber
-        if chosen.transcriber is not None:
-            from earmark.captioning.transcription_server import ServerTranscriber
-
-            model, language = chosen.transcriber_model, chosen.language
-            transcriber = ServerTranscriber(chosen.transcriber, model, language, api_key)
-        else:
-            from earmark.evidence.whisper_model import WhisperModel
-
-            transcriber = WhisperModel(store, language=chosen.language)
+        activity = VoiceActivity(weights=self.store.find("silero-vad"))
+        transcriber = WhisperModel(self.store, language=self.settings.transcription.language)
         transcriber.check()
         return SpeechListener(transcriber, activity)
-
-    def store_settings(self, folder: Path) -> None:
-        """Not if they are incomplete: an object has no name."""
-        if self.objects.keys() & {"rule", "action_length"}:
-            (folder / STORED).unlink(missing_ok=True)
-        else:
-            self.settings.store(folder)
 
     def selection_json(self) -> dict[str, Any]:
         listening, settings = self.listening, self.settings
@@ -265,7 +266,7 @@ def _open(
     settings: Settings, paths: Sequence[str | Path | Source], objects: Mapping[str, Any]
 ) -> Session:
     store = model_store(settings.folders.models)
-    rule = objects.get("rule") or _make("rule", rule_named, settings.rule)
+    rule = objects.get("rule") or _make("rule", rule_named, with_own_delta(settings.rule, 2))
     frontline = objects.get("frontline")
     if frontline is None and settings.frontline == AUTO and is_blind(rule):
         frontline = unheard()
@@ -273,8 +274,9 @@ def _open(
         frontline = _make("frontline", frontline_named, settings.frontline)
     if frontline.spec and settings.frontline != AUTO:  # a gate file by its absolute path
         settings = settings.model_copy(update={"frontline": frontline.spec})
-    if settings.rule == "separated" and "rule" not in objects and frontline.separation:
-        rule = rule_named("separated", separation=frontline.separation)  # fitted to its scores
+    if "rule" not in objects:  # `separated` may ask for the separation fitted to a gate
+        named = _make("rule", with_own_delta, settings.rule, frontline.separation)
+        rule = _make("rule", rule_named, named)
     # Some rules fix the budget: a full scan calls on every window.
     fixed_budget: Budget | None = getattr(rule, "fixed_budget", None)
     budget = fixed_budget or _make("budget", Budget.parse, settings.budget)
@@ -287,9 +289,9 @@ def _open(
             "give a share such as 20%, or a price such as price=0.4",
         )
     length, folder = settings.listening.action_length, settings.folders.cache
-    survival = objects.get("action_length") or frontline.survival
-    if "action_length" not in objects and length is not None:
-        survival = _make("action_length", survival.stretched, length)
+    lengths = objects.get("action_length")
+    if lengths is None and length is not None:
+        lengths = _make("action_length", frontline.lengths.told, length)
     return Session(
         settings=settings,
         paths=paths,
@@ -298,7 +300,7 @@ def _open(
             Grid(settings.listening.window),
             settings.listening.audio_track,
             ScoreCache(folder) if folder else None,
-            survival,
+            lengths,
         ),
         budget=budget,
         rule=rule,

@@ -125,15 +125,14 @@ def sounds(
     The word `drill` also finds power tools. The other arguments are those of `select`.
 
     Raises:
-        ModelMissing: YAMNet is not here. The error of a recording is not raised but listed.
+        ModelMissing: No network that names sounds is here. The error of a recording is not raised
+            but listed.
     """
     plan = open_session(paths, settings, **choices)
     cache = plan.listening.cache
     namer = sound_namer(True, cache.folder if cache else None, store=plan.store)
     listener = namer.listener if namer else None
-    if listener is None:  # this network cannot track sounds; raises if YAMNet is missing
-        plan.store.find("yamnet")
-    assert listener is not None, "YAMNet tracks sounds"
+    assert listener is not None, "it is wanted"
     names = listener.encoder.classes
     matches = match_sounds(words, names, SentenceEncoder.if_available(plan.store))
     sources, now = plan.sources(), progress or Progress()

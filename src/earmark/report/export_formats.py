@@ -30,6 +30,7 @@ from earmark.run.records import RecordingRow, RunPick, folders_apart, spare_reco
 from earmark.run.run import Run
 from earmark.text_format import write_csv
 from earmark.timeline import format_clock
+from earmark.wall_clock import time_of_day
 
 BATCH = 10_000
 
@@ -37,7 +38,7 @@ LONGEST_NAME = 200
 """Bytes; file systems take 255, and suffixes are added."""
 
 _NO_PICK = RunPick(0, 0, 0, 0, 0, 0, 0, "", recording="", tags=(), status="")
-COLUMNS = tuple(dict.fromkeys(("recording", "id", "path", *_NO_PICK.to_json())))
+COLUMNS = tuple(dict.fromkeys(("recording", "id", "path", "clock", *_NO_PICK.to_json())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,9 @@ class Export:
         recordings = {row.id: row for row in self.recordings}
         for pick in self.picks:
             row = recordings[pick.recording]
-            yield {"recording": row.id, "id": row.name, "path": row.path} | pick.to_json()
+            clock = time_of_day(row.began, pick.start, date=True) or None
+            about = {"recording": row.id, "id": row.name, "path": row.path, "clock": clock}
+            yield about | pick.to_json()
 
     def shown(self) -> Iterator[RunPick]:
         return (pick for pick in self.picks if is_shown(pick.seen, is_search=self.is_search))
@@ -190,13 +193,15 @@ def _cues(export: Export) -> Iterator[Cue]:
     Text of a model cannot end a cue: line breaks become spaces, and the formats replace the `>` of
     arrows.
     """
+    began = {row.id: row.began for row in export.recordings}
 
     def pick_cues() -> Iterator[Cue]:
         for pick in export.shown():
             sounds = f"[heard: {', '.join(pick.tags)}]" if pick.tags else ""
             text = " ".join((sounds if pick.caption is None else pick.caption).split())
             if text:
-                yield Cue(pick.span.start, pick.span.end, text)
+                day = time_of_day(began[pick.recording], pick.start)
+                yield Cue(pick.span.start, pick.span.end, f"{day} {text}".lstrip())
 
     speech = (Cue(entry.span.start, entry.span.end, f"“{entry.text}”") for entry in export.said)
     return merge(pick_cues(), speech, key=lambda cue: cue.start)

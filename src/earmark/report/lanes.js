@@ -26,7 +26,7 @@ const LANE_NAMES = { said: "Speech in words", read: "Text in the picture", seen:
 function makeLanes(recording) {
   const lanes = new Map();
   for (const entry of recording.evidence) {
-    const name = entry[2] === "heard" ? entry[3].split(",")[0] : LANE_NAMES[entry[2]];
+    const name = entry[2] === "heard" ? entry[3].split(/,(?![^(]*\))/)[0] : LANE_NAMES[entry[2]];
     if (!lanes.has(name)) lanes.set(name, []);
     lanes.get(name).push(entry);
   }

@@ -63,7 +63,7 @@ function makeShot(recording, pick) {
     shown.observe(image);
     shot.append(image);
   }
-  pick.button = make(recording.files.length ? "button" : "span", "when", `${clock(pick.start)} – ${clock(pick.end)}`);
+  pick.button = make(recording.files.length ? "button" : "span", "when", `${clock(pick.start)} – ${clock(pick.end)}${timeOfDay(recording.began, pick.start).replace(/^(?=.)/, " · ")}`);
   pick.button.tabIndex = 0;
   if (recording.files.length) {
     pick.button.type = "button";
@@ -302,7 +302,7 @@ function play(recording, time) {
   const [link, start] = file; // the chapter file that contains this time
   const video = $("video");
   $("player").hidden = false;
-  $("playing").textContent = `${recording.name} · ${clock(time)}`;
+  $("playing").textContent = [recording.name, clock(time), timeOfDay(recording.began, time)].filter(Boolean).join(" · ");
   $("unplayable").hidden = true;
   video.hidden = false;
   video.dataset.path = recording.path;

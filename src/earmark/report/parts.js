@@ -25,6 +25,12 @@ export const plural = (count, word) => `${whole(count)} ${word}${count === 1 ? "
 export const share = (part, all) => (all > 0 ? Math.min(1, part / all) : 0);
 export const percent = (part, all) => (all > 0 ? `${((100 * part) / all).toFixed(part / all < 0.1 ? 1 : 0)} %` : "–");
 
+/** The time of day `seconds` after an ISO 8601 time, in the zone of that time; empty if unknown. */
+export function timeOfDay(began, seconds) {
+  const start = Date.parse(`${(began || "").slice(0, 19)}Z`);
+  return Number.isNaN(start) ? "" : new Date(start + seconds * 1000).toISOString().slice(11, 19);
+}
+
 export function clock(seconds) {
   const total = Math.max(0, Math.floor(Math.round(seconds * 10) / 10)); // rounded to tenths first, as the command line does
   const [hours, minutes, rest] = [Math.floor(total / 3600), Math.floor(total / 60) % 60, total % 60];

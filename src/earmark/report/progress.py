@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -10,7 +9,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from earmark.errors import BackendError
 from earmark.redaction import redact
 
 if TYPE_CHECKING:
@@ -22,18 +20,10 @@ LINE_INTERVAL = 1.0
 
 LogKind = Literal["bar", "json"]
 
-_METRICS = {
-    "recordings": ("gauge", "Recordings to work on"),
-    "heard": ("counter", "Recordings listened to or found unchanged"),
-    "unchanged": ("counter", "Recordings taken from an earlier run"),
-    "missed": ("counter", "Recordings that could not be listened to"),
-    "seconds_heard": ("counter", "Seconds of recording listened to"),
-    "calls": ("gauge", "Calls to make"),
-    "done": ("counter", "Calls made, failed ones included"),
-    "failed": ("counter", "Calls that failed"),
-    "tokens": ("counter", "Tokens in and out"),
-    "spend": ("counter", "Spent on calls, in the currency of the prices"),
-}
+_COUNTS = (
+    "recordings", "heard", "unchanged", "missed", "seconds_heard",
+    "calls", "done", "failed", "tokens", "spend",
+)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -108,7 +98,7 @@ class Progress:
         left = self.seconds_left
         return {
             "stage": self.stage,
-            **{name: getattr(self, name) for name in _METRICS},
+            **{name: getattr(self, name) for name in _COUNTS},
             "seconds_heard": round(self.seconds_heard, 3),
             "trouble": redact(self.trouble) or None,
             "rate": round(self.rate, 4),
@@ -117,15 +107,11 @@ class Progress:
 
 
 @contextmanager
-def show_progress(
-    log: LogKind = "bar", *, metrics_port: int | None = None, metrics_host: str = "127.0.0.1"
-) -> Iterator[Progress]:
+def show_progress(log: LogKind = "bar") -> Iterator[Progress]:
     from earmark.report.console import err  # loads rich, which the library does without
 
     progress = Progress()
     with ExitStack() as stack:
-        if metrics_port is not None:
-            stack.enter_context(serve_metrics(progress, metrics_port, host=metrics_host))
         if log == "json":
             progress.on_change = stack.enter_context(json_lines(progress))
         elif err.is_terminal:
@@ -202,46 +188,3 @@ def _describe_calls(progress: Progress) -> str:
     text += f", {progress.tokens:,} tokens" if progress.tokens else ""
     text += f", {progress.spend:.4g} spent" if progress.spend else ""
     return text + (f", {progress.rate:.3g} a second" if progress.done else "")
-
-
-def exposition(progress: Progress) -> str:
-    values, lines = progress.to_json(), []
-    for name, (kind, words) in _METRICS.items():
-        full = f"earmark_{name}_total" if kind == "counter" else f"earmark_{name}"
-        lines += [f"# HELP {full} {words}.", f"# TYPE {full} {kind}", f"{full} {values[name]}"]
-    return "\n".join(lines) + "\n"
-
-
-@contextmanager
-def serve_metrics(progress: Progress, port: int, *, host: str = "127.0.0.1") -> Iterator[int]:
-    """At `/metrics`; yields the port, a free one for port 0."""
-    from socketserver import ThreadingMixIn
-    from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
-
-    class Server(ThreadingMixIn, WSGIServer):
-        daemon_threads = True  # a client that sends nothing holds up no other, and not the end
-
-    class Handler(WSGIRequestHandler):
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            ...
-
-    def answer(request: dict[str, Any], start: Callable[..., object]) -> list[bytes]:
-        is_metrics = request["PATH_INFO"] in ("/metrics", "/")
-        kind = "text/plain; version=0.0.4; charset=utf-8"
-        start("200 OK" if is_metrics else "404 Not Found", [("Content-Type", kind)])
-        return [exposition(progress).encode()]
-
-    try:
-        server = make_server(host, port, answer, Server, Handler)
-    except (OSError, OverflowError) as error:
-        raise BackendError(
-            f"no metrics can be served on port {port} ({error}); choose another port"
-        ) from error
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield server.server_port
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -22,7 +22,7 @@ from urllib.parse import quote, urlsplit
 
 import numpy as np
 
-from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
+from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.gate.forecast_error import as_count, as_range, how_sure
 from earmark.media.atomic_file import write_whole
 from earmark.redaction import is_redacted
@@ -153,6 +153,7 @@ def _recording_json(
         "name": recording.title,
         "path": recording.path,
         "duration": recording.duration,
+        "began": recording.began,
         "size": recording.size_bytes,
         "frames": recording.frame_count,
         "marks": recording.marks,
@@ -212,9 +213,9 @@ def link_to(path: str, *, beside: Path) -> str | None:
 
 def _evidence_json(entries: Sequence[EvidenceEntry]) -> Iterator[list[Any]]:
     """Without sounds of windows that a track of the whole recording also has."""
-    tracked = {entry.text for entry in entries if entry.origin == SOUND_TRACK}
+    tracked = {entry.text for entry in entries if entry.is_tracked}
     for entry in entries:
-        if entry.kind != "heard" or entry.origin == SOUND_TRACK or entry.text not in tracked:
+        if entry.kind != "heard" or entry.is_tracked or entry.text not in tracked:
             start, end = round(entry.span.start, 2), round(entry.span.end, 2)
             sure, text = round(entry.confidence, 2), _shortened(entry.text)
             yield [start, end, entry.kind, text, sure, entry.model]

@@ -3,19 +3,20 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
 import numpy as np
 
-from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
+from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.sound_query import family_of, narrower, stems
 from earmark.gate.listener import SILENT_DB
 from earmark.run.records import HeardRow, RecordingRow, RunPick
 from earmark.run.run import Run
 from earmark.text_format import counted, format_length
 from earmark.timeline import Span, Track, format_clock, merge
+from earmark.wall_clock import describe_began, time_of_day
 
 LOUDER_DB = 12.0
 """Above the 10 % quantile of a recording, from which a window is loud."""
@@ -45,6 +46,8 @@ COMPARED = 10_000
 """Characters of an answer, since a server may send megabytes."""
 
 UNHEARD = "not listened to: it has no sound, or its windows were chosen without listening"
+Clock = Callable[[float], str]
+
 SOUNDS_MEANT = "sounds meant by "
 
 
@@ -54,7 +57,7 @@ class SoundTally:
     kinds: tuple[str, ...]
     spans: tuple[Span, ...]
 
-    def __str__(self) -> str:
+    def line(self, clock: Clock) -> str:
         times = ", ".join(clock(span.start) for span in self.spans[:MOST_TIMES])
         more = ", …" if len(self.spans) > MOST_TIMES else ""
         kinds = f" ({', '.join(map(short_name, self.kinds))})" if self.kinds else ""
@@ -67,9 +70,9 @@ class Activity:
     text: str
     picks: int = 1
 
-    def __str__(self) -> str:
-        until = f" – {clock(self.span.end)}" if self.picks > 1 else ""
-        return f"{clock(self.span.start)}{until} {self.text}"
+    def line(self, clock: Clock) -> str:
+        times = from_to(self.span, clock) if self.picks > 1 else clock(self.span.start)
+        return f"{times} {self.text}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +82,10 @@ class SoughtThing:
     seen: tuple[Span, ...]
     """By time: windows answered yes, extended by the matching sounds in them."""
 
-    def __str__(self) -> str:
+    def line(self, clock: Clock) -> str:
         if not self.seen:
             return f"“{self.question}” in none of {counted(self.asked, 'window')} asked about"
-        times = ", ".join(map(_from_to, self.seen[:MOST_TIMES]))
+        times = ", ".join(from_to(span, clock) for span in self.seen[:MOST_TIMES])
         rest = len(self.seen) - MOST_TIMES
         more = f" and {rest} more" if rest > 0 else ""
         return f"“{self.question}” {len(self.seen)}× at {times}{more}"
@@ -106,6 +109,13 @@ class RecordingOverview:
     activities: tuple[Activity, ...] = ()
     is_named: bool = False
     sought: SoughtThing | None = None
+    began: str = ""
+    """ISO 8601; empty if it is not known."""
+
+    def clock(self, seconds: float) -> str:
+        """Such as `2:10 (13:02:10)`: since the beginning, and the time of day if it is known."""
+        day = time_of_day(self.began, seconds)
+        return f"{since_start(seconds)} ({day})" if day else since_start(seconds)
 
     @property
     def heard_for(self) -> float:
@@ -120,16 +130,21 @@ class RecordingOverview:
         active, louder = self.active, self.louder
         is_unheard = louder is None and not self.sounds
         sections: tuple[tuple[str, tuple[str, ...]], ...] = (
-            ("Found", (str(self.sought),) if self.sought else ()),
+            ("Began", (describe_began(self.began),) if self.began else ()),
+            ("Found", (self.sought.line(self.clock),) if self.sought else ()),
             ("Active", () if active is None else (_describe_active(active, self.heard_for),)),
-            ("Silent", _describe_silent(self.sounding, self.duration) if self.sounding else ()),
+            ("Silent", self._silent_lines(self.sounding) if self.sounding else ()),
             ("Heard", self._heard_lines()),
-            ("Speech", _first_lines(map(_from_to, self.speech), MOST_TIMES, "other time")),
-            ("Busiest", tuple(map(_from_to, self.busiest))),
+            ("Speech", _first_lines(map(self._from_to, self.speech), MOST_TIMES, "other time")),
+            ("Busiest", tuple(map(self._from_to, self.busiest))),
             ("Louder", () if louder is None else (_describe_louder(louder, self.heard_for),)),
             (
                 "Activities",
-                _first_lines(map(str, self.activities), MOST_ACTIVITIES, "later caption"),
+                _first_lines(
+                    (activity.line(self.clock) for activity in self.activities),
+                    MOST_ACTIVITIES,
+                    "later caption",
+                ),
             ),
             ("Heard", (UNHEARD,) if is_unheard else ()),
         )
@@ -137,9 +152,17 @@ class RecordingOverview:
 
     def _heard_lines(self) -> tuple[str, ...]:
         if self.sounds or self.speech or self.louder is None:
-            return _first_lines(map(str, self.sounds), MOST_SOUNDS, "other sound")
-        unnamed = "sounds were not named; install a model with `earmark models get yamnet`"
+            lines = (tally.line(self.clock) for tally in self.sounds)
+            return _first_lines(lines, MOST_SOUNDS, "other sound")
+        unnamed = "sounds were not named; install a model with `earmark models get mn04`"
         return ("no named sound" if self.is_named else unnamed,)
+
+    def _silent_lines(self, sounding: Span) -> tuple[str, ...]:
+        parts = Span(0.0, sounding.start), Span(sounding.end, max(sounding.end, self.duration))
+        return tuple(f"{self._from_to(part)}: no sound" for part in parts if part.duration >= 1)
+
+    def _from_to(self, span: Span) -> str:
+        return from_to(span, self.clock)
 
 
 def total_lines(overviews: Sequence[RecordingOverview]) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -148,7 +171,7 @@ def total_lines(overviews: Sequence[RecordingOverview]) -> Iterator[tuple[str, t
         where = counted(len(counts), "recording")
         found = f"“{searches[0].question}” {sum(counts)}× in {where}"
         nowhere = replace(searches[0], asked=sum(search.asked for search in searches))
-        yield "Found", (found if counts else str(nowhere),)
+        yield "Found", (found if counts else nowhere.line(since_start),)
     if active := [(row.active, row.heard_for) for row in overviews if row.active is not None]:
         yield "Active", (_describe_active(*map(sum, zip(*active, strict=True))),)
     tallies: dict[str, list[int]] = defaultdict(list)
@@ -172,30 +195,25 @@ def _describe_active(active: float, duration: float) -> str:
     return f"about {format_length(active)} of {format_length(duration)}, estimated from the sound"
 
 
-def _describe_silent(sounding: Span, duration: float) -> tuple[str, ...]:
-    parts = Span(0.0, sounding.start), Span(sounding.end, max(sounding.end, duration))
-    return tuple(f"{_from_to(part)}: no sound" for part in parts if part.duration >= 1)
-
-
 def _describe_louder(louder: float, duration: float) -> str:
     why = f"{LOUDER_DB:.0f} dB above the background, or a named sound"
     return f"{format_length(louder)} of {format_length(duration)} ({why})"
 
 
 def short_name(sound: str) -> str:
-    """The first of the names, which are separated by commas.
+    """The first of the names, which are separated by commas outside of brackets.
 
-    >>> short_name("Dishes, pots, and pans")
-    'Dishes'
+    >>> short_name("Dishes, pots, and pans"), short_name("Roaring cats (lions, tigers)")
+    ('Dishes', 'Roaring cats (lions, tigers)')
     """
-    return sound.partition(",")[0]
+    return re.split(r",(?![^(]*\))", sound, maxsplit=1)[0]
 
 
-def clock(seconds: float) -> str:
+def since_start(seconds: float) -> str:
     return format_clock(seconds, tenths=False)
 
 
-def _from_to(span: Span) -> str:
+def from_to(span: Span, clock: Clock) -> str:
     start, end = clock(span.start), clock(span.end)
     return start if start == end else f"{start} – {end}"
 
@@ -211,11 +229,11 @@ def summarise_run(run: Run) -> str:
     parts = []
     if question := run.plan().get("find"):
         parts.append(f"Looked for “{question}”")
-    if sounds := run.common_sounds(most=MOST_GLANCED, origin=SOUND_TRACK):
+    if sounds := run.common_sounds(most=MOST_GLANCED):
         parts.append(f"Heard {'; '.join(map(short_name, sounds))}")
     start, caption = (0.0, "") if question else run.first_caption()
     if caption:
-        parts.append(f"Seen first, at {clock(start)}: {first_sentence(caption, most=80)}")
+        parts.append(f"Seen first, at {since_start(start)}: {first_sentence(caption, most=80)}")
     return " · ".join(parts)
 
 
@@ -227,7 +245,7 @@ def overview(run: Run) -> list[RecordingOverview]:
 def overview_of(run: Run, recording: RecordingRow) -> RecordingOverview:
     heard = run.heard(recording.id)
     entries = list(run.evidence(recording.id, kinds=("heard", "said")))
-    tracked = [entry for entry in entries if entry.origin == SOUND_TRACK]
+    tracked = [entry for entry in entries if entry.is_tracked]
     sounds = tracked or [entry for entry in entries if entry.kind == "heard"]
     speech = {"Speech", *narrower("Speech")} if sounds else set()
     named = [entry for entry in sounds if entry.text not in speech]
@@ -235,7 +253,7 @@ def overview_of(run: Run, recording: RecordingRow) -> RecordingOverview:
     spoken = transcribed or [entry.span for entry in sounds if entry.text in speech]
     has_listened = heard.level is not None or bool(sounds or transcribed)
     loud = _louder_windows(heard, [entry.span for entry in sounds] + transcribed)
-    going = _expected_activity(run, heard)
+    going = _expected_activity(heard)
     sounding = _sounding(heard.level, recording.duration)
     longest = sounding.duration if sounding else recording.duration  # windows reach beyond it
     answered = [row for row in run.picks(recording.id) if row.answer]
@@ -253,6 +271,7 @@ def overview_of(run: Run, recording: RecordingRow) -> RecordingOverview:
         activities=tuple(_activities(answered)),
         is_named=bool(tracked) or plan.get("sounds") is not None,
         sought=_find_result(run, recording.id) if plan.get("find") else None,
+        began=recording.began,
     )
 
 
@@ -269,7 +288,7 @@ def _find_result(run: Run, recording: str) -> SoughtThing | None:
         return None
     meant = json.loads(run.note(f"{SOUNDS_MEANT}{question}") or "[]")
     entries = [entry for entry in run.evidence(recording, kinds=("heard",)) if entry.text in meant]
-    sounds = [entry.span for entry in entries if entry.origin == SOUND_TRACK]
+    sounds = [entry.span for entry in entries if entry.is_tracked]
     spans = _with_sounds([span for span, seen in answers if seen], sounds)
     return SoughtThing(question, len(answers), tuple(merge(spans, gap=TOGETHER)))
 
@@ -286,21 +305,21 @@ def _with_sounds(windows: Iterable[Span], sounds: Sequence[Span]) -> Iterator[Sp
         yield Span(min(span.start for span in spans), max(span.end for span in spans))
 
 
-def _expected_activity(run: Run, heard: HeardRow) -> Track | None:
+def _expected_activity(heard: HeardRow) -> Track | None:
     """Probability that an action is going on at each step; None without sound.
 
-    The actions expected in a window may begin anywhere in it; their lengths are those of the run.
+    The actions expected in a window may begin anywhere in it.
     """
-    survival = run.survival()
     is_heard = heard.level is not None and bool(np.isfinite(heard.level.values).any())
-    if not survival or not is_heard:
+    if not is_heard:
         return None
     if len(heard.rates) > 1 and not heard.has_evidence:
         return None
     parts = max(1, round(heard.length / FINEST))
     step = heard.length / parts
     starts = np.repeat(heard.rates / parts, parts)
-    begins = np.append(survival.reach(step), 0.0)  # still going on at the start of each later step
+    # The chance to be still going on at the start of each later step.
+    begins = np.append(heard.lengths.reach(step), 0.0)
     begins[0] = 0.0
     going = np.convolve(starts, (begins[:-1] + begins[1:]) / 2)
     return Track(1 - np.exp(-going[: round(heard.duration / step)]), hop=step)

@@ -228,18 +228,14 @@ def write_index(run: Run, path: Path, *, title: str | None = None) -> Path:
 def curve(run: Run, error: ForecastError | None = None) -> list[tuple[float, ...]]:
     """Points (calls, expected coverage), each budget spent at one price over all recordings.
 
-    With the `error` of forecasts, also the low and high end. Empty if no action is expected, or if
-    the run does not store how long actions last.
+    With the `error` of forecasts, also the low and high end. Empty if no action is expected.
     """
-    survival = run.survival()
-    if survival is None:
-        return []
     recordings = []
     for recording in run.recordings():
         if heard := run.heard(recording.id):
             rates = heard.rates  # only the rates of its windows matter
             duration = len(rates) * heard.length
-            recordings.append(Windows(heard.length, duration, rates, rates, rates, survival))
+            recordings.append(Windows(heard.length, duration, rates, rates, rates, heard.lengths))
     total = sum(map(len, recordings))
     budgets = sorted({round(share * total) for share in SHARES})
     reached = coverage_of_budgets(recordings, budgets, tolerance=0.002)

@@ -165,13 +165,14 @@ def _majority(corrections: list[Correction]) -> Correction | None:
 
 
 def _checked(correction: Correction) -> Correction:
-    text, author = (as_text(words.strip()) for words in (correction.text, correction.author))
     if correction.verdict not in VERDICTS:
-        raise ValueError(f"a verdict is one of {', '.join(VERDICTS)}, not {correction.verdict!r}")
-    if not author or len(author) > MOST_AUTHOR:
+        verdict = correction.verdict[:40]
+        raise ValueError(f"a verdict is one of {', '.join(VERDICTS)}, not {verdict!r}")
+    if not correction.author.strip() or len(correction.author) > MOST_AUTHOR:
         raise ValueError(f"say who corrects, in 1 to {MOST_AUTHOR} characters")
-    if len(text) > MOST_TEXT:
-        raise ValueError(f"a correction has at most {MOST_TEXT} characters, not {len(text)}")
+    if (length := len(correction.text)) > MOST_TEXT:
+        raise ValueError(f"a correction has at most {MOST_TEXT} characters, not {length}")
+    text, author = (as_text(words.strip()) for words in (correction.text, correction.author))
     if correction.verdict == "reworded" and not text:
         raise ValueError("say what the better words are")
     return replace(correction, text=text, author=author)

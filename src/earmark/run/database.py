@@ -31,6 +31,7 @@ from earmark.run.schema import (
     explain_errors,
     is_disk_error,
     is_full,
+    refuse_links,
     transaction,
 )
 
@@ -139,6 +140,18 @@ class RunDatabase:
         if errors:
             raise errors[0]
 
+    def make_room(self) -> bool:
+        """Whether the disk has room again, and if so reserve it; calls may then begin again."""
+        scratch = self.folder / f"{RESERVE}.new"
+        try:
+            scratch.write_bytes(bytes(RESERVE_BYTES))
+            scratch.replace(self.folder / RESERVE)
+        except OSError:
+            scratch.unlink(missing_ok=True)
+            return False
+        self._is_full = False
+        return True
+
     def _write_durably(self, write: Write) -> None:
         """Write the outcome of a call and sync it to the disk; tried twice if the disk fails.
 
@@ -216,6 +229,7 @@ def is_at_work(folder: Path) -> bool:
 
 def lock_run(folder: Path) -> sqlite3.Connection:
     """Holds the run until the connection is closed or the process ends."""
+    refuse_links(folder)
     with explain_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         lock = sqlite3.connect(

@@ -8,15 +8,19 @@ overwritten and the file is vacuumed: no byte of them stays in the database or i
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+import os
+from collections.abc import Collection, Iterable
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from earmark.errors import RunError
 from earmark.run.calls import SPENT
 from earmark.run.records import RecordingRow
 from earmark.run.run import Run, read_recording
+from earmark.run.schema import connect, explain_errors, transaction
 
-CLIPS = "clips of "
+WRITTEN = "written"
 
 FORGETTING = "forgetting"
 
@@ -49,13 +53,28 @@ class Deletion:
             database.execute("DELETE FROM notes WHERE name = ?", (FORGETTING,))
 
 
-def note_clips(run: Run, recording: str, clips: Sequence[Path]) -> None:
-    paths = {*map(str, clips_of(run, recording)), *(str(path.absolute()) for path in clips)}
-    run.set_note(f"{CLIPS}{recording}", json.dumps(sorted(paths)))
+def note_written(folder: Path, paths: Iterable[Path]) -> None:
+    """Note in the run what was exported from it, so that `forget` can list it.
+
+    A run that cannot be written, such as one on a read-only disk, stays without the note.
+    """
+    with (
+        suppress(RunError),
+        explain_errors(folder),
+        closing(connect(folder, to_write=True)) as database,
+        transaction(database),
+    ):
+        row = database.execute("SELECT value FROM notes WHERE name = ?", (WRITTEN,)).fetchone()
+        known = set(json.loads(row[0]) if row else ())
+        every = sorted(known.union(str(path.absolute()) for path in paths))
+        note = (WRITTEN, json.dumps(every))
+        database.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", note)
 
 
-def clips_of(run: Run, recording: str) -> list[Path]:
-    return [Path(path) for path in json.loads(run.note(f"{CLIPS}{recording}") or "[]")]
+def files_written(run: Run) -> list[Path]:
+    """What the run says was exported from it and is still there. The run may be somebody else's."""
+    paths = json.loads(run.note(WRITTEN) or "[]")
+    return [Path(path) for path in paths if isinstance(path, str) and os.path.lexists(path)]
 
 
 def all_recordings(run: Run) -> list[RecordingRow]:
@@ -110,13 +129,16 @@ recording IN (SELECT number FROM recordings WHERE id IN (SELECT value FROM json_
 
 _OF_CALLS = f"call IN (SELECT id FROM calls WHERE {_OF_RECORDINGS})"  # noqa: S608 - of our own
 
-_REFERRING = "corrections", "picks", "choices", "calls", "tags", "frames", "heard", "evidence"
+_REFERRING = (
+    *("corrections", "picks", "choices", "calls", "tags"),
+    *("frames", "heard", "evidence", "gaps"),
+)
 
 _DELETE = (
     *(f"DELETE FROM {table} WHERE {_OF_CALLS}" for table in ("failures", "answers")),  # noqa: S608
     *(f"DELETE FROM {table} WHERE {_OF_RECORDINGS}" for table in _REFERRING),  # noqa: S608
-    # Lists of clips, and the windows that an audit has drawn.
-    "DELETE FROM notes WHERE EXISTS ("
+    # Such as the windows that an audit has drawn; the list of exports stays.
+    "DELETE FROM notes WHERE name <> 'written' AND EXISTS ("
     " SELECT 1 FROM json_each(?1) gone WHERE instr(name || notes.value, gone.value))",
     "DELETE FROM recordings WHERE id IN (SELECT value FROM json_each(?1))",
 )

@@ -14,7 +14,6 @@ from earmark.run.database import lock_run, remember_plan
 from earmark.run.records import differences
 from earmark.run.run import Run
 from earmark.run.schema import FILE, connect, explain_errors, read_sql, transaction
-from earmark.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +46,6 @@ def merge(runs: Sequence[Path], into: Path) -> MergeResult:
         with closing(connect(into, to_write=True)) as database, explain_errors(into):
             for folder in runs:
                 _take(database, folder, plan)
-    if settings := Settings.stored(runs[0]):
-        Settings.read({"shard": None}, settings).store(into)
     with Run(into) as run:
         totals, missed = run.totals(), len(run.failed_recordings())
     return MergeResult(len(runs), totals.recordings, missed, totals.answered)

@@ -14,14 +14,14 @@ INSERT OR REPLACE INTO main.notes SELECT 'audit', json_group_array(json(part)) F
     ORDER BY part) HAVING count(*);
 INSERT INTO main.recordings
     (id, path, name, chapters, duration, size_bytes, frame_rate, frame_count, failure, is_replaced,
-        began, marks, transcribed_by)
+        began, clock, marks, transcribed_by)
     SELECT id, path, name, chapters, duration, size_bytes, frame_rate, frame_count, failure,
-        is_replaced, began, marks, transcribed_by
+        is_replaced, began, clock, marks, transcribed_by
     FROM other.recordings WHERE true
     ON CONFLICT (id) DO UPDATE SET path = excluded.path, name = excluded.name,
         chapters = excluded.chapters, duration = excluded.duration,
         size_bytes = excluded.size_bytes, frame_rate = excluded.frame_rate,
-        frame_count = excluded.frame_count, began = excluded.began, marks = excluded.marks,
+        frame_count = excluded.frame_count, began = excluded.began, clock = excluded.clock, marks = excluded.marks,
         failure = excluded.failure, is_replaced = excluded.is_replaced, transcribed_by = excluded.transcribed_by
     WHERE recordings.failure IS NOT NULL OR recordings.is_replaced;
 UPDATE main.recordings AS lost SET is_replaced = 1 WHERE failure IS NOT NULL AND EXISTS (
@@ -33,8 +33,8 @@ CREATE TEMP TABLE recording_of AS
 CREATE UNIQUE INDEX temp.recording_of_old ON recording_of (old);
 
 INSERT OR IGNORE INTO main.heard
-    SELECT new, key, window, duration, windows, expected, scores, instants, rates, level,
-        level_hop, sound_bytes, access, warnings, audio_track
+    SELECT new, key, window, duration, windows, expected, scores, instants, rates, lengths,
+        level, level_hop, sound_bytes, access, warnings, audio_track
     FROM other.heard JOIN recording_of ON old = recording;
 INSERT OR IGNORE INTO main.frames
     SELECT new, "start", "end", iif((SELECT count(*) FROM main.notes WHERE name = 'blur')
@@ -96,6 +96,9 @@ UPDATE main.corrections AS ours SET withdrawn = theirs.withdrawn
     WHERE ours.withdrawn IS NULL AND ours.recording = r.new AND ours.at = theirs.at
         AND ours."start" = theirs."start" AND ours.author = theirs.author
         AND ours.verdict = theirs.verdict;
+
+INSERT OR IGNORE INTO main.gaps
+    SELECT r.new, "start", "end", reason FROM other.gaps JOIN recording_of r ON r.old = recording;
 
 DELETE FROM main.picks WHERE plan = (SELECT ours FROM plan_of) AND recording IN (
     SELECT new FROM other.choices JOIN recording_of ON old = recording

@@ -19,6 +19,7 @@ from earmark.media import Recording, Source
 from earmark.media.source import is_remote, name_of
 from earmark.selection.pick import Pick
 from earmark.timeline import Span, Track
+from earmark.wall_clock import time_of_day
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class RecordingRow:
     chapters: tuple[tuple[str, float], ...] = ()
     """Its files and the second each begins at, if there are several."""
     began: str = ""
+    """ISO 8601, with a zone if it is known; empty if it is not known."""
     marks: tuple[float, ...] = ()
     """Seconds at which somebody marked a highlight on the camera."""
     folder: str = ""
@@ -61,6 +63,10 @@ class RecordingRow:
     def title(self) -> str:
         return self.name or title_of(self.path, self.folder)
 
+    def clock(self, seconds: float) -> str:
+        """Time of day, or empty if it is not known when the recording began."""
+        return time_of_day(self.began, seconds)
+
     @property
     def files(self) -> tuple[tuple[str, float], ...]:
         return self.chapters or ((self.path, 0.0),)
@@ -77,7 +83,7 @@ def read_chapters(stored: str) -> tuple[tuple[str, float], ...]:
 def spare_recordings(recordings: Iterable[RecordingRow], targets: Iterable[Path]) -> None:
     """`ValueError` if writing to one of `targets` would replace one of `recordings`."""
     paths = (path for row in recordings for path, _ in row.files)
-    files = {Path(path).resolve() for path in paths if not is_remote(path)}
+    files = {Path(path).resolve() for path in paths if not is_remote(path) and "\0" not in path}
     for target in targets:
         if target.resolve() in files:
             raise ValueError(f"{target} is a recording of this run: write to another place")

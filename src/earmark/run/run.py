@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from earmark.evidence.evidence_entry import KINDS, EvidenceEntry
+from earmark.evidence.evidence_entry import KINDS, TRACK, EvidenceEntry
 from earmark.gate.forecast_error import ForecastError
-from earmark.gate.frontline import everyday
-from earmark.gate.survival import Survival
+from earmark.gate.lengths import LengthModel, lengths_to_json, read_lengths
 from earmark.grid import Windows
 from earmark.media import Source
 from earmark.media.source import is_remote, storable_text, stored_path
@@ -37,12 +36,13 @@ from earmark.run.records import (
 from earmark.run.schema import FILE, explain_errors, transaction
 from earmark.run.text_index import RunTexts
 from earmark.timeline import Span, Track
+from earmark.wall_clock import ClockCorrection, in_local_zone
 
 if TYPE_CHECKING:
     from earmark.evidence.face_blur import FaceBlur
     from earmark.models import ModelStore
 
-BLURRED, FORECAST_ERROR = "blur", "forecast error"
+BLURRED, CLOCK, FORECAST_ERROR = "blur", "clock", "forecast error"
 
 EXACT, COARSE = "<f8", "<f4"
 """Little-endian: exact for what selection reads again, coarse for what is only drawn."""
@@ -255,12 +255,20 @@ class Run(RunTexts, AbstractContextManager["Run"]):
         with self.writing() as database:
             database.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, value))
 
-    def keep_survival(self, survival: Survival) -> None:
-        self.set_note("survival", json.dumps([survival.times, survival.shares]))
-
-    def survival(self) -> Survival | None:
-        note = self.note("survival")
-        return _read_survival(note) if note else None
+    def correct_clock(self, correction: ClockCorrection) -> None:
+        """Show times of day by `correction`; if it is empty, by that of an earlier command."""
+        if correction != ClockCorrection():
+            self.set_note(CLOCK, json.dumps([correction.start, correction.offset]))
+        stored = self.note(CLOCK)
+        if not stored:
+            return
+        with self.writing() as database:
+            rows = database.execute("SELECT number, began FROM present ORDER BY path").fetchall()
+            times = ClockCorrection(*json.loads(stored)).apply([began for _, began in rows])
+            database.executemany(
+                "UPDATE recordings SET clock = ? WHERE number = ?",
+                [(time, number) for time, (number, _) in zip(times, rows, strict=True)],
+            )
 
     def keep_forecast_error(self, error: ForecastError | None) -> None:
         self.set_note(FORECAST_ERROR, json.dumps(asdict(error)) if error else "")
@@ -299,32 +307,34 @@ class Run(RunTexts, AbstractContextManager["Run"]):
         grid = (windows.length, windows.duration, len(windows), float(np.sum(windows.rates)))
         measured = (windows.scores, windows.instants, windows.rates)
         arrays = (values.astype(EXACT).tobytes() for values in measured)
+        lengths = as_json(lengths_to_json(windows.lengths))
         drawn = (sketch.values.astype(COARSE).tobytes(), sketch.hop) if sketch else (None, None)
         about = (sound_bytes, access, as_json(warnings), audio_track)
         with self.writing() as database:
             database.execute(
-                "INSERT OR REPLACE INTO heard VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (number_of(database, recording), key, *grid, *arrays, *drawn, *about),
+                f"INSERT OR REPLACE INTO heard VALUES (?{15 * ', ?'})",  # noqa: S608 - of our own
+                (number_of(database, recording), key, *grid, *arrays, lengths, *drawn, *about),
             )
 
     def heard(self, recording: str) -> HeardRow:
         row = self._row(
-            "SELECT window AS length, heard.duration, scores, instants, rates, level, level_hop,"
-            " sound_bytes, access, warnings, key, audio_track"
+            "SELECT window AS length, heard.duration, scores, instants, rates, lengths, level,"
+            " level_hop, sound_bytes, access, warnings, key, audio_track"
             " FROM heard JOIN recordings ON number = recording WHERE id = ?",
             recording,
         )
-        survival, nothing = self.survival() or everyday(), np.zeros(0)
         if row is None:
-            return HeardRow(0.0, 0.0, nothing, nothing, nothing, survival, recording=recording)
+            nothing, usual = np.zeros(0), LengthModel().usual
+            return HeardRow(0.0, 0.0, nothing, nothing, nothing, usual, recording=recording)
         values = dict(row)
+        values["lengths"] = read_lengths(values["lengths"])
         for name in ("scores", "instants", "rates"):
             values[name] = np.frombuffer(values[name], EXACT)
         hop = values.pop("level_hop")
         if hop is not None:
             values["level"] = Track(np.frombuffer(values["level"], COARSE), hop=hop)
         values["warnings"] = tuple(json.loads(values["warnings"]))
-        return HeardRow(**values, survival=survival, recording=recording)
+        return HeardRow(**values, recording=recording)
 
     def keep_frames(self, recording: str, frames: PickFrames) -> None:
         span, *facts = astuple(frames)
@@ -412,21 +422,22 @@ class Run(RunTexts, AbstractContextManager["Run"]):
             for start, end, kind, text, confidence, origin, data in rows
         ]
 
-    def common_sounds(self, *, most: int, origin: str) -> list[str]:
+    def common_sounds(self, *, most: int) -> list[str]:
+        """Those tracked over whole recordings first."""
         rows = self.rows(
             "SELECT text FROM evidence JOIN present ON number = recording WHERE kind = 'heard'"
-            " GROUP BY text ORDER BY sum(origin = ?) DESC, count(*) DESC, text LIMIT ?",
-            origin,
+            " GROUP BY text ORDER BY sum(origin LIKE ?) DESC, count(*) DESC, text LIMIT ?",
+            f"%{TRACK}",
             most,
         )
         return [name for (name,) in rows]
 
-    def recordings_with_evidence(self, kind: str, *, origin: str) -> set[str]:
+    def recordings_with_sound_track(self) -> set[str]:
+        """Of any model."""
         return self._values(
             "SELECT DISTINCT recordings.id FROM evidence JOIN recordings ON number = recording"
-            " WHERE kind = ? AND origin = ?",
-            kind,
-            origin,
+            " WHERE kind = 'heard' AND origin LIKE ?",
+            f"%{TRACK}",
         )
 
     def transcribed(self, transcriber: str) -> set[str]:
@@ -434,12 +445,6 @@ class Run(RunTexts, AbstractContextManager["Run"]):
 
     def totals(self) -> Totals:
         return Totals(**dict(self._row(_TOTALS, self.plan_number)))
-
-
-@lru_cache(maxsize=8)
-def _read_survival(note: str) -> Survival:
-    """Parsed once: every recording of an archive uses the same curve."""
-    return Survival(*map(tuple, json.loads(note)))
 
 
 @lru_cache(maxsize=1)
@@ -463,6 +468,7 @@ def read_recording(row: sqlite3.Row, folders: Mapping[str, str]) -> RecordingRow
     values = {column: row[column] for column in RECORDING_COLUMNS}
     values["chapters"] = read_chapters(row["chapters"])
     values["marks"] = tuple(json.loads(row["marks"]))
+    values["began"] = in_local_zone(row["clock"] or row["began"])
     return RecordingRow(**values, folder=folders.get(row["path"], ""))
 
 

@@ -11,6 +11,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -18,17 +19,26 @@ from earmark.errors import RunError
 
 FILE = "run.db"
 
-VERSION = 1
+VERSION = 3
 
 BUSY_TIMEOUT = 10.0
 """Seconds."""
 
 APPLICATION = 0x6561726D
 
+OWN_NAMES = (
+    *(FILE, f"{FILE}-wal", f"{FILE}-shm", "run.lock", "run.reserve", "sources.json"),
+    *("report.html", "report_pictures", "recordings", "meaning.npy"),
+)
+"""Files and folders that earmark writes in the folder of a run."""
+
+_SCHEMA = "SELECT name, sql FROM sqlite_schema WHERE name NOT GLOB 'sqlite_*' ORDER BY type, name"
+
 
 def connect(folder: Path, *, to_write: bool) -> sqlite3.Connection:
     if not to_write:
         require_run(folder)
+    refuse_links(folder)
     with explain_errors(folder):
         if to_write:
             folder.mkdir(parents=True, exist_ok=True)
@@ -47,6 +57,13 @@ def connect(folder: Path, *, to_write: bool) -> sqlite3.Connection:
 def require_run(folder: Path) -> None:
     if not (folder / FILE).is_file():
         raise RunError(f"no run in {folder}: it has no {FILE}; give the folder of a run")
+
+
+def refuse_links(folder: Path) -> None:
+    """A run from somebody else must not make earmark write to another place."""
+    for name in OWN_NAMES:
+        if (folder / name).is_symlink():
+            raise RunError(f"{folder / name} is a link, and a run has none: delete the link")
 
 
 def _open(path: Path, *, to_write: bool) -> sqlite3.Connection:
@@ -78,6 +95,16 @@ def _check(connection: sqlite3.Connection, folder: Path, to_write: bool) -> None
             f"the run in {folder} was made by another version of earmark (tables {version}, this "
             f"one uses {VERSION}): use that version, or run the command again into a new folder"
         )
+    # Views and triggers of somebody else could hang a reader, or change what is stored.
+    if connection.execute(_SCHEMA).fetchall() != _own_schema():
+        raise RunError(f"{folder / FILE} has other tables than a run; choose another folder")
+
+
+@cache
+def _own_schema() -> list[tuple[str, str]]:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(read_sql("schema.sql"))
+        return connection.execute(_SCHEMA).fetchall()
 
 
 def read_sql(name: str) -> str:

@@ -4,6 +4,7 @@
 --                 ├── frames, tags ┘               words: full text over captions and tags
 --                 ├── evidence     what was heard, said, read or seen, at any time
 --                 │                evidence_words: full text over it
+--                 ├── gaps         when a live source could not be heard
 --                 └── corrections  what people say about it; the answers stay as they are
 --
 -- A pick is identified by its recording and its span. A call is answered if and only if it has an
@@ -16,14 +17,15 @@ CREATE TABLE recordings (
     name TEXT NOT NULL, chapters TEXT NOT NULL, duration REAL NOT NULL, size_bytes INTEGER NOT NULL,
     frame_rate REAL NOT NULL, frame_count INTEGER NOT NULL, failure TEXT,
     is_replaced INTEGER NOT NULL DEFAULT 0, began TEXT NOT NULL DEFAULT '',
-    marks TEXT NOT NULL DEFAULT '[]', transcribed_by TEXT NOT NULL DEFAULT '');
+    clock TEXT NOT NULL DEFAULT '', marks TEXT NOT NULL DEFAULT '[]',
+    transcribed_by TEXT NOT NULL DEFAULT '');
 CREATE INDEX recordings_at ON recordings (path);
 CREATE VIEW present AS SELECT * FROM recordings WHERE failure IS NULL AND NOT is_replaced;
 CREATE TABLE heard (
     recording INTEGER PRIMARY KEY REFERENCES recordings, key TEXT NOT NULL,
     window REAL NOT NULL, duration REAL NOT NULL, windows INTEGER NOT NULL, expected REAL NOT NULL,
     scores BLOB NOT NULL, instants BLOB NOT NULL, rates BLOB NOT NULL,
-    level BLOB, level_hop REAL, sound_bytes INTEGER NOT NULL, access TEXT NOT NULL,
+    lengths TEXT NOT NULL, level BLOB, level_hop REAL, sound_bytes INTEGER NOT NULL, access TEXT NOT NULL,
     warnings TEXT NOT NULL, audio_track INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE choices (
     plan INTEGER NOT NULL REFERENCES plans, recording INTEGER NOT NULL REFERENCES recordings,
@@ -82,6 +84,9 @@ CREATE TABLE evidence (
     kind TEXT NOT NULL CHECK (kind IN ('heard', 'said', 'read', 'seen')),
     text TEXT NOT NULL, confidence REAL NOT NULL, origin TEXT NOT NULL, data TEXT);
 CREATE INDEX evidence_of ON evidence (recording, kind, "start");
+CREATE TABLE gaps (
+    recording INTEGER NOT NULL REFERENCES recordings, "start" REAL NOT NULL, "end" REAL NOT NULL,
+    reason TEXT NOT NULL, PRIMARY KEY (recording, "start"));
 CREATE TABLE corrections (
     id INTEGER PRIMARY KEY, recording INTEGER NOT NULL REFERENCES recordings,
     "start" REAL NOT NULL, "end" REAL NOT NULL,

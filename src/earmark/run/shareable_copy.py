@@ -18,13 +18,13 @@ from earmark.run.run import Run
 from earmark.run.schema import FILE, copy_run, explain_errors
 
 _ADDRESS = re.compile(
-    r"[a-z][a-z0-9+.-]+://[^\s\"'<>]+|\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b|\blocalhost(?::\d+)?\b",
+    r"[a-z][a-z0-9+.-]{1,31}://[^\s\"'<>]+|\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b|\blocalhost(?::\d+)?\b",
     re.IGNORECASE,
 )
 _PATH = re.compile(
     r"(?<![\w.:/])(?:[A-Za-z]:[\\/]|~?/)(?:[^\s\"'<>|:*?\\/]+[\\/])+([^\s\"'<>|\\/]*)"
 )
-_KEY = re.compile(r"\b(?:sk|pk|ghp|hf|AKIA)[-_]?[\w-]*\d[\w-]{5,}")
+_KEY = re.compile(r"(?<![\w-])(?:sk|pk|ghp|hf|AKIA)(?=[\w-]*\d)[\w-]{7,}")
 
 COLUMNS = {
     "plans": ("plan",),

@@ -12,7 +12,6 @@ from earmark.captioning.usage import Failure, Tally, cost_of
 from earmark.evidence.evidence_entry import EvidenceEntry, EvidenceTimeline
 from earmark.evidence.sound_names import sounds_in
 from earmark.gate.forecast_error import ForecastError
-from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.media import Recording
 from earmark.run.records import HeardRow, RunPick
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class StoredWindows(Collection[Windows]):
     run: Run
-    survival: Survival
     paid: Mapping[str, tuple[int, ...]]
 
     def __len__(self) -> int:
@@ -36,7 +34,7 @@ class StoredWindows(Collection[Windows]):
 
     def __iter__(self) -> Iterator[Windows]:
         for recording, paid in self.paid.items():
-            yield replace(self.run.heard(recording), survival=self.survival, owned=paid)
+            yield replace(self.run.heard(recording), owned=paid)
 
     def __contains__(self, item: object) -> bool:
         return any(windows is item for windows in self)

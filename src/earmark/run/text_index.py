@@ -26,7 +26,7 @@ SELECT r.id, r.path, (
         SELECT text FROM calls JOIN answers ON call = id
         WHERE recording = ?1 AND "start" = ?2 AND "end" = ?3 AND kind = 'tags'
         ORDER BY at DESC LIMIT 1),
-    a.text, a.model, r.chapters
+    a.text, a.model, r.chapters, coalesce(nullif(r.clock, ''), r.began)
 FROM recordings r
     LEFT JOIN tags t ON t.recording = ?1 AND t."start" = ?2 AND t."end" = ?3
     LEFT JOIN answers a ON a.call = (
@@ -44,7 +44,8 @@ ORDER BY id = ?4 DESC, at DESC
 """
 
 _EVIDENCE = """
-SELECT r.id, path, "start", "end", kind, text, confidence, origin, chapters
+SELECT r.id, path, "start", "end", kind, text, confidence, origin, chapters,
+    coalesce(nullif(clock, ''), began)
 FROM evidence e JOIN present r ON r.number = e.recording WHERE e.id = ?
 """
 
@@ -74,6 +75,7 @@ class SearchHit:
     rank: float = 0.0
     """Lower is better; only hits of one search can be compared."""
     chapters: tuple[tuple[str, float], ...] = ()
+    began: str = ""
 
     @property
     def told(self) -> str:
@@ -151,7 +153,7 @@ class RunTexts(RunPicks):
 
     def _window_hit(self, window: tuple[Any, ...], place: int, rank: float) -> SearchHit:
         row = self._row(_HIT, *window, place, self.plan_number)
-        recording, path, number, words, tags, caption, model, chapters = row
+        recording, path, number, words, tags, caption, model, chapters, began = row
         return SearchHit(
             recording=recording,
             path=path,
@@ -163,13 +165,14 @@ class RunTexts(RunPicks):
             kind="caption" if place > 0 else "tags",
             rank=rank,
             chapters=read_chapters(chapters),
+            began=began,
         )
 
     def _evidence_hit(self, number: int, rank: float) -> SearchHit | None:
         row = self._row(_EVIDENCE, number)
         if row is None:
             return None
-        recording, path, start, end, kind, text, confidence, origin, chapters = row
+        recording, path, start, end, kind, text, confidence, origin, chapters, began = row
         return SearchHit(
             recording=recording,
             path=path,
@@ -180,6 +183,7 @@ class RunTexts(RunPicks):
             confidence=confidence,
             rank=rank,
             chapters=read_chapters(chapters),
+            began=began,
         )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from earmark.errors import RunError
-from earmark.evidence.evidence_entry import KINDS, SOUND_TRACK
+from earmark.evidence.evidence_entry import KINDS, TRACK
 from earmark.evidence.face_blur import FaceBlur
 from earmark.media.atomic_file import replacing
 from earmark.media.source import name_of, place_of
@@ -24,6 +24,7 @@ from earmark.run.schema import FILE, require_run
 from earmark.run.text_index import SearchableText, SearchHit
 from earmark.text_format import Heading
 from earmark.timeline import FloatArray, Span, format_clock
+from earmark.wall_clock import time_of_day
 
 logger = logging.getLogger(__name__)
 
@@ -91,10 +92,16 @@ class FoundMoment:
     def rank(self) -> float:
         return min(hit.rank for hit in self.hits)
 
+    @property
+    def clock(self) -> str:
+        """Date and time of day at which it begins; empty if that is not known."""
+        return time_of_day(self.hit.began, self.span.start, date=True)
+
     def lines(self) -> Iterator[str]:
         """The recording and time, and the matching texts by kind of evidence."""
         span = f"{format_clock(self.span.start)} - {format_clock(self.span.end)}"
-        yield Heading(f"{place_of(self.hit.path)}  {span}")
+        day = f"  ({self.clock})" if self.clock else ""
+        yield Heading(f"{place_of(self.hit.path)}  {span}{day}")
         if self.hit.chapters:
             clip = self.clip
             times = f"{format_clock(clip.start)} - {format_clock(clip.end)}"
@@ -114,6 +121,7 @@ class FoundMoment:
             "window": windows[0].window if windows else None,
             "start": self.span.start,
             "end": self.span.end,
+            "clock": self.clock or None,
             "file": self.clip.path,
             "file_start": round(self.clip.start, 3),
             "kinds": list(self.kinds),
@@ -306,11 +314,11 @@ def as_moments(run: Path, hits: Iterable[SearchHit]) -> list[FoundMoment]:
     A sound heard in a window is left out if the track of that sound is among the hits.
     """
     hits = list(hits)
-    tracks = {(hit.recording, hit.text) for hit in hits if hit.model == SOUND_TRACK}
+    tracks = {(hit.recording, hit.text) for hit in hits if hit.model.endswith(TRACK)}
     groups: list[list[SearchHit]] = []
     end, recording, ends = 0.0, "", dict[tuple[str, str], float]()
     for hit in sorted(hits, key=lambda hit: (hit.recording, hit.span)):
-        is_window = hit.kind == "heard" and hit.model != SOUND_TRACK
+        is_window = hit.kind == "heard" and not hit.model.endswith(TRACK)
         if is_window and (hit.recording, hit.text) in tracks:
             continue
         kind_and_text = hit.kind, hit.told

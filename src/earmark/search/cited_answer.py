@@ -11,11 +11,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from earmark.errors import UnreadableAnswer
-from earmark.evidence.evidence_entry import SOUND_TRACK
 from earmark.evidence.sound_query import stems
 from earmark.media.source import place_of
 from earmark.models.sentence_encoder import SentenceEncoder
@@ -153,7 +151,7 @@ def _overview(run: Run) -> list[CitableEntry]:
         texts += [
             (entry.span, entry.kind, entry.text[:MOST_TEXT])
             for entry in run.evidence(recording.id)
-            if entry.kind != "heard" or entry.origin == SOUND_TRACK
+            if entry.kind != "heard" or entry.is_tracked
         ]
         entries += [
             CitableEntry(recording.path, *text, recording.folder)
@@ -220,8 +218,3 @@ def _is_about(text: str, question: str, citations: Sequence[Citation]) -> bool:
     used = set(stems(text)) - COMMON
     quoted = {word for citation in citations for word in stems(citation.entry.text)}
     return bool(used & (quoted - COMMON)) or bool(used & (set(stems(question)) - COMMON) & quoted)
-
-
-def run_paths(folder: Path) -> list[str]:
-    with Run(folder) as run:
-        return [recording.path for recording in run.recordings()]

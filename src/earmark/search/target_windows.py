@@ -255,7 +255,7 @@ def next_stop(spent: int) -> int:
 def _with_rates(target: TargetWindows, also: Collection[int]) -> Windows:
     owned = tuple(sorted({*target.asked, *target.lost, *also}))
     rates = target.rates()
-    return replace(target.windows, scores=rates, rates=rates, survival=LASTS, owned=owned)
+    return replace(target.windows, scores=rates, rates=rates, lengths=LASTS, owned=owned)
 
 
 def _quiet_windows(targets: Sequence[TargetWindows], calls: int) -> list[list[int]]:

@@ -1,7 +1,15 @@
 from earmark.selection.allocation import Choice, allocate
 from earmark.selection.budget import Budget
 from earmark.selection.pick import Pick
-from earmark.selection.rule import RULES, ArchiveRule, Rule, is_blind, rule_name, rule_named
+from earmark.selection.rule import (
+    RULES,
+    ArchiveRule,
+    Rule,
+    is_blind,
+    rule_name,
+    rule_named,
+    with_own_delta,
+)
 from earmark.selection.rules.coverage import Coverage
 
 __all__ = [
@@ -16,4 +24,5 @@ __all__ = [
     "is_blind",
     "rule_name",
     "rule_named",
+    "with_own_delta",
 ]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -82,24 +82,28 @@ class Chosen:
     def lines(self) -> Iterator[TextLine]:
         """The summary, the picks, and the best windows not chosen, in order of time."""
         yield Heading(self.summary())
-        numbers = ("score", "rate", "expected")
+        numbers = () if self.access == "none" else ("score", "rate", "expected")
         if self.picks:
-            rows = [_cells(pick, pick.start, pick.end, pick.instant) for pick in self.picks]
+            rows = [
+                _cells(pick, numbers, pick.start, pick.end, pick.instant) for pick in self.picks
+            ]
             yield Table(("window", "start", "end", "look at", *numbers, "why"), rows, words=["why"])
         if self.left_out:
             others, listed = self.windows - len(self.picks), len(self.left_out)
             title = "left out" if listed == others else f"left out: the best {listed} of {others}"
             in_order = sorted(self.left_out, key=lambda window: window.start)
-            rows = [_cells(window, window.start, window.end) for window in in_order]
+            rows = [_cells(window, numbers, window.start, window.end) for window in in_order]
             columns = ("window", "start", "end", *numbers, "why not")
             yield Table(columns, rows, words=["why not"], title=title)
         if self.picks or self.left_out:
             yield ""
 
 
-def _cells(pick: Pick, *times: float) -> tuple[str, ...]:
-    numbers = (f"{pick.score:.3g}", f"{pick.rate:.2f}", f"{pick.expected:.2f}")
-    return (str(pick.window), *map(format_clock, times), *numbers, pick.reason)
+def _cells(pick: Pick, numbers: Sequence[str], *times: float) -> tuple[str, ...]:
+    values = {"score": f"{pick.score:.3g}", "rate": f"{pick.rate:.2f}"}
+    values["expected"] = f"{pick.expected:.2f}"
+    texts = [values[name] for name in numbers]
+    return (str(pick.window), *map(format_clock, times), *texts, pick.reason)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

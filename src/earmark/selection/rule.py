@@ -7,11 +7,13 @@ Further abilities are read from attributes of the rule, never from its type.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from earmark.features.encoder import option_types, parse_options, split_name
 from earmark.grid import Windows
 from earmark.models.registry import Registry
 from earmark.selection.budget import Budget
@@ -81,18 +83,41 @@ RULES: Registry[type[Rule]] = Registry(
 
 
 def rule_name(rule: Rule) -> str:
+    """With the options that are not its defaults, as `rule_named` reads it."""
     kind = type(rule)
     place = f"{kind.__module__}:{kind.__qualname__}"
     # An item is a class that was looked up, or the place or entry point of one that was not.
     items = ((name, getattr(item, "value", item)) for name, item in dict.items(RULES))
     names = (name for name, item in items if item in (kind, place))
-    return next(names, kind.__name__.lower())
+    name = next(names, kind.__name__.lower())
+    options: tuple[Field[Any], ...] = fields(rule) if is_dataclass(rule) else ()
+    for option in options:
+        value = getattr(rule, option.name)
+        name += "" if option.default in (MISSING, value) else f":{option.name}={value}"
+    return name
 
 
 def rule_named(name: str | Rule, **options: Any) -> Rule:
     """The rule called `name`, with `options` as its fields; a rule is given back as it is.
 
-    >>> rule_named("separated", separation=3)
-    MinimumSeparation(separation=3)
+    Options may also follow the name, after colons.
+
+    >>> rule_named("separated", delta=3) == rule_named("separated:delta=3")
+    True
     """
-    return RULES.named(name)(**options) if isinstance(name, str) else name
+    if not isinstance(name, str):
+        return name
+    word, written = split_name(name)
+    kind = RULES.named(word)
+    return kind(**parse_options(word, option_types(kind), written), **options)
+
+
+def with_own_delta(rule: str, separation: int | None) -> str:
+    """`separated:delta=gate` with the separation that was fitted to a gate; others as they are."""
+    head, sign, _ = rule.partition(":delta=gate")
+    if sign and separation is None:
+        raise ValueError(
+            f"{rule}: only a trained gate has a separation of its own; give a number, such as "
+            f"{head}:delta=2"
+        )
+    return f"{head}:delta={separation}" if sign else rule

@@ -21,7 +21,7 @@ from earmark.evidence.sound_names import WindowSounds
 from earmark.media import Source
 from earmark.media import find as find_sources
 from earmark.media.prefetch import FrameRequest, prefetch
-from earmark.media.source import folder_name, is_remote, name_of
+from earmark.media.source import folder_name, name_of
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.pipeline.answer import ANSWER_TOKENS
 from earmark.pipeline.answer import ask as ask_run
@@ -37,7 +37,7 @@ from earmark.run.records import RecordingRow
 from earmark.run.run import blur_of
 from earmark.search.archive_search import FoundMoment
 from earmark.search.archive_search import search as search_run
-from earmark.search.cited_answer import MOST_ENTRIES, MOST_TEXT, run_paths
+from earmark.search.cited_answer import MOST_ENTRIES, MOST_TEXT
 from earmark.selection import Pick
 from earmark.server import run_views
 from earmark.server.run_jobs import forecast_of, key_of, sample_request
@@ -126,7 +126,7 @@ class AgentTools:
             paths = [
                 self._short_path(source)
                 for source in find_sources(self.library.folders)
-                if all(self._is_served(uri) and Path(uri).is_file() for uri in source.uris)
+                if self.library.holds(source) and all(Path(uri).is_file() for uri in source.uris)
             ]
             return {"notice": NOTICE, "found": len(paths), "recordings": paths[page]}
         matches = run_views.find_rows(self.library[run], run_views.ArchiveQuery(words=words))
@@ -259,7 +259,10 @@ class AgentTools:
         money += plan.settings.limits.price(text, ANSWER_TOKENS)
         self.allowance.require(1 + calls, tokens + text + ANSWER_TOKENS, money)
         if calls:
-            self.sources(run_paths(served.folder))  # raises if one lies outside
+            with served.open() as opened_run:
+                self._check_served(
+                    uri for row in opened_run.recordings() for uri in row.source.uris
+                )
         with self.service.ask_lock:
             metered = self._metered()
             self.allowance.take()
@@ -312,11 +315,8 @@ class AgentTools:
 
     def _check_served(self, uris: Iterable[str]) -> None:
         for uri in uris:
-            if not self._is_served(uri):
-                raise OutsideFolders(f"{name_of(uri)} is not in the served folders")
-
-    def _is_served(self, uri: str) -> bool:
-        return not is_remote(uri) and self.library.contains(Path(uri))
+            if reason := self.library.why_not_served(uri):
+                raise OutsideFolders(reason)
 
     def _short_path(self, source: Source) -> str:
         path, root = Path(source.uris[0]), self.library.folders[0]
@@ -333,7 +333,8 @@ class AgentTools:
     def _pictures(self, row: RecordingRow, pick: Pick, question: Question) -> list[bytes]:
         self._check_served(path for path, _ in row.files)
         request = Request.about(row.id, pick, question, WindowSounds(), "")
-        (decoded,) = prefetch([FrameRequest(reopen(row), request.times)])
+        opened = reopen(row, folders=self.service.plan.settings.folders)
+        (decoded,) = prefetch([FrameRequest(opened, request.times)])
         if not decoded.frames:
             raise EarmarkError(decoded.failure)
         return list(request.showing(decoded.frames).pictures)

@@ -30,7 +30,7 @@ from earmark.run.records import Totals
 from earmark.search.archive_search import search_words
 from earmark.server import api_models as models
 from earmark.server import run_views
-from earmark.server.run_jobs import restore_session, run_folder
+from earmark.server.run_jobs import continue_session, run_folder
 from earmark.server.run_library import ServedRun, Service, UnknownRun
 from earmark.settings import Choosing
 from earmark.timeline import Span
@@ -139,7 +139,7 @@ def list_recordings(
 def show_recording(served: Served, recording: str) -> Json:
     """One recording."""
     with served.open() as run:
-        return run_views.describe(run, recording, hidden=served.hidden(run))
+        return run_views.describe(run, recording, served)
 
 
 @api.get("/runs/{run}/recordings/{recording}/timeline", response_model=models.TimelineView)
@@ -194,7 +194,7 @@ def cut_span(
     with served.open() as run, tempfile.TemporaryDirectory() as scratch:
         row = run_views.find_recording(run, recording)
         if not 0 <= start < span.end <= row.duration + 1 or any(
-            run_views.why_unplayable(path) for path, _ in row.files
+            served.why_unplayable(path) for path, _ in row.files
         ):
             raise run_views.UnknownRecording("the recording has no such span to cut")
         path = Path(scratch) / "clip.mp4"
@@ -234,7 +234,9 @@ def quote(service: Services, served: Served, recording: str, time: Seconds) -> W
     """The most that a call about the window at a time costs."""
     model = service.require_model()
     with served.open() as run:
-        run_views.find_recording(run, recording)
+        row = run_views.find_recording(run, recording)
+        if reason := next(filter(None, map(served.why_unplayable, row.source.uris)), ""):
+            raise RunError(reason)
         return quote_window(run, recording, time, service.plan, model)
 
 
@@ -346,9 +348,14 @@ def stop_run(service: Services, served: Served) -> Json:
 
 
 @api.post("/runs/{run}/continue", status_code=202, response_model=models.JobView)
-def continue_run(service: Services, served: Served) -> Json:
-    """Continue a run that was stopped: no stored answer is asked for again."""
-    return service.jobs.start(restore_session(served, service.plan), served.folder).to_json()
+def continue_run(service: Services, served: Served, body: Choosing) -> Json:
+    """Continue a run with this budget: no stored answer is asked for again.
+
+    Everything else is as in the settings of this server: a run that was made with others is not
+    continued.
+    """
+    plan = continue_session(served, service.plan, body)
+    return service.jobs.start(plan, served.folder).to_json()
 
 
 @api.get("/sources", response_model=list[models.SourceView])

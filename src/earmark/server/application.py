@@ -19,7 +19,7 @@ from earmark.server.access_control import LOOPBACK, AccessControl
 from earmark.server.api_routes import Served, api
 from earmark.server.run_jobs import explain_refusal
 from earmark.server.run_library import Service, UnknownRun
-from earmark.server.run_views import UnknownRecording, find_recording, why_unplayable
+from earmark.server.run_views import UnknownRecording, find_recording
 from earmark.version import VERSION
 
 CHUNK_BYTES = 1 << 18
@@ -62,7 +62,7 @@ def play(request: Request, served: Served, recording: str, part: int) -> Respons
         hidden = served.hidden(run)
     if hidden:
         raise RunError(hidden)
-    if not 0 <= part < len(parts) or why_unplayable(parts[part][0]):
+    if not 0 <= part < len(parts) or served.why_unplayable(parts[part][0]):
         raise UnknownRecording("there is no such file to play")
     is_head = request.method == "HEAD"
     return read_range(parts[part][0], request.headers.get("range"), is_head=is_head)

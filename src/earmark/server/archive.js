@@ -25,7 +25,7 @@ export async function showArchive(place, run, { trail, go }) {
   drawFigures(figures, detail.totals, detail.agreement);
   let before = "";
   const source = followRun(run, (now) => {
-    drawLive(live, run, now, detail.can_continue);
+    drawLive(live, run, now, detail);
     drawFigures(figures, now.totals, now.agreement);
     const state = [now.totals.answered, now.totals.failed, now.totals.picks, ...now.said].join();
     if (before && state !== before) list.reload(true);
@@ -58,9 +58,11 @@ function drawFigures(place, totals, agreement) {
     figure("Spent", totals.spend ? totals.spend.toPrecision(3) : "0", totals.spend ? "in the currency of your prices" : `${whole(totals.prompt_tokens + totals.completion_tokens)} tokens`, null));
 }
 
-function drawLive(place, run, now, canContinue) {
+function drawLive(place, run, now, { can_continue: canContinue, plan }) {
   const job = now.job;
-  const act = (verb, words) => button("", words, () => call(`${runPath(run)}/${verb}`, { method: "POST" }).then(() => showMessage(`${words}: requested`)).catch(showError));
+  const { budget, across = false } = plan;
+  const act = (verb, words, body) => button("", words, () => call(`${runPath(run)}/${verb}`, { method: "POST", body }).then(() => showMessage(`${words}: requested`)).catch(showError));
+  const goOn = () => act("continue", `Continue with a budget of ${budget}`, { budget, across });
   const parts = [];
   if (now.is_at_work) {
     const p = job?.progress || {}, t = now.totals;
@@ -74,8 +76,8 @@ function drawLive(place, run, now, canContinue) {
       p.seconds_left ? make("span", "quiet", `${lasting(p.seconds_left)} left`) : null, job ? act("stop", "Stop") : make("span", "quiet", "started elsewhere"));
   } else {
     if (job?.state === "failed") parts.push(make("span", "bad", job.failure));
-    if (canContinue && now.totals.answered < now.totals.picks) parts.push(make("span", "quiet", "not running"), act("continue", "Continue"));
-    else if (job?.state === "stopped") parts.push(make("span", "quiet", "stopped"), act("continue", "Continue"));
+    if (canContinue && now.totals.answered < now.totals.picks) parts.push(make("span", "quiet", "not running"), goOn());
+    else if (job?.state === "stopped") parts.push(make("span", "quiet", "stopped"), goOn());
   }
   place.replaceChildren(...parts.filter(Boolean));
 }

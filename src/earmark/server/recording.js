@@ -1,5 +1,5 @@
 // One recording: the video, the time line, the picks and their corrections.
-import { button, clock, foretold, lasting, listTold, make, makeMarks, plural } from "./parts.js";
+import { button, clock, foretold, lasting, listTold, make, makeMarks, plural, timeOfDay } from "./parts.js";
 import { author, call, followRun, recordingPath, runPath, showError, showMessage } from "./api.js";
 import { field } from "./controls.js";
 import { archiveAddress } from "./archive.js";
@@ -127,9 +127,8 @@ class RecordingView {
 
   showTime(time) {
     this.follow(time);
-    const began = Date.parse(this.detail.recording.began);
-    const day = Number.isNaN(began) ? "" : ` · ${new Date(began + time * 1000).toISOString().slice(11, 19)}`;
-    this.clock.textContent = `${clock(time)} of ${clock(this.detail.recording.duration)}${day}`;
+    const day = timeOfDay(this.detail.recording.began, time);
+    this.clock.textContent = `${clock(time)} of ${clock(this.detail.recording.duration)}${day && ` · ${day}`}`;
   }
 
   cannotPlay(words) {
@@ -174,7 +173,8 @@ class RecordingView {
       Object.assign(image, { loading: "lazy", alt: `Frame at ${clock(each.instant)}`, src: `/api${recordingPath(this.run, this.recording, `/picture?${new URLSearchParams({ start, end })}`)}` });
       card.append(image);
     }
-    const when = button("moment", `${clock(start)} – ${clock(end)}`, () => { this.choose(place); this.goTo(start, true); }, `Play at ${clock(start)}`);
+    const day = timeOfDay(this.detail.recording.began, start);
+    const when = button("moment", `${clock(start)} – ${clock(end)}${day && ` · ${day}`}`, () => { this.choose(place); this.goTo(start, true); }, `Play at ${clock(start)}`);
     const unasked = each.evidence ? null : make("p", "unasked", "Caption not asked"); // evidence stands where a caption would
     const text = each.failure ? make("p", "failure", `Failed: ${each.failure}`) : each.caption === null ? unasked : make("p", "caption", each.caption);
     const evidence = each.evidence ? make("p", "evidence-line", each.evidence) : null;

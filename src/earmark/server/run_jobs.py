@@ -15,32 +15,42 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from pydantic import ConfigDict, TypeAdapter
+
 from earmark.captioning.request import Question, Request
-from earmark.errors import EarmarkError
+from earmark.errors import EarmarkError, RunError
 from earmark.evidence.sound_names import WindowSounds
 from earmark.media import Source
 from earmark.media.atomic_file import write_whole
 from earmark.media.source import folder_name, name_of
+from earmark.pipeline.resume import resume
 from earmark.pipeline.session import Session, open_session
-from earmark.redaction import is_redacted, redact
+from earmark.redaction import redact
 from earmark.report.progress import Progress, throttled
 from earmark.run.database import is_at_work
+from earmark.run.records import differences
 from earmark.run.schema import FILE
 from earmark.selection import Pick
 from earmark.selection.forecast import CallCost
-from earmark.settings import Settings
+from earmark.settings import Choosing, Settings
 
 if TYPE_CHECKING:
     from earmark.server.run_library import ServedRun
 
 SOURCES = "sources.json"
+"""In the folder of a run: the recordings that it is about, also those not listened to yet."""
+
+MOST_SOURCES_BYTES = 1 << 26
+
+CHANGEABLE = ("budget", "across", "model", "earmark")
+"""What may differ between a run and the server that continues it."""
 
 MOST_JOBS = 100
 """The oldest finished ones are dropped."""
@@ -109,9 +119,9 @@ class RunJobs:
 
     def start(self, plan: Session, folder: Path | None = None) -> Job:
         """A run in `folder`; a forecast if there is none."""
-        sources = [asdict(source) for source in plan.sources(allow_none=True)]
+        sources = plan.sources(allow_none=True)
         order = {
-            "paths": sources,
+            "paths": _SOURCES.dump_python(sources),
             "settings": plan.settings.model_dump(),
             "api_key": self._api_key,
             "run": str(folder) if folder else None,
@@ -122,7 +132,7 @@ class RunJobs:
                 if is_at_work(folder) or (job and job.state == "at work"):
                     raise EarmarkError(f"{folder.name} is already running")
                 folder.mkdir(parents=True, exist_ok=True)
-                write_whole(folder / SOURCES, json.dumps({"paths": sources}))
+                write_whole(folder / SOURCES, _SOURCES.dump_json(sources))
             finished = [key for key, other in self._jobs.items() if other.state != "at work"]
             for key in finished[: max(0, len(self._jobs) - MOST_JOBS + 1)]:
                 del self._jobs[key]
@@ -161,30 +171,50 @@ def key_of(path: str | Path) -> str:
     return hashlib.sha256(str(path).encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def _read_sources(stored: Iterable[dict[str, Any]]) -> list[Source]:
-    return [Source(**{**fields, "uris": tuple(fields["uris"])}) for fields in stored]
+_SOURCES = TypeAdapter(list[Source], config=ConfigDict(extra="forbid"))
 
 
-def restore_session(served: ServedRun, ours: Session) -> Session:
-    """With the model and limits of `ours`; `ValueError` if the run does not store its settings."""
-    settings = Settings.stored(served.folder)
-    if settings is None or is_redacted(settings.transcription.transcriber or ""):
-        raise ValueError("the run does not store its settings; run its command again")
-    update = {
-        "model": ours.settings.model,
-        "limits": ours.settings.limits,
-        "folders": ours.settings.folders,
-    }
-    if ours.settings.blur != "none":
-        update["blur"] = ours.settings.blur
-    listed = served.folder / SOURCES
-    if listed.is_file():
-        paths = _read_sources(json.loads(listed.read_text(encoding="utf-8"))["paths"])
-    else:
-        with served.open() as run:
-            paths = [row.source for row in run.recordings()]
-            paths += [Source((row.path,), row.name) for row in run.failed_recordings()]
-    return open_session(paths, Settings.read(update, settings))
+def continue_session(served: ServedRun, ours: Session, choosing: Choosing) -> Session:
+    """A session that continues the run by the settings of `ours`; `RunError` if it had others.
+
+    A run may come from anybody: it says which recordings it is about, and those outside the served
+    folders are refused. What is asked, where and how, it does not say.
+    """
+    with served.open() as run:
+        before = run.plan()
+        sources = _read_sources(served.folder / SOURCES) or [
+            *(row.source for row in run.recordings()),
+            *(Source((row.path,), row.name) for row in run.failed_recordings()),
+        ]
+    for uri in (uri for source in sources for uri in source.uris):
+        if reason := served.library.why_not_served(uri):
+            raise RunError(f"the run is not continued: {reason}")
+    plan = open_session(sources, ours, budget=choosing.budget, across=choosing.across)
+    now = json.loads(json.dumps(resume(plan, served.folder).run_json("")))
+    for described in (before, now):  # faces may be blurred from here on
+        described["ask"] = {**(described.get("ask") or {}), "blur": None}
+    changed = [name for name in differences(before, now) if name not in CHANGEABLE]
+    if changed:
+        values = (
+            f"{name} is {str(before.get(name))[:60]} there and {str(now.get(name))[:60]} here"
+            for name in changed
+        )
+        raise RunError(
+            f"the run was made with other settings ({'; '.join(values)}): start the server with "
+            "the same, or run its command again"
+        )
+    return plan
+
+
+def _read_sources(path: Path) -> list[Source]:
+    """Empty if there is no such file."""
+    if not path.is_file():
+        return []
+    try:
+        with path.open("rb") as file:
+            return _SOURCES.validate_json(file.read(MOST_SOURCES_BYTES))
+    except ValueError:
+        raise RunError(f"{path.name} does not list recordings; run the command again") from None
 
 
 def run_folder(root: Path, name: str, sources: Sequence[Source]) -> Path:
@@ -224,7 +254,8 @@ def explain_refusal(error: OSError) -> str:
 
 
 def _run_order(order: dict[str, Any], progress: Progress) -> dict[str, Any]:
-    plan = open_session(_read_sources(order["paths"]), Settings.model_validate(order["settings"]))
+    sources = _SOURCES.validate_python(order["paths"])
+    plan = open_session(sources, Settings.model_validate(order["settings"]))
     if order["run"] is None:
         return forecast_of(plan, progress)
     from earmark.pipeline.caption import caption

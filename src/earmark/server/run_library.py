@@ -18,7 +18,10 @@ from earmark.captioning.captioner import Captioner, TagsCaptioner
 from earmark.errors import EarmarkError, RunError
 from earmark.evidence.face_blur import FaceBlur
 from earmark.media import Source
+from earmark.media.source import is_below, is_remote, name_of, suffix_of
+from earmark.media.source_listing import SUFFIXES
 from earmark.pipeline.session import Session
+from earmark.redaction import is_redacted
 from earmark.run.run import Run, find_runs
 from earmark.run.schema import FILE
 from earmark.server.run_jobs import RunJobs, key_of
@@ -43,6 +46,7 @@ class ServedRun:
     key: str
     folder: Path
     name: str
+    library: RunLibrary
     blur: FaceBlur | None = None
     is_local: bool = True
     """Reachable only from this machine."""
@@ -52,6 +56,13 @@ class ServedRun:
 
     def open(self) -> Run:
         return Run(self.folder, blur=self.blur)
+
+    def why_unplayable(self, path: str) -> str:
+        if suffix_of(path) not in SUFFIXES:
+            return f"{name_of(path)} is not a known media file"
+        if is_redacted(path):
+            return "its address was stored without its key"
+        return self.library.why_not_served(path)
 
     def hidden(self, run: Run) -> str:
         if self.is_local or not (self.blur or run.is_blurred):
@@ -78,9 +89,15 @@ class ServedRun:
 
 class RunLibrary:
     def __init__(
-        self, folders: Sequence[Path], *, blur: FaceBlur | None = None, is_local: bool = True
+        self,
+        folders: Sequence[Path],
+        *,
+        blur: FaceBlur | None = None,
+        is_local: bool = True,
+        addresses: str = "",
     ) -> None:
-        self._blur, self._is_local = blur, is_local
+        """`addresses` are those that a run may name beside the files in `folders`."""
+        self._blur, self._is_local, self._addresses = blur, is_local, addresses
         self.folders = tuple(folder.resolve() for folder in folders)
         self._runs: dict[str, ServedRun] = {}
         self._scanned_at = -LISTING_AGE
@@ -103,8 +120,23 @@ class RunLibrary:
         return run
 
     def contains(self, path: Path) -> bool:
-        resolved = path.resolve()
+        """Wherever its links lead."""
+        try:
+            resolved = path.resolve()
+        except (OSError, RuntimeError, ValueError):  # a loop of links, or a zero byte
+            return False
         return any(resolved.is_relative_to(folder) for folder in self.folders)
+
+    def why_not_served(self, uri: str) -> str:
+        """Why a file or an address that a run names is not opened; empty if it is.
+
+        A run may come from anybody, and name any file of this machine.
+        """
+        is_allowed = is_below(uri, self._addresses) if is_remote(uri) else self.contains(Path(uri))
+        return "" if is_allowed else f"{name_of(uri)} is not in the served folders"
+
+    def holds(self, source: Source) -> bool:
+        return not any(map(self.why_not_served, source.uris))
 
     def _scan(self) -> None:
         runs: dict[str, ServedRun] = {}
@@ -115,7 +147,7 @@ class RunLibrary:
                 key = key_of(folder)
                 name = root.name if folder == root else folder.relative_to(root).as_posix()
                 runs[key] = self._runs.get(key) or ServedRun(
-                    key, folder, name, self._blur, self._is_local
+                    key, folder, name, self, self._blur, self._is_local
                 )
         self._runs = runs
         self._scanned_at = time.monotonic()

@@ -19,9 +19,8 @@ import numpy as np
 from earmark.errors import RunError
 from earmark.evidence.evidence_entry import EvidenceEntry, describe_evidence, evidence_by_span
 from earmark.evidence.sound_query import stems
-from earmark.media.source import name_of, suffix_of
-from earmark.media.source_listing import SUFFIXES
-from earmark.redaction import is_redacted, redact
+from earmark.media.source import name_of
+from earmark.redaction import redact
 from earmark.report.report_page import forecast_of, scale_curve
 from earmark.report.run_overview import overview_of, summarise_run
 from earmark.run.corrections import Agreement, read_corrections
@@ -30,7 +29,6 @@ from earmark.run.records import RecordingRow, RunPick, title_of
 from earmark.run.run import Run
 from earmark.run.summaries import RecordingSummary, read_strips, read_summaries
 from earmark.server.run_library import RunLibrary, ServedRun
-from earmark.settings import STORED
 from earmark.timeline import FloatArray, Span
 
 CELLS = 120
@@ -105,14 +103,16 @@ def list_runs(library: RunLibrary) -> list[dict[str, Any]]:
 
 
 def describe_run(served: ServedRun) -> dict[str, Any]:
-    """`can_continue`: whether this server knows its recordings and options."""
+    """`can_continue`: whether `caption` made it, so that the server can continue it."""
 
     def read(run: Run) -> dict[str, Any]:
+        plan = run.plan()
         return {
             "opened": run.opened(),
             "totals": asdict(run.totals()),
             "agreement": asdict(Agreement.of(read_corrections(run))),
-            "plan": run.plan(),
+            "plan": plan,
+            "can_continue": "ask" in plan and "find" not in plan,
             "missed": [asdict(recording) for recording in run.failed_recordings()[:100]],
             "told": summarise_run(run),
         }
@@ -122,7 +122,6 @@ def describe_run(served: ServedRun) -> dict[str, Any]:
         "name": served.name,
         **served.cached("view", read),
         "is_at_work": is_at_work(served.folder),
-        "can_continue": (served.folder / STORED).is_file(),
         "failure": "",
     }
 
@@ -243,8 +242,8 @@ def find_recording(run: Run, recording: str) -> RecordingRow:
     return row
 
 
-def describe(run: Run, recording: str, *, hidden: str = "") -> dict[str, Any]:
-    row = find_recording(run, recording)
+def describe(run: Run, recording: str, served: ServedRun) -> dict[str, Any]:
+    row, hidden = find_recording(run, recording), served.hidden(run)
     heard, choice = run.heard(row.id), run.choice(row.id)
     return {
         "recording": asdict(row),
@@ -261,20 +260,11 @@ def describe(run: Run, recording: str, *, hidden: str = "") -> dict[str, Any]:
                 "part": index,
                 "start": start,
                 "name": name_of(path),
-                "why_not": hidden or why_unplayable(path),
+                "why_not": hidden or served.why_unplayable(path),
             }
             for index, (path, start) in enumerate(row.files)
         ],
     }
-
-
-def why_unplayable(path: str) -> str:
-    """Only media files are served: a run from somebody else may name any file of this machine."""
-    if suffix_of(path) not in SUFFIXES:
-        return f"{name_of(path)} is not a known media file"
-    if is_redacted(path):
-        return "its address was stored without its key"
-    return ""
 
 
 def read_timeline(run: Run, recording: str, span: Span, cells: int) -> dict[str, Any]:

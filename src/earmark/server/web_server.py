@@ -67,11 +67,14 @@ def serve_folders(
     _check_folders(folders)
     listening = _open_socket(options)
     port, host = listening.getsockname()[1], options.url_host
+    addresses = plan.settings.folders.addresses
     blur, is_local = plan.question.blur, host in LOOPBACK and not options.hosts
     if blur:
         blur.check()
     app = make_app(
-        Service(RunLibrary(folders, blur=blur, is_local=is_local), plan, api_key),
+        Service(
+            RunLibrary(folders, blur=blur, is_local=is_local, addresses=addresses), plan, api_key
+        ),
         token=options.token,
         hosts=(*LOOPBACK, host, *(name.lower() for name in options.hosts)),
         cookie=cookie_name(port),

@@ -23,7 +23,7 @@ from earmark_lab.annotations.actions import (
 )
 from earmark_lab.annotations.table_readers import parse_time, read_errors
 
-_DASH = re.compile(r"\s*(?:-|\u2013|\u2014|\bto\b)\s*")
+_DASH = re.compile(r"-|\u2013|\u2014|\bto\b")
 
 
 def read_goalstep(path: Path, *, depths: tuple[int, ...] = (0,)) -> AnnotationFile:
@@ -93,7 +93,7 @@ def read_corrections(path: Path) -> AnnotationFile:
 
 
 def _parse_timestamp(text: str) -> tuple[float, float]:
-    times = [parse_time(part.strip(" []s")) for part in _DASH.split(text.strip())]
+    times = [parse_time(part.strip(" []s\t")) for part in _DASH.split(text.strip())]
     if len(times) == 1:
         return times[0], times[0] + 1.0
     if len(times) != 2 or any(math.isnan(time) for time in times):

@@ -12,11 +12,11 @@ _COMMANDS = {
     "captions": "evaluate:captions",
     "occupancy": "evaluate:occupancy",
     "cost": "evaluate:cost",
+    "sites": "sites:sites",
     "train": "train:train",
     "adapt": "train:adapt",
     "reproduce": "reproduce:reproduce",
     "systems": "reproduce:systems",
-    "encoder": "reproduce:export_encoder",
 }
 
 lab = make_group(

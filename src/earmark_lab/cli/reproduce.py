@@ -1,4 +1,4 @@
-"""`earmark lab reproduce`, `systems` and `encoder`: the paper's tables, systems and networks."""
+"""`earmark lab reproduce`, and `systems`: the paper's tables and the systems it compares."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ import typer
 
 from earmark.gate.frontline import with_checkpoints
 from earmark.gate.listener import cache_at
-from earmark.models import PRETRAINED, require
 from earmark.models.model_store import checkpoint_folder, model_store
 from earmark.report.console import Format, emit_json, err, out, print_table, progress_bar
-from earmark.text_format import format_bytes
 from earmark_lab.cli.evaluate import Model, Set, open_captioner, parse_settings, words
 from earmark_lab.experiments.caption_comparison import CaptionTools
 from earmark_lab.experiments.captions import CaptionLog
@@ -192,40 +190,3 @@ def systems(format: TableFormat = Format.table) -> None:
     for row in rows:
         if row["cure"]:
             out.print(f"  {row['name']}: {row['cure']}")
-
-
-def export_encoder(
-    name: Annotated[str, typer.Argument(help=f"Encoder: {', '.join(PRETRAINED)}.")],
-    target: Annotated[Path, typer.Argument(help="ONNX file to write.", dir_okay=False)],
-    checkpoint: Annotated[
-        Path,
-        typer.Option(
-            envvar="EARMARK_CHECKPOINTS",
-            help="Published checkpoint, or the folder that holds it under its published name.",
-        ),
-    ],
-    format: TableFormat = Format.table,
-) -> None:
-    """Export a published audio encoder to ONNX, so that it runs without PyTorch.
-
-    The exported model is compared with the original on noise, clicks, a tone
-    and silence. Nothing is written if a logit differs by more than 1e-4.
-
-    For example:
-
-      earmark lab encoder frame-mn10 frame_mn10.onnx --checkpoint frame_mn10_strong_1.pt
-    """
-    for library in ("torch", "onnxscript"):
-        require(library, what="exporting an encoder")
-    from earmark_lab.encoders.detector import TOLERANCE, export
-
-    done = export(name, checkpoint, target)
-    if format is Format.json:
-        proof = {"chunks": done.chunks, "difference": done.difference, "tolerance": TOLERANCE}
-        emit_json({"name": name, "file": str(done.file), "size_bytes": done.size_bytes, **proof})
-        return
-    out.print(f"{done.file}: {format_bytes(done.size_bytes)}")
-    out.print(
-        f"logits of {done.chunks} chunks differ by at most {done.difference:.1e} "
-        f"(allowed {TOLERANCE:.0e})"
-    )

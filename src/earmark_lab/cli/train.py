@@ -16,7 +16,7 @@ from earmark.models import require
 from earmark.report.console import Format, emit_json, err, out, watched_steps
 from earmark.text_format import counted
 from earmark_lab.cli.evaluate import Set, names, numbers, parse_settings
-from earmark_lab.metrics.counts import TOLERANCES
+from earmark_lab.metrics.counts import CONTIGUOUS, GAPPED, TOLERANCES
 from earmark_lab.training.site_adaptation import Adaptation
 from earmark_lab.training.site_adaptation import adapt as adapt_gate
 
@@ -129,11 +129,12 @@ def show_segmenter(segmenter: Segmenter, scores: SegmentScores, folder: Path) ->
     out.print(f"{labels} to tell apart, {counted(scores.events.reference, 'dev event')}")
     out.print(f"dev event F1, onsets within 0.5 s: {as_share(scores.events.f1)}")
     for tolerance in TOLERANCES:
-        ours, even = (
+        ours, gapped, side = (
             as_share(scores.boundaries[name, tolerance].f1)
-            for name in ("segments", "even segments")
+            for name in ("segments", GAPPED, CONTIGUOUS)
         )
-        out.print(f"dev boundary F1 at {tolerance:g} s: {ours}, of as many even segments {even}")
+        uniform = f"of as many {GAPPED} {gapped}, {CONTIGUOUS} {side}"
+        out.print(f"dev boundary F1 at {tolerance:g} s: {ours}, {uniform}")
     out.print(f"{folder / 'segments.pt'}: over {segmenter.encoder}")
 
 

@@ -160,8 +160,6 @@ class Beats(StrongDetector):
     A row averages about two neighbouring bands of a moment, not all: the head was trained so.
     """
 
-    layers_path = "model.beats.encoder.layers"
-
     def __init__(self, *, size: TransformerSize = PUBLISHED, classes: int = 447) -> None:
         super().__init__("beats", _BeatsTransformer(size), width=size.width, classes=classes)
         bands = kaldi_bands(BEATS_BANDS, size=512, sample_rate=16_000, low=20.0, high=8_000.0)
@@ -295,8 +293,6 @@ DEPTH_DB = 80.0
 class AtstFrame(StrongDetector):
     """250 tokens of 40 ms, each all 64 mel bands of four spectra."""
 
-    layers_path = "model.atst.blocks"
-
     def __init__(self, *, size: TransformerSize = PUBLISHED, classes: int = 447) -> None:
         super().__init__("atst", _FrameTransformer(size), width=size.width, classes=classes)
         bands = hertz_bands(
@@ -358,8 +354,6 @@ class EmphasisedLogMel(nn.Module):
 
 class FrequencyPasst(StrongDetector):
     """250 tokens of 40 ms, each over the whole spectrum after three convolutions."""
-
-    layers_path = "model.fpasst.blocks"
 
     def __init__(self, *, size: TransformerSize = PUBLISHED, classes: int = 447) -> None:
         super().__init__("fpasst", _FrequencyTransformer(size), width=size.width, classes=classes)

@@ -1,11 +1,13 @@
-"""PANNs Cnn14_DecisionLevelMax (Kong et al., 2020), frame_mn06 and frame_mn10, Auditory SlowFast.
+"""PANNs Cnn14_DecisionLevelMax (Kong et al., 2020), MobileNetV3 (Schmid et al.), Auditory SlowFast.
 
-frame_mn is MobileNetV3 that keeps the time axis. SlowFast (Kazakos et al., 2021): the slow network
-reads every fourth spectrum with many channels, the fast one all of them with few.
+mn04 classifies clips (ICASSP 2023), frame_mn06 and frame_mn10 moments. SlowFast (Kazakos et al.,
+2021): the slow network reads every fourth spectrum with many channels, the fast one all of them
+with few.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -14,7 +16,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - the name everybody knows it by
 
 from earmark.features.spectrum import hertz_bands
-from earmark_lab.encoders.audio_transformers import EmphasisedLogMel, PowerSpectrum
+from earmark_lab.encoders.audio_transformers import (
+    EMPHASIS,
+    EmphasisedLogMel,
+    PowerSpectrum,
+    kaldi_bands,
+)
 from earmark_lab.encoders.detector import STEPS, Detector, StrongDetector
 
 PANNS_RATE = 32_000
@@ -112,12 +119,19 @@ BLOCKS = (
 # fmt: on
 """Halved in time once here and once in the stem: 1000 spectra give 250 rows."""
 
+CLIP_STRIDES = (1, 2, 1, 2, 1, 1, 2, 1, 1, 1, 1, 1, 2, 1, 1)
+CLIP_BLOCKS = tuple(
+    shape._replace(stride=(stride, stride))
+    for shape, stride in zip(BLOCKS, CLIP_STRIDES, strict=True)
+)
+"""Halved in time and frequency four times here and once in the stem: a row every 0.32 s."""
+
 
 class FrameMobileNet(StrongDetector):
     """Strides reduce all frequencies to one and leave 250 rows."""
 
     def __init__(self, *, width: float = 1.0, classes: int = 447) -> None:
-        network = _MobileNet(width)
+        network = _MobileNet(width, BLOCKS)
         super().__init__("frame_mn", network, width=network.width, classes=classes)
         self._mel = EmphasisedLogMel(periodic=False)
 
@@ -125,12 +139,40 @@ class FrameMobileNet(StrongDetector):
         return self._mel(sound)
 
 
+class ClipMobileNet(Detector):
+    """EfficientAT's network of a clip: the mean of `embed` over time, classified.
+
+    The last layers also classify the mean of any stretch of rows.
+    """
+
+    def __init__(self, *, width: float = 0.4, classes: int = 527) -> None:
+        super().__init__()
+        bands = kaldi_bands(128, size=1024, sample_rate=32_000, low=0.0, high=15_000.0)
+        self._mel = PowerSpectrum(torch.hann_window(800, periodic=False), bands, hop=320)
+        network, wide = _MobileNet(width, CLIP_BLOCKS), _scaled(1280 * width)
+        self.features = network.features
+        self.classifier = nn.ModuleDict(
+            {"2": nn.Linear(network.width, wide), "5": nn.Linear(wide, classes)}
+        )
+
+    def spectrum(self, sound: Tensor) -> Tensor:
+        """Of 32,000 samples per second, `(batch, 128, spectra)`, 100 per second."""
+        energy = self._mel(sound[:, 1:] - EMPHASIS * sound[:, :-1])
+        return (torch.log(energy + 1e-5) + 4.5) / 5.0
+
+    def embed(self, spectrum: Tensor) -> Tensor:
+        return self.features(spectrum[:, None]).mean(dim=2).transpose(1, 2)
+
+    def classify(self, rows: Tensor) -> Tensor:
+        return self.classifier["5"](F.hardswish(self.classifier["2"](rows)))
+
+
 class _MobileNet(nn.Module):
-    def __init__(self, width: float) -> None:
+    def __init__(self, width: float, blocks: Sequence[_Shape]) -> None:
         super().__init__()
         channels = _scaled(16 * width)
         layers: list[nn.Module] = [_convolution(1, channels, 3, (2, 2), activation=nn.Hardswish)]
-        for shape in BLOCKS:
+        for shape in blocks:
             layers.append(_InvertedResidual(shape, channels, width))
             channels = _scaled(shape.out * width)
         self.width = 6 * channels

@@ -1,18 +1,15 @@
-"""Published models in PyTorch: loaded from a checkpoint, run, and exported to ONNX."""
+"""Published models in PyTorch: loaded from a checkpoint and run."""
 
 from __future__ import annotations
 
 import contextlib
-import io
-import logging
 import pickle
-import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,24 +18,10 @@ from torch.nn import functional as F  # noqa: N812 - the name everybody knows it
 
 from earmark.errors import ModelMismatch
 from earmark.features.sound_tags import class_names
-from earmark.media.atomic_file import replacing
-from earmark.models import Model, find_checkpoint
-from earmark.models.sessions import open_session
-from earmark.timeline import CLOCK_RATE, FloatArray
+from earmark.models import Model
+from earmark.timeline import FloatArray
 from earmark_lab.encoders.chunk_encoder import WeightsFile
-from earmark_lab.encoders.pretrained_encoder import (
-    CARD,
-    Architecture,
-    ExportCard,
-    NetworkOptions,
-    architecture_of,
-)
-
-TOLERANCE = 1e-4
-"""Of logits, relative to the root mean square of their row if that is above 1."""
-
-OPSET = 18
-OUTPUTS = ("embeddings", "logits", "posteriors")
+from earmark_lab.encoders.pretrained_encoder import Architecture, architecture_of
 
 _ARRAYS: list[Any] = [
     np.ndarray,
@@ -57,28 +40,16 @@ STEPS = 250
 
 
 class Detector(nn.Module):
-    """A model in three stages, which can be run separately and in different precision.
+    """A model in three stages, which can be run separately.
 
     sound (batch, samples) ─spectrum▶ ... ─embed▶ (batch, rows, width) ─classify▶ logits
     """
 
     def prepare(self) -> None: ...
 
-    layers_path: ClassVar[str] = ""
-    """Name of the submodule; empty without a transformer."""
-
-    def drop_layers(self, count: int) -> None:
-        layers = self.get_submodule(self.layers_path) if self.layers_path else nn.ModuleList()
-        assert isinstance(layers, nn.Sequential | nn.ModuleList)
-        kept = len(layers) - count
-        if count and not 0 < kept < len(layers):
-            name = type(self).__name__
-            raise ValueError(f"cannot drop {count} of the {len(layers)} layers of {name}")
-        del layers[kept:]
-
     @abstractmethod
     def spectrum(self, sound: Tensor) -> Tensor:
-        """From `(batch, samples)`; always in full precision."""
+        """From `(batch, samples)`."""
 
     @abstractmethod
     def embed(self, spectrum: Tensor) -> Tensor:
@@ -121,31 +92,31 @@ class StrongDetector(Detector):
 @dataclass(frozen=True, slots=True, eq=False)
 class TorchNetwork:
     detector: Detector
-    options: NetworkOptions
     source: str
     """SHA-256 of the checkpoint."""
+    device: str = "cpu"
+    has_head: bool = True
 
     @classmethod
-    def open(cls, options: NetworkOptions, weights: WeightsFile) -> TorchNetwork:
-        detector = load_detector(*architecture_of(options.name), weights.file)
-        detector.drop_layers(options.drop_layers)
+    def open(
+        cls, name: str, weights: WeightsFile, device: str = "cpu", *, has_head: bool = True
+    ) -> TorchNetwork:
+        detector = load_detector(*architecture_of(name), weights.file)
         try:
-            return cls(detector.to(options.device), options, weights.digest)
+            return cls(detector.to(device), weights.digest, device, has_head)
         except (RuntimeError, AssertionError) as error:  # how PyTorch says that it has none
             reason = str(error).split("\n", 1)[0]
-            raise ValueError(f"PyTorch has no device {options.device!r} here: {reason}") from error
+            raise ValueError(f"PyTorch has no device {device!r} here: {reason}") from error
 
     def __call__(self, chunks: FloatArray, /) -> FloatArray:
-        detector, device = self.detector, torch.device(self.options.device)
-        has_head = self.options.has_head
-        with torch.inference_mode(), torch_threads(self.options.threads):
-            spectrum = detector.spectrum(torch.from_numpy(chunks).to(device))
-            with torch.autocast(device.type, torch.float16, enabled=self.options.is_half):
-                rows = detector.embed(spectrum).float()
-                if has_head:
-                    rows = detector.classify(rows).float()
-            rows = rows.cpu()  # not every device has the double precision of posteriors
-            values: FloatArray = (detector.posteriors(rows) if has_head else rows).numpy()
+        with torch.inference_mode():
+            rows = self.detector.embed(
+                self.detector.spectrum(torch.from_numpy(chunks).to(self.device))
+            )
+            if self.has_head:
+                # On the CPU: not every device has the double precision of posteriors.
+                rows = self.detector.posteriors(self.detector.classify(rows).cpu())
+            values: FloatArray = rows.cpu().numpy()
         return values
 
 
@@ -245,106 +216,3 @@ def _first(what: str, names: list[str]) -> Iterable[str]:
 
 def _shape(value: Any) -> tuple[int, ...] | str:
     return tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
-
-
-@dataclass(frozen=True, slots=True)
-class ExportResult:
-    file: Path
-    card: ExportCard
-    difference: float
-    chunks: int
-    size_bytes: int
-
-
-def export(name: str, checkpoint: Path, target: Path) -> ExportResult:
-    """The copy is compared with the original before it is put in place."""
-    (model, network), file = architecture_of(name), find_checkpoint(name, checkpoint)
-    detector = load_detector(model, network, file)
-    card = ExportCard(
-        name=name,
-        source_sha256=WeightsFile.of(file).digest,
-        drop_layers=0,
-        sample_rate=network.sample_rate,
-        samples=network.layout.chunk * network.sample_rate // CLOCK_RATE,
-        width=network.width,
-        classes=class_names(network.vocabulary),
-    )
-    with replacing(target) as scratch:
-        write(detector, card, scratch)
-        chunks = sample_chunks(card)
-        difference = verify(detector, scratch, chunks)
-    return ExportResult(target, card, difference, len(chunks), target.stat().st_size)
-
-
-def write(detector: Detector, card: ExportCard, target: Path) -> None:
-    example = torch.zeros(2, card.samples)
-    with _silence_exporter():
-        program = torch.onnx.export(
-            _AllOutputs(detector).eval(),
-            (example,),
-            dynamo=True,
-            verbose=False,
-            opset_version=OPSET,
-            input_names=["sound"],
-            output_names=list(OUTPUTS),
-            dynamic_shapes=({0: torch.export.Dim("chunks")},),
-        )
-    assert program is not None
-    program.model.metadata_props[CARD] = card.to_json()
-    program.save(str(target), external_data=False)
-
-
-def verify(detector: Detector, file: Path, chunks: FloatArray) -> float:
-    """The largest difference; `ModelMismatch` above `TOLERANCE`."""
-    session = open_session(file)
-    with torch.inference_mode():
-        original = detector(torch.from_numpy(chunks)).numpy()
-    together = session.run(["logits"], {"sound": chunks})[0]
-    alone = session.run(["logits"], {"sound": chunks[:1]})[0]
-    difference = max(_difference(together, original), _difference(alone, original[:1]))
-    if not difference <= TOLERANCE:
-        raise ModelMismatch(
-            f"the exported model hears something else: logits differ by {difference:.1e}, "
-            f"more than {TOLERANCE:.0e}; nothing was written"
-        )
-    return difference
-
-
-def _difference(copy: FloatArray, original: FloatArray) -> float:
-    usual = np.sqrt(np.mean(original**2, axis=-1, keepdims=True))
-    return float((np.abs(copy - original) / np.maximum(1.0, usual)).max())
-
-
-def sample_chunks(card: ExportCard) -> FloatArray:
-    """The tone has noise below it: without it, rounding errors would be compared."""
-    rng = np.random.default_rng(0)
-    count, rate = card.samples, card.sample_rate
-    noise = 0.05 * rng.standard_normal(count)
-    clicks = 0.1 * noise
-    clicks[:: rate // 2] = 0.9
-    tone = 0.2 * np.sin(2 * np.pi * 440 * np.arange(count) / rate) + 0.2 * noise
-    return np.stack([noise, clicks, tone, np.zeros(count)]).astype(np.float32)
-
-
-class _AllOutputs(nn.Module):
-    def __init__(self, detector: Detector) -> None:
-        super().__init__()
-        self._detector = detector
-
-    def forward(self, sound: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        rows = self._detector.embed(self._detector.spectrum(sound))
-        logits = self._detector.classify(rows)
-        return rows, logits, self._detector.posteriors(logits)
-
-
-@contextlib.contextmanager
-def _silence_exporter() -> Iterator[None]:
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.setLevel(level)

@@ -1,22 +1,19 @@
-"""Published models as encoders: a checkpoint run by PyTorch, or an export run by ONNX Runtime.
+"""Published models as encoders: their checkpoints, run by PyTorch.
 
 A file outside the model store is given by its path: `beats:weights=/data/BEATs_strong_1.pt`.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
-from earmark.errors import EarmarkError, ModelMismatch
+from earmark.errors import EarmarkError
 from earmark.features.sound_tags import class_names
 from earmark.models import Model, ModelStore, find_checkpoint, find_model, require
-from earmark.models.sessions import open_session
-from earmark.timeline import FloatArray
 from earmark_lab.encoders.chunk_encoder import (
     CLIPS,
     DECISIONS,
@@ -26,11 +23,6 @@ from earmark_lab.encoders.chunk_encoder import (
     Network,
     WeightsFile,
 )
-
-CARD = "earmark.encoder"
-
-VERSION = 1
-
 
 _POSITIONS = "model.beats.encoder.pos_conv.0"
 
@@ -100,80 +92,9 @@ def architecture_of(name: str) -> tuple[Model, Architecture]:
     return find_model(name), ARCHITECTURES[name]
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkOptions:
-    name: str
-    has_head: bool
-    drop_layers: int
-    device: str
-    is_half: bool
-    threads: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class ExportCard:
-    """Stored inside the file of an exported model."""
-
-    name: str
-    source_sha256: str
-    drop_layers: int
-    """Above 0 its posteriors are meaningless."""
-    sample_rate: int
-    samples: int
-    width: int
-    classes: tuple[str, ...]
-    version: int = VERSION
-
-    def to_json(self) -> str:
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> ExportCard:
-        """`ValueError` for anything else than `to_json` wrote."""
-        card = json.loads(text)
-        if not isinstance(card, dict) or card.get("version") != VERSION:
-            raise ValueError("the card is of another version")
-        return cls(**{**card, "classes": tuple(card["classes"])})
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class OnnxNetwork:
-    session: Any
-    output: str
-    source: str
-
-    @classmethod
-    def open(cls, options: NetworkOptions, weights: WeightsFile) -> OnnxNetwork:
-        file, name = weights.file, options.name
-        session = open_session(file, threads=options.threads)
-        card = read_card(session, file, name)
-        if card.name != name:
-            raise ModelMismatch(f"{file.name} is {card.name} and not {name}")
-        if card.drop_layers != options.drop_layers:
-            raise ModelMismatch(
-                f"{file.name} was exported without its last {card.drop_layers} layers, and "
-                f"this encoder reads it without {options.drop_layers}; export it again"
-            )
-        output = "posteriors" if options.has_head else "embeddings"
-        return cls(session, output, card.source_sha256)
-
-    def __call__(self, chunks: FloatArray, /) -> FloatArray:
-        return self.session.run([self.output], {"sound": chunks})[0]
-
-
-def read_card(session: Any, file: Path, name: str) -> ExportCard:
-    try:
-        return ExportCard.from_json(session.get_modelmeta().custom_metadata_map[CARD])
-    except (KeyError, ValueError, TypeError) as error:
-        raise ModelMismatch(
-            f"{file.name} has no card of an exported encoder: {error}; "
-            f"make one with `earmark lab encoder {name} {file.name} --checkpoint FILE`"
-        ) from error
-
-
 Reads = Literal["logits", "activity", "embeddings"]
 
-NOT_IN_REPR = ("weights", "store", "batch", "threads", "expects", "hop")
+NOT_IN_REPR = ("weights", "store", "batch", "expects", "hop")
 """Options that do not change the features, and the hop, which is in the layout."""
 
 
@@ -186,9 +107,6 @@ class PretrainedEncoder(ChunkEncoder):
 
     name: str
     reads: Reads = "logits"
-    drop_layers: int = 0
-    """Embeddings only. Two fewer transferred better in the authors' tables, for BEATs and
-    ATST-Frame."""
     hop: float | None = None
     """Seconds; None for the model's own."""
     threshold: float = 0.0
@@ -200,22 +118,14 @@ class PretrainedEncoder(ChunkEncoder):
     store: str | None = None
     """None for the user's own."""
     device: str = "cpu"
-    half: bool | None = None
-    """None for half on an accelerator and full on a CPU; never for spectra and posteriors."""
     batch: int = 4
-    threads: int | None = None
     expects: str | None = None
     """SHA-256 of the weights a gate was trained on; None accepts any."""
 
     def __post_init__(self) -> None:
         self._check(self.name, reads=get_args(Reads))
-        if self.drop_layers and self.reads != "embeddings":
-            raise ValueError(f"{self.name} without its last layers has embeddings and nothing else")
-        if self.batch < 1 or (self.threads is not None and self.threads < 1):
-            raise ValueError(
-                f"a model hears at least one chunk at a time on one thread, not {self.batch} on "
-                f"{self.threads}"
-            )
+        if self.batch < 1:
+            raise ValueError(f"a network reads at least one chunk at a time, not {self.batch}")
         if self.excluded is not None:  # a gate's card stores it as a list
             object.__setattr__(self, "excluded", tuple(self.excluded))
 
@@ -251,23 +161,8 @@ class PretrainedEncoder(ChunkEncoder):
     def classes(self) -> tuple[str, ...]:
         return class_names(self.architecture.vocabulary)
 
-    @property
-    def is_half(self) -> bool:
-        on_cpu = self.device.partition(":")[0] == "cpu"
-        return not on_cpu if self.half is None else self.half
-
     def network(self) -> Network:
-        return _open(
-            NetworkOptions(
-                self.name,
-                has_head=self.reads != "embeddings",
-                drop_layers=self.drop_layers,
-                device=self.device,
-                is_half=self.is_half,
-                threads=self.threads,
-            ),
-            WeightsFile.of(self._file()),
-        )
+        return _open(self.name, self.reads, self.device, WeightsFile.of(self._file()))
 
     def _file(self) -> Path:
         if self.weights is not None:
@@ -276,13 +171,11 @@ class PretrainedEncoder(ChunkEncoder):
 
 
 @lru_cache(maxsize=1)
-def _open(options: NetworkOptions, weights: WeightsFile) -> Network:
-    if weights.file.suffix == ".onnx":
-        return OnnxNetwork.open(options, weights)
-    require("torch", what=f"the {options.name} encoder")
+def _open(name: str, reads: Reads, device: str, weights: WeightsFile) -> Network:
+    require("torch", what=f"the {name} encoder")
     from earmark_lab.encoders.detector import TorchNetwork
 
-    return TorchNetwork.open(options, weights)
+    return TorchNetwork.open(name, weights, device, has_head=reads != "embeddings")
 
 
 # Entry points of `earmark.frontlines`.

@@ -18,7 +18,16 @@ import numpy as np
 from earmark.errors import EarmarkError, RunError
 from earmark.grid import Grid, Windows
 from earmark.media.atomic_file import write_whole
-from earmark.selection import RULES, Budget, Coverage, Pick, Rule, is_blind, rule_named
+from earmark.selection import (
+    RULES,
+    Budget,
+    Coverage,
+    Pick,
+    Rule,
+    is_blind,
+    rule_named,
+    with_own_delta,
+)
 from earmark.selection.pick import allowance, explain
 from earmark.selection.rules.ranking import MinimumSeparation, RandomSpans
 from earmark.selection.rules.spacing import Strata
@@ -66,7 +75,17 @@ COMPARED = (*OURS_LAST, *REFERENCES)
 
 def ignores_scores(rule: str) -> bool:
     """Such a rule picks the same windows for every frontline, and runs on one only."""
-    return rule in REFERENCES or bool(getattr(RULES.get(rule), "is_blind", False))
+    kind = RULES.get(rule.partition(":")[0])
+    return rule in REFERENCES or bool(getattr(kind, "is_blind", False))
+
+
+def full_name(rule: str) -> str:
+    """`separated` with its delta, which every row shows.
+
+    >>> full_name("separated"), full_name("separated:delta=3"), full_name("rank")
+    ('separated:delta=2', 'separated:delta=3', 'rank')
+    """
+    return f"{rule}:delta={MinimumSeparation().delta}" if rule == "separated" else rule
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,7 +95,7 @@ class Case:
     windows: Windows
     actions: Sequence[Action]
     separation: int | None = None
-    """None for the paper's."""
+    """That was fitted to the gate, for `separated:delta=gate`; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +151,8 @@ def run_case(
     calls = [whole_calls(budget, size, rounding) for budget in budgets]
     foreseen = float(case.windows.rates.sum())
     rows = []
-    for rule in rules:
-        expected = [0.0] * len(calls)
+    for word in rules:
+        rule, expected = full_name(with_own_delta(word, case.separation)), [0.0] * len(calls)
         if rule in (PHASES, RANDOM):
             average = average_phases if rule == PHASES else average_draws
             counted = [average(case, count) for count in calls]
@@ -164,9 +183,7 @@ def choose(
     if rule == ORACLE:
         chosen = Oracle(tuple(case.actions))
     else:
-        chosen = rule_named(rule)
-        if case.separation and isinstance(chosen, MinimumSeparation):
-            chosen = MinimumSeparation(case.separation)
+        chosen = rule_named(with_own_delta(rule, case.separation))
         if not (case.windows.has_evidence or is_blind(chosen)):
             chosen = Strata()
     if is_blind(chosen):
@@ -290,12 +307,17 @@ class BenchmarkDesign:
         if self.answers is not None:
             AnswerSimulator.parse(self.answers)
         more = [ROUNDS] if self.answers else []
-        object.__setattr__(self, "rules", tuple(dict.fromkeys([*self.rules, *more])))
-        named = (*self.rules, self.subject, self.baseline)
+        object.__setattr__(
+            self, "rules", tuple(dict.fromkeys(map(full_name, [*self.rules, *more])))
+        )
+        for name in ("subject", "baseline"):
+            object.__setattr__(self, name, full_name(getattr(self, name)))
         available = dict.fromkeys([*COMPARED, *RULES, *more])
-        unknown = [rule for rule in named if rule not in available]
-        if unknown:
-            raise ValueError(f"no rule {unknown[0]!r}; there are {', '.join(available)}")
+        for rule in (*self.rules, self.subject, self.baseline):
+            if rule.partition(":")[0] not in available:
+                raise ValueError(f"no rule {rule!r}; there are {', '.join(available)}")
+            if ":" in rule:
+                rule_named(with_own_delta(rule, 1))  # raises ValueError for unknown options
         if self.rounding not in get_args(Rounding):
             raise ValueError(f"rounding is {' or '.join(get_args(Rounding))}, not {self.rounding}")
         if not self.rules or not self.budgets:

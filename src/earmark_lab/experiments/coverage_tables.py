@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import partial
 from types import MappingProxyType
@@ -60,6 +60,14 @@ class BenchmarkResults:
             counts.setdefault(key, {})[row.recording] = row.counts
         systems = list(dict.fromkeys(system for system, _ in counts))
         return cls(list(recordings), systems, sorted({budget for _, budget in counts}), counts)
+
+    def only(self, names: Collection[str]) -> BenchmarkResults:
+        counts = {
+            key: {name: own for name, own in by_name.items() if name in names}
+            for key, by_name in self.counts.items()
+        }
+        recordings = [name for name in self.recordings if name in names]
+        return BenchmarkResults(recordings, self.systems, self.budgets, counts)
 
     @property
     def with_actions(self) -> int:
@@ -237,7 +245,7 @@ def gain_table(results: BenchmarkResults, occupancy: Sequence[float], *, baselin
     """`occupancy` has one value a recording."""
     rows: list[Cells] = []
     for system in results.systems:
-        if system[1] not in ("rank", "separated", "coverage"):
+        if system[1].partition(":")[0] not in ("rank", "separated", "coverage"):
             continue
         for budget in results.budgets:
             correlation = correlate(results.gains(system, budget, baseline=baseline), occupancy)

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,7 +40,17 @@ def figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def plane(results: BenchmarkResults, subject: System, baseline: System) -> Figure:
+Crosses = Mapping[str, Mapping[str, Sequence[tuple[float, float]]]]
+"""Numbers of another source, under `coverage` and `saved`: points by rule or frontline."""
+
+
+def plane(
+    results: BenchmarkResults,
+    subject: System,
+    baseline: System,
+    *,
+    crosses: Crosses = MappingProxyType({}),
+) -> Figure:
     """The paper's result figure: four panels over calls, for all actions together.
 
     (a) the frontlines under one rule or, with one frontline, score and spread separately;
@@ -48,7 +59,11 @@ def plane(results: BenchmarkResults, subject: System, baseline: System) -> Figur
     drawn = figure(12.5, 10.2)
     (first, second), (third, fourth) = drawn.subplots(2, 2)
     (left, right), (bottom, top) = _box(results)
-    rules = ["rank", "strata", "separated", "coverage"]
+    rules = [
+        "rank",
+        "strata",
+        *(rule for rule in results.rules if _kind(rule) in ("separated", "coverage")),
+    ]
     title = "score alone, spread alone, and both"
     if len(results.frontlines) > 1:
         rules, title = [subject[1], "strata"], f"frontlines, spent by {subject[1]}"
@@ -62,6 +77,8 @@ def plane(results: BenchmarkResults, subject: System, baseline: System) -> Figur
     third.set_xlim(left, right)
     third.set_ylim(bottom, top)
     _saved(fourth, results, baseline)
+    for axes, kind in ((second, "coverage"), (third, "coverage"), (fourth, "saved")):
+        _crosses(axes, results, crosses.get(kind, {}))
     handles = second.get_legend_handles_labels()
     drawn.legend(*handles, loc="outside lower center", fontsize=9, frameon=False, ncols=6)
     return drawn
@@ -81,8 +98,19 @@ def _curves(axes: Axes, results: BenchmarkResults, systems: Sequence[System], ti
     _label(axes, title, "calls, % of windows", "coverage, % of actions")
 
 
+def _crosses(
+    axes: Axes, results: BenchmarkResults, points: Mapping[str, Sequence[tuple[float, float]]]
+) -> None:
+    for system in results.systems:
+        is_ranked = system[1] == "rank" and system[0] != results.frontlines[0]
+        name = _kind(system[0]) if is_ranked else system[1]
+        if name in points and (is_ranked or system[0] == results.frontlines[0]):
+            colour = _style(results, system)["color"]
+            axes.plot(*zip(*points[name], strict=True), "x", color=colour, markersize=9)
+
+
 def _style(results: BenchmarkResults, system: System) -> dict[str, Any]:
-    index, rule = results.systems.index(system), system[1]
+    index, rule = results.systems.index(system), _kind(system[1])
     colour = BLIND.get(rule) or ACCENT.get(rule) or OTHERS[index % len(OTHERS)]
     if len(results.frontlines) > 1 and rule not in (*BLIND, ORACLE):
         colour = (*ACCENT.values(), *OTHERS)[index % (len(ACCENT) + len(OTHERS))]
@@ -93,6 +121,11 @@ def _style(results: BenchmarkResults, system: System) -> dict[str, Any]:
         "linewidth": 2.4 if rule in ("coverage", "separated") else 1.3,
         "linestyle": "--" if rule in BLIND else ":" if rule == ORACLE else "-",
     }
+
+
+def _kind(rule: str) -> str:
+    """A rule or frontline without its options."""
+    return rule.partition(":")[0]
 
 
 def _box(results: BenchmarkResults) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -115,6 +148,21 @@ def _saved(axes: Axes, results: BenchmarkResults, baseline: System) -> None:
     axes.axhline(0, color="#8a8f98", linewidth=1)
     title = f"(d) calls saved against {results.label(baseline)}"
     _label(axes, title, "calls, % of windows", "calls saved at equal coverage, %")
+
+
+def seed_curves(reached: Mapping[str, Sequence[Mapping[float, float]]]) -> Figure:
+    """Coverage in per cent by budget, of each seed of each system: the mean and the range."""
+    drawn = figure(6.5, 5.0)
+    axes = drawn.subplots()
+    for name, colour in zip(reached, (*ACCENT.values(), *OTHERS), strict=False):
+        budgets = list(reached[name][0])
+        values = np.array([[seed[budget] for budget in budgets] for seed in reached[name]])
+        calls, style = [100 * budget for budget in budgets], "--" if name in BLIND else "-"
+        axes.plot(calls, values.mean(axis=0), style, marker="o", color=colour, label=name)
+        axes.fill_between(calls, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.15)
+    axes.legend(frameon=False)
+    _label(axes, "(a) training objective", "calls, % of windows", "coverage, % of actions")
+    return drawn
 
 
 TOUCHED, MISSED, CALLED, SCORED = "#047857", "#d1d5db", "#c2410c", "#1d4ed8"

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from earmark.features.encoder import encoder_files, weights_options
 from earmark.gate.frontline import FRONTLINES
 from earmark.gate.gate import default_gate
-from earmark.models import EXTRAS, MODELS, PRETRAINED, ModelStore
+from earmark.models import EXTRAS, MODELS, ModelStore
 from earmark.models.catalogue import install_command
 from earmark.selection import RULES
 
@@ -174,7 +174,9 @@ AT_A_QUARTER = {
 """Per cent of actions reached on the primary set; off-the-shelf networks are at 29 to 30."""
 
 THRESHOLDS = {0.99: 0.46, 0.97: 0.62, 0.95: 0.72, 0.93: 0.76, 0.90: 0.80, 0.87: 0.84}
-RULE = "separated"
+RULE = "separated:delta=2"
+"""The paper's own."""
+
 THRESHOLD_RULE = 19.8
 """Per cent of the stream discarded."""
 
@@ -220,10 +222,6 @@ class ComparedSystem:
         """`ready`, or the first missing requirement and how to get it."""
         needed = encoder_files(self.name) if self.kind == "frontline" else {}
         located = weights_options(folder, self.name) if folder else {}
-        if needed and self.name in PRETRAINED:
-            exported = store.path(self.name).with_suffix(".onnx")
-            if located.get("weights", "").endswith(".onnx") or exported.is_file():
-                return READY
         if self.extra and find_spec(EXTRAS[self.extra]) is None:
             return f"needs an extra: {install_command(self.extra)}"
         for name in () if located else needed.values():
@@ -272,6 +270,7 @@ _KNOWN = (
     _line("log-mel", "log-mel against its recent past", 4.7),
     _line("floor-mel", "log-mel against its noise floor and its recent past"),
     _network("yamnet"),
+    _network("mn04"),
     _network("frame-mn06"),
     _network("frame-mn10"),
     _line("packets", "compressed-domain motion", 0.1, reads="index"),

@@ -18,6 +18,7 @@ import numpy as np
 from earmark.errors import AnnotationError
 from earmark.gate.forecast_error import ForecastError
 from earmark.gate.frontline import frontline_named
+from earmark.gate.lengths import ActionLengths
 from earmark.gate.survival import Survival
 from earmark.grid import Grid, ScoredRecording, Windows
 from earmark.media import Recording
@@ -218,11 +219,11 @@ class FittedScores:
         return self._listeners[names].windows(self.events.recordings.get(name, []), duration)
 
 
-def even_windows(length: float, duration: float, rate: float, survival: Survival) -> Windows:
+def even_windows(length: float, duration: float, rate: float, lengths: ActionLengths) -> Windows:
     count = Grid(length).count(duration)
     instants = np.minimum((np.arange(count) + 0.5) * length, duration)
     flat = np.zeros(count)
-    return Windows(length, duration, flat, instants, flat + rate, survival)
+    return Windows(length, duration, flat, instants, flat + rate, lengths)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -300,6 +301,6 @@ def sound_fingerprint(recordings: Mapping[str, Recording], frontlines: Sequence[
     for name in sorted(recordings):
         digest.update(f"{name} {recordings[name].key}\n".encode())
     for line in map(frontline_named, frontlines):
-        parts = (line.encoder, line.scorer, line.rates, line.survival)
+        parts = (line.encoder, line.scorer, line.rates, line.lengths)
         digest.update(f"{parts!r}\n".encode())
     return digest.hexdigest()[:16]

@@ -290,14 +290,21 @@ def boundaries(spans: Sequence[Span]) -> list[float]:
     return sorted({time for span in spans for time in (span.start, span.end)})
 
 
-def even_segments(count: int, duration: float) -> list[Span]:
-    """With gaps of the same length between them.
+GAPPED = "uniform windows with gaps"
+CONTIGUOUS = "uniform windows side by side"
 
-    >>> [(span.start, span.end) for span in even_segments(3, 60.0)]
-    [(0.0, 10.0), (20.0, 30.0), (40.0, 50.0)]
+
+def uniform_windows(count: int, duration: float) -> dict[str, list[Span]]:
+    """Two readings of the paper's "uniform windows": 2 N boundaries with gaps, N + 1 without.
+
+    >>> uniform_windows(2, 60.0)[GAPPED]
+    [Span(start=0.0, end=15.0), Span(start=30.0, end=45.0)]
+    >>> uniform_windows(2, 60.0)[CONTIGUOUS]
+    [Span(start=0.0, end=30.0), Span(start=30.0, end=60.0)]
     """
     edges = np.linspace(0.0, duration, 2 * count + 1).tolist()
-    return [Span(edges[2 * index], edges[2 * index + 1]) for index in range(count)]
+    gapped = list(map(Span, edges[:-1:2], edges[1::2]))
+    return {GAPPED: gapped, CONTIGUOUS: list(map(Span, edges[:-1:2], edges[2::2]))}
 
 
 def match_boundaries(

@@ -115,6 +115,15 @@ def welch(first: Values, second: Values) -> Difference:
     return Difference(mean, float(result.statistic), float(result.pvalue))
 
 
+Summary = tuple[float, float, int]
+"""Mean, standard deviation and number of values."""
+
+
+def welch_of_summaries(first: Summary, second: Summary) -> Difference:
+    result = stats.ttest_ind_from_stats(*first, *second, equal_var=False)
+    return Difference(first[0] - second[0], float(result.statistic), float(result.pvalue))
+
+
 @dataclass(frozen=True, slots=True)
 class Correlation:
     """nan if one of them is constant."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import get_args
 
-from earmark.gate.frontline import everyday
+from earmark.gate.lengths import LengthModel
 from earmark.grid import Grid
 from earmark.models import ModelStore
 from earmark_lab.annotations.actions import Annotations
@@ -109,7 +109,7 @@ def make_blind(inputs: PaperInputs) -> Iterator[Made]:
     marked = inputs.paper_set("paper")
     rows = []
     for name, actions in marked.recordings.items():
-        windows = even_windows(4.0, marked.durations[name], 0.0, everyday())
+        windows = even_windows(4.0, marked.durations[name], 0.0, LengthModel().usual)
         rows += run_case(Case(name, "none", windows, actions), BLIND, BUDGETS)
     results = BenchmarkResults.of_rows(rows)
     even = ("none", "uniform")

@@ -65,7 +65,7 @@ def make_captions(inputs: PaperInputs) -> Iterator[Made]:
     )
     variants.append(CaptionVariant("deployed frame", is_deployed=True))
     scores = compare(stimuli, recordings, variants, tools, nouns=nouns, verbs=verbs)
-    ran = f"{tools.captioner.model}; {plan.audio_is}; seed {plan.caption_seed}"
+    ran = f"{tools.captioner.model}; {plan.sound}; seed {plan.caption_seed}"
     yield from _naming_rows(scores, ran)
     yield captions_table(scores)
     retained_stimuli = find_retained(inputs, stimuli)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from earmark.errors import EarmarkError
-from earmark.gate.gate import gate_of
 from earmark.grid import Grid
 from earmark.media import open_recording
 from earmark.selection import Budget
@@ -19,7 +18,7 @@ from earmark_lab.annotations.actions import Annotations, find_media
 from earmark_lab.annotations.readers import detect, read_annotations
 from earmark_lab.experiments import benchmark, figures
 from earmark_lab.experiments import paper as published
-from earmark_lab.experiments.benchmark import PHASES, BenchmarkDesign, BenchmarkRow
+from earmark_lab.experiments.benchmark import PHASES, BenchmarkDesign, BenchmarkRow, whole_calls
 from earmark_lab.experiments.coverage_tables import (
     BenchmarkResults,
     System,
@@ -29,7 +28,7 @@ from earmark_lab.experiments.coverage_tables import (
 )
 from earmark_lab.experiments.operating_points import count_setting
 from earmark_lab.experiments.paper import RECORDINGS, RULE, SWEEP_BUDGETS, primary_of
-from earmark_lab.experiments.report import Drawing, p_value, percent
+from earmark_lab.experiments.report import Cells, Drawing, Table, p_value, percent
 from earmark_lab.experiments.score_sources import (
     FittedScores,
     MediaScores,
@@ -38,9 +37,20 @@ from earmark_lab.experiments.score_sources import (
 )
 from earmark_lab.metrics.counts import CoverageCounts
 from earmark_lab.metrics.statistics import correlate
-from earmark_lab.reproduce.inputs import PaperInputs
+from earmark_lab.reproduce.episodes import deployed_rule
+from earmark_lab.reproduce.inputs import NEEDS, PaperInputs
+from earmark_lab.reproduce.printed import PRINTED, QUARTER, SPENT_BY, coverage_name, pair_name
 from earmark_lab.reproduce.reproduction import Comparison, Made
 from earmark_lab.training.dataset import participant
+
+CROSSES: figures.Crosses = {
+    "coverage": {
+        RULE: ((25, 46.8), (50, 70.2)), "uniform": ((25, 40.9),), "bolt": ((50, 74.2),),
+        "flow": ((25, 42.7),), "energy": ((25, 39.3),), "flux": ((25, 40.9),),
+    },
+    "saved": {RULE: ((5, 20.0), (25, 14.0)), "flow": ((5, 24.0), (25, 4.0))},
+}  # fmt: skip
+"""What the paper says of its figure: per cent of calls, and coverage or calls saved in per cent."""
 
 SHOWN_RULES = ("uniform", "strata", "rank", RULE, "aks", "bolt", "coverage")
 
@@ -84,8 +94,7 @@ def paired_rows(
                 f"W/L/T {theirs.record} there, {pair.record} here; median {theirs.median:+g} "
                 f"there, {pair.median:+.1f} here; p {theirs.p} there, {p_value(pair.p)} here"
             )
-            quantity = f"{percent(budget)}: {RULE} minus {rule}, points"
-            yield Comparison(quantity, theirs.gain, *values, remarks)
+            yield Comparison(pair_name(budget, rule), theirs.gain, *values, remarks)
 
 
 def make_paired(inputs: PaperInputs) -> Iterator[Made]:
@@ -118,10 +127,7 @@ def _seen_participant_rows(
 
 def make_coverage(inputs: PaperInputs) -> Iterator[Made]:
     found_rows, ran = coverage_rows(inputs), inputs.describe_scores()
-    results = BenchmarkResults.of_rows(found_rows)
-    printed = {("primary", RULE, 0.25): 46.8, ("primary", "uniform", 0.25): 40.9}
-    printed |= {("primary", RULE, 0.5): 70.2, ("primary", "bolt", 0.5): 74.2}
-    printed |= {("replication", "uniform", 0.25): 53.5}
+    results, printed = BenchmarkResults.of_rows(found_rows), PRINTED["coverage"]
     sets = {
         name.removeprefix("paper-").replace("paper", "pooled"): [
             recording for recording in names if recording in results.recordings
@@ -129,52 +135,80 @@ def make_coverage(inputs: PaperInputs) -> Iterator[Made]:
         for name, names in RECORDINGS.items()
     }
     sets = sets if any(sets.values()) else {"stand-ins": results.recordings}
+    rows: list[Cells] = []
     for set_name, names in sets.items():
+        chosen = results.only(names)
         for rule, budget in product(SHOWN_RULES if names else (), results.budgets):
-            by_recording = results.by_recording(results.system(rule), budget)
-            counts = [by_recording[name] for name in names if name in by_recording]
+            counts = chosen.by_recording(chosen.system(rule), budget).values()
             total = sum(counts, CoverageCounts())
-            quantity = f"{set_name}, {rule} at {percent(budget)}, pooled, %"
+            quantity = coverage_name(set_name, rule, budget)
             n = f"{total.actions} actions of {len(counts)} recordings"
-            remarks = f"strict {100 * total.strict_coverage:.1f} %; {total.calls} calls"
-            paper = printed.get((set_name, rule, budget))
-            yield Comparison.coverage(quantity, paper, counts, n=n, ran=ran, remarks=remarks)
+            paper = printed.get(quantity)
+            yield Comparison.coverage(quantity, paper, counts, n=n, ran=ran)
+            shares = (100 * total.coverage, 100 * total.strict_coverage)
+            rows.append((set_name, rule, percent(budget), *shares, total.calls, total.windows))
+    yield from _spending_rows(results.only(primary_of(results.recordings)), ran)
+    columns = ("set", "rule", "calls", "coverage %", "strict %", "calls made", "windows")
+    note = "Strict: the instant that is shown lies inside the action."
+    yield Table("Coverage and strict coverage, pooled", columns, rows, note)
     yield _plane(found_rows, results.system(RULE), results.system("uniform"))
+
+
+def _spending_rows(results: BenchmarkResults, ran: str) -> Iterator[Comparison]:
+    """What the text says of the rules on the primary set."""
+    printed, ours = PRINTED["coverage"], results.system(RULE)
+    n, half = f"{results.with_actions} recordings", results.pooled(ours, 0.5)
+    quantity = f"primary: calls that {RULE} spends at half"
+    remarks = (
+        f"of {sum(whole_calls(0.5, c.windows) for c in results.by_recording(ours, 0.5).values())}"
+    )
+    yield Comparison(quantity, printed[quantity], half.calls, n, ran=ran, remarks=remarks)
+    for rule, budget in (("aks", 0.335), *(("bolt", share) for share in results.budgets[:-1])):
+        quantity = f"primary, {RULE} minus {rule} at {percent(budget)}, pooled, points"
+        pairs = [results.by_recording(system, budget) for system in (ours, results.system(rule))]
+        more = [pairs[0][name].covered - pairs[1][name].covered for name in pairs[0]]
+        actions = [counts.actions for counts in pairs[0].values()]
+        yield Comparison.pooled(quantity, printed.get(quantity), more, actions, n=n, ran=ran)
 
 
 def _plane(rows: Sequence[BenchmarkRow], subject: System, even: System) -> Drawing:
     names = primary_of(dict.fromkeys(row.recording for row in rows))
-    own = [row for row in rows if row.recording in names]
-    drawn = [row for row in own if row.frontline == subject[0] or row.rule == "rank"]
+    drawn = [row for row in rows if row.frontline == subject[0] or row.rule == "rank"]
     results = BenchmarkResults.of_rows(row for row in drawn if row.rule not in ("facility", PHASES))
+    results = results.only(names)
     is_primary = set(names) <= set(RECORDINGS["paper-primary"])
     who = "the paper's primary set" if is_primary else "the recordings that are judged"
     caption = (
         f"Coverage against calls on {who}: every rule on the gate's scores, the other frontlines "
-        "ranked, as in the paper."
+        "ranked, as in the paper. Crosses are the paper's own numbers."
     )
-    return Drawing("plane", caption, partial(figures.plane, results, subject, even))
+    return Drawing(
+        "plane", caption, partial(figures.plane, results, subject, even, crosses=CROSSES)
+    )
 
 
 def make_savings(inputs: PaperInputs) -> Iterator[Comparison]:
+    """On the primary set, as the paper's numbers are."""
     results = load_results(inputs)
+    results = results.only(primary_of(results.recordings))
     line, even = results.frontlines[0], results.system("uniform")
     flows = [name for name in results.frontlines if name.partition(":")[0] == "flow"]
-    systems = [((line, RULE), {0.05: 20.0, 0.25: 14.0})]
-    systems += [((flow, "rank"), {0.05: 24.0, 0.25: 4.0}) for flow in flows]
+    systems = [((line, RULE), "the gate"), *(((flow, "rank"), "flow") for flow in flows)]
     n = f"{results.with_actions} recordings"
-    for system, printed in systems:
+    for system, name in systems:
         ran = inputs.describe_scores(system[0])
         remarks = "; the paper: 9 to 20 % below half, negative above" if system[0] == line else ""
+        remarks += ", and 17 % at 5 % where it compares with flow" if system[0] == line else ""
         for budget in results.budgets:
             saved = 100 * results.saved(system, budget, baseline=even)
             low, high = results.saved_interval(system, budget, baseline=even)
             ends = (100 * low, 100 * high)
-            quantity = f"{percent(budget)}: calls saved by {system[1]} of {system[0]}, %"
+            quantity = f"{percent(budget)}: calls saved by {system[1]} of {name}, %"
             note = (
                 f"{100 * results.pooled(system, budget).cost:.1f} % of the windows asked{remarks}"
             )
-            yield Comparison(quantity, printed.get(budget), saved, n, *ends, ran, note)
+            paper = PRINTED["savings"].get(quantity)
+            yield Comparison(quantity, paper, saved, n, *ends, ran, note)
 
 
 def make_correlation(inputs: PaperInputs) -> Iterator[Made]:
@@ -226,10 +260,9 @@ def make_frontlines(inputs: PaperInputs) -> Iterator[Comparison]:
     results = load_results(inputs)
     lines = dict.fromkeys(("uniform", "gate"), results.frontlines[0])
     lines |= {line: line for line in results.frontlines[1:]}
-    spent_by = {"uniform": "uniform", "gate": RULE}
     for name in {**published.AT_A_QUARTER, **lines}:
-        paper, rule = published.AT_A_QUARTER.get(name), spent_by.get(name, "rank")
-        quantity = f"{name} ({rule}) at 25 %, pooled, %"
+        paper, rule = published.AT_A_QUARTER.get(name), SPENT_BY.get(name, "rank")
+        quantity = QUARTER.format(name, rule)
         if name not in lines:
             yield Comparison.missing(quantity, paper, f"add {name} to --frontlines")
             continue
@@ -273,27 +306,30 @@ def make_ego4d(inputs: PaperInputs) -> Iterator[Made]:
         for name, moments in marked.recordings.items()
         if moments and has_enough_windows(marked.durations[name], window=window)
     ]
-    yield from _size_rows(marked, usable, bool(opened))
+    yield from _size_rows(inputs, marked, usable, bool(opened))
     chosen = [name for name in usable if name in opened]
     if not chosen:
         why = "bring the clips, files named as the questions name them, in --ego4d DIR"
         yield Comparison.missing("paired comparison", "in the paper", why)
         return
     line = inputs.plan.frontlines[0]
-    ran = f"{inputs.describe_frontline(line)}; EgoSound clips of Ego4D"
+    ran = f"{inputs.describe_frontline(line)}; {inputs.plan.clips}"
     own, gates = marked.only(chosen), {line: inputs.resolve_frontline(line)}
     source = MediaScores(marked, own, opened, (line,), window, inputs.cache, gates)
     design = BenchmarkDesign(rules=SHOWN_RULES, subject=RULE, window=window)
     results = BenchmarkResults.of_rows(run_rules(inputs, source, design, "ego4d", clips=chosen))
     yield from paired_rows(results, published.EGO4D_PAIRED, ran=ran, what="clips")
     yield from _point_rows(inputs, source, chosen, ran)
-    yield replace(coverage_table(results), title="Coverage on Ego4D")
-    caption = "Ego4D, in calls: coverage of question-referenced moments, and calls saved."
+    yield replace(coverage_table(results), title=f"Coverage on {inputs.plan.clips}")
+    name = inputs.plan.audio_is or "Ego4D"
+    caption = f"{name}, in calls: coverage of question-referenced moments, and calls saved."
     draw = partial(figures.plane, results, results.system(RULE), results.system("uniform"))
     yield Drawing("plane", caption, draw)
 
 
-def _size_rows(marked: Annotations, chosen: Sequence[str], is_heard: bool) -> list[Comparison]:
+def _size_rows(
+    inputs: PaperInputs, marked: Annotations, chosen: Sequence[str], is_heard: bool
+) -> list[Comparison]:
     unread = sum(marked.excluded.values())
     own = marked.only(chosen)
     ends = "" if is_heard else "lengths unknown without the clips: each ends with its last question"
@@ -306,20 +342,24 @@ def _size_rows(marked: Annotations, chosen: Sequence[str], is_heard: bool) -> li
         ("their moments", 2234, own.actions),
         ("their hours", 7.4, own.hours),
     )
-    return [Comparison(w, p, o, ran="EgoSound annotations", remarks=ends) for w, p, o in values]
+    ran = f"annotations of {inputs.plan.clips}"
+    return [Comparison(w, p, o, ran=ran, remarks=ends) for w, p, o in values]
 
 
 def _point_rows(
     inputs: PaperInputs, source: MediaScores, names: Sequence[str], ran: str
 ) -> list[Comparison]:
-    line = source.frontlines[0]
-    gate = gate_of(inputs.resolve_frontline(line))
-    if gate is None:
-        why = f"{line} has no stored operating point; give a .gate file first"
+    """The operating point of `operating-points`, without adaptation."""
+    if absent := [NEEDS[need] for need in ("epic", "audio") if inputs.lacks(need)]:
+        why = f"bring {'; '.join(absent)} to choose the operating point on"
         return [Comparison.missing("moments retained, %", 80.0, why)]
-    rule = gate.points.at_recall(inputs.plan.recall)
-    (total,) = count_setting(score_recordings(source, line, names), rule, window=inputs.plan.window)
-    n, remarks = f"{len(names)} clips", f"stored for a dev recall of {100 * inputs.plan.recall:g} %"
+    rule = deployed_rule(inputs)
+    if rule is None:
+        return [Comparison.missing("moments retained, %", 80.0, "no threshold reaches 93 %")]
+    scored = score_recordings(source, source.frontlines[0], names)
+    (total,) = count_setting(scored, rule, window=inputs.plan.window)
+    chosen = f"chosen on {len(inputs.split.development)} development recordings"
+    n, remarks = f"{len(names)} clips", f"a dev recall of 93 %, {chosen}"
     return [
         Comparison("moments retained, %", 80.0, 100 * total.recall, n, ran=ran, remarks=remarks),
         Comparison("of the stream, %", 44.5, 100 * total.retained, n, ran=ran, remarks=remarks),

@@ -28,25 +28,22 @@ from earmark_lab.experiments.operating_points import (
 from earmark_lab.experiments.paper import RULE, primary_of
 from earmark_lab.experiments.report import Drawing
 from earmark_lab.experiments.score_sources import score_recordings
-from earmark_lab.metrics.counts import MatchCounts, compare_boundaries, even_segments, match_events
-from earmark_lab.reproduce.inputs import NEEDS, PaperInputs
-from earmark_lab.reproduce.reproduction import Comparison, Made, Printed, boundary_rows
-
-REDUCTION = "{}: reduction of time at a dev recall of 93 %, %"
+from earmark_lab.metrics.counts import (
+    MatchCounts,
+    compare_boundaries,
+    match_events,
+    uniform_windows,
+)
+from earmark_lab.reproduce.inputs import PaperInputs
+from earmark_lab.reproduce.printed import NETWORKS, REDUCTION, Printed
+from earmark_lab.reproduce.reproduction import Comparison, Made, boundary_rows
 
 
 def make_trial(inputs: PaperInputs, line: str) -> EpisodeTrial:
     source = inputs.scores()
-    chosen = score_recordings(source, line, development_recordings(inputs))
+    chosen = score_recordings(source, line, inputs.split.development)
     judged = score_recordings(source, line, primary_of(source.evaluated.recordings))
     return EpisodeTrial(chosen, judged, inputs.plan.window)
-
-
-def development_recordings(inputs: PaperInputs) -> Sequence[str]:
-    if inputs.media:
-        return inputs.split.development
-    source = inputs.scores()
-    return list(source.annotations.without(source.evaluated.recordings).recordings)
 
 
 def operating_points(inputs: PaperInputs) -> dict[str, list[OperatingPoint]]:
@@ -63,7 +60,9 @@ def find_point(points: Sequence[OperatingPoint], target: float = 0.93) -> Operat
 
 
 def deployed_rule(inputs: PaperInputs) -> Episodes | None:
-    """None if nothing reaches the deployed point."""
+    """None without sound, or if nothing reaches the deployed point."""
+    if not inputs.media:  # one score a window makes no episodes
+        return None
     return find_point(next(iter(operating_points(inputs).values()))).rule
 
 
@@ -86,7 +85,7 @@ def make_operating_points(inputs: PaperInputs) -> Iterator[Made]:
         rule = find_point(points[first], target).rule
         quantity = f"gate: opens at, for {100 * target:g} %"
         yield Comparison(quantity, threshold, rule.on if rule else None, n, ran=ran)
-    note = f"Chosen on {len(development_recordings(inputs))} development recordings; {ran}."
+    note = f"Chosen on {len(inputs.split.development)} development recordings; {ran}."
     yield points_table(points, note=note)
 
 
@@ -115,8 +114,6 @@ def _point_row(quantity: str, paper: float, point: OperatingPoint, ran: str) -> 
 def _threshold_row(inputs: PaperInputs, gate: str) -> Comparison:
     """The paper says no more of it than "thresholded posteriors" of what the gate reads."""
     quantity = REDUCTION.format("the threshold rule")
-    if not inputs.media:
-        return Comparison.missing(quantity, published.THRESHOLD_RULE, f"bring {NEEDS['audio']}")
     line = getattr(frontline_named(inputs.resolve_frontline(gate)).scorer, "encoder", gate)
     (point,) = make_trial(inputs, line).measure_points([0.93], shape=EpisodeShape())
     row = _point_row(quantity, published.THRESHOLD_RULE, point, inputs.describe_scores(line))
@@ -163,19 +160,15 @@ def make_boundaries(inputs: PaperInputs) -> Iterator[Made]:
     trial = make_trial(inputs, inputs.scores().frontlines[0])
     for scored in trial.judged if rule else ():
         episodes = find_episodes(scored, rule)
-        even = even_segments(len(episodes), scored.duration)
-        pair = {"episodes": episodes, "even segments": even}
-        for name, by in compare_boundaries(scored.actions, pair).items():
+        systems = {"episodes": episodes, **uniform_windows(len(episodes), scored.duration)}
+        for name, by in compare_boundaries(scored.actions, systems).items():
             for tolerance, counts in by.items():
                 total[name, tolerance] += counts
-    remarks = "the paper's are a domain-tuned head's"
     for row in boundary_rows(total, n="boundaries found", ran=ran):
-        yield replace(row, remarks=remarks) if "episodes" in row.quantity else row
+        own = "episodes" in row.quantity
+        remarks = "the paper's are a domain-tuned head's" if own else "the paper does not say which"
+        yield replace(row, remarks=remarks)
     yield from _network_rows(inputs)
-
-
-NETWORKS = {"beats": 422, "atst-frame": 444, "fpasst": 444, "slowfast": 2015}
-"""Boundaries at 0.95 in the paper, by AudioSet-Strong extractors and by its own."""
 
 
 def _network_rows(inputs: PaperInputs) -> Iterator[Comparison]:
@@ -203,7 +196,7 @@ def _segment_rows(inputs: PaperInputs, line: str, quantity: str, paper: float) -
                 for segment in segments(tracks, classes, threshold=0.5)
             ]
             matched += match_events(inputs.events.recordings[name], events)
-    ran, n = f"{encoder!r}; {inputs.plan.audio_is}", f"{len(names)} recordings"
+    ran, n = f"{encoder!r}; {inputs.plan.sound}", f"{len(names)} recordings"
     values: list[tuple[str, Printed, float]] = [(quantity, paper, count)]
     remarks = f"{len(classes)} classes"
     if matched.reference:
@@ -218,7 +211,7 @@ def make_strip(inputs: PaperInputs) -> Iterator[Made]:
     case = source.tasks()[line, name]()
     (picks,) = choose(case, RULE, [whole_calls(0.25, len(case.windows))])
     minute = figures.busiest_minute(picks, case.windows.duration)
-    episodes = find_episodes(score_recordings(source, line, [name])[0], rule)
+    episodes = find_episodes(score_recordings(source, line, [name])[0], rule) if rule else []
     strip = figures.TimelineStrip(
         title=f"{name}: {RULE} at 25 % of calls, scores from {line}",
         span=minute,
@@ -230,10 +223,10 @@ def make_strip(inputs: PaperInputs) -> Iterator[Made]:
     )
     if name in inputs.media:
         strip = figures.add_media(strip, inputs.recording(name))
-    caption = (
-        "Sixty seconds at the deployed operating point (93 % dev recall), 25 % of the calls: the "
-        "minute of the recording with the most of them."
-    )
+    point = "at the deployed operating point (93 % dev recall), " if rule else ""
+    most = "the minute of the recording with the most of them"
+    caption = f"Sixty seconds {point}25 % of the calls: {most}."
     yield Comparison("calls in the minute", None, len(strip.picks), name, ran=ran)
-    yield Comparison("episodes in the minute", None, len(strip.episodes), name, ran=ran)
+    if rule:
+        yield Comparison("episodes in the minute", None, len(strip.episodes), name, ran=ran)
     yield Drawing("strip", caption, partial(figures.draw_strip, strip))

@@ -56,8 +56,9 @@ class ReproductionPlan:
     epic: Path | None = None
     ego4d: Path | None = None
     audio: tuple[Path, ...] = ()
-    audio_is: str = "EPIC-KITCHENS-100 sound"
-    """Such as `composites`; shown in every row that uses the media."""
+    audio_is: str = ""
+    """Such as `composites`; shown in every row that uses the media. Empty if all of it is what its
+    option names: EPIC-KITCHENS-100, and EgoSound's clips of Ego4D."""
     occupancy: Mapping[str, Path] = field(default_factory=dict)
     frontlines: tuple[str, ...] = ("auto", "energy", "flux")
     """The first stands for the paper's gate."""
@@ -70,6 +71,14 @@ class ReproductionPlan:
     stimuli: int = 200
     caption_seed: int = 0
     window: float = 4.0
+
+    @property
+    def sound(self) -> str:
+        return self.audio_is or "EPIC-KITCHENS-100 sound"
+
+    @property
+    def clips(self) -> str:
+        return self.audio_is or "EgoSound clips of Ego4D"
 
     def to_json(self) -> dict[str, Any]:
         plain: dict[str, Any] = json.loads(json.dumps(asdict(self), default=str))
@@ -202,7 +211,7 @@ class PaperInputs:
         own = "the paper's head, loss and settings"
         other = ", ".join(f"{name} {value}" for name, value in self.plan.settings.items())
         changed = f" but {other}" if other else ""
-        return f"{own}{changed} over {encoder}; {self.plan.audio_is}; {self.split.description}"
+        return f"{own}{changed} over {encoder}; {self.plan.sound}; {self.split.description}"
 
     def compute_once(self, name: str, make: Callable[[], Value]) -> Value:
         if name not in self.computed:
@@ -256,7 +265,7 @@ class PaperInputs:
             events = "annotated sound events in place of a gate"
             return f"{events}, {source.split.description}; no audio"
         listens = self.describe_frontline(name)
-        return listens if name == PAPER_HEAD else f"{listens}; {self.plan.audio_is}"
+        return listens if name == PAPER_HEAD else f"{listens}; {self.plan.sound}"
 
     def describe_frontline(self, name: str) -> str:
         file = self.resolve_frontline(name)
@@ -266,6 +275,6 @@ class PaperInputs:
         head = f"{name}: trained head {gate.scorer.digest[:8]} over {line.encoder!r}"
         if name == PAPER_HEAD:
             return f"{head}, {self.describe_training(self.plan.encoders[0])}"
-        data, sound = gate.card.data, self.plan.audio_is
+        data, sound = gate.card.data, self.plan.sound
         met = f"; has met {sound} in training, so not held out" if sound in data else ""
         return f"{head}, trained on {data.partition(':')[0]}{met}"

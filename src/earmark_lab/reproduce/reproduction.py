@@ -31,10 +31,9 @@ from earmark_lab.experiments.report import (
 from earmark_lab.metrics.counts import CoverageCounts, MatchCounts, or_dash, share
 from earmark_lab.metrics.statistics import bootstrap_ratio
 from earmark_lab.reproduce.inputs import NEEDS, PaperInputs, Value
+from earmark_lab.reproduce.printed import PRINTED, Printed
 
 COLUMNS = ("quantity", "paper", "ours", "difference", "n", "95 % interval", "what ran", "remarks")
-
-Printed = float | str | None
 
 Values = Sequence[float]
 
@@ -121,10 +120,9 @@ def boundary_rows(
     matches: Mapping[tuple[str, float], MatchCounts], *, n: str, ran: str
 ) -> Iterator[Comparison]:
     for (name, tolerance), counts in matches.items():
-        paper = 17.4 if name == "even segments" else 22.8
-        printed, size = paper if tolerance == 0.5 else None, f"{counts.found} {n}"
         quantity = f"B-F1 at {tolerance:g} s, {name}, %"
-        yield Comparison(quantity, printed, 100 * counts.f1, size, ran=ran)
+        paper = PRINTED["boundaries"].get(quantity.replace(", segments,", ", episodes,"))
+        yield Comparison(quantity, paper, 100 * counts.f1, f"{counts.found} {n}", ran=ran)
 
 
 def mean_std(values: Sequence[float]) -> str:
@@ -150,17 +148,28 @@ class Artefact:
         return "; ".join(NEEDS[need] for need in self.needs.split() if inputs.lacks(need))
 
     def make(self, inputs: PaperInputs) -> list[Made]:
-        """An error, a bug included, becomes a row with the reason."""
+        """An error, a bug included, becomes a row with the reason.
+
+        Numbers of the paper that were not made follow as rows of their own.
+        """
         try:
             if absent := self.missing_inputs(inputs):
                 raise EarmarkError(f"bring {absent}")
             module = import_module(f".{self.module}", __package__)
-            return list(getattr(module, f"make_{self.name.replace('-', '_')}")(inputs))
+            made = list(getattr(module, f"make_{self.name.replace('-', '_')}")(inputs))
+            why = "not made from these inputs"
         except EarmarkError as error:
-            why = redact(str(error))
+            made, why = [], redact(str(error))
         except Exception as error:  # noqa: BLE001 - the other tables are made
-            why = redact(str(internal_error(f"table {self.name}", error)))
-        return [Comparison.missing("the whole of it", "in the paper", why)]
+            made, why = [], redact(str(internal_error(f"table {self.name}", error)))
+        made = made or [Comparison.missing("the whole of it", "in the paper", why)]
+        names = {part.quantity for part in made if isinstance(part, Comparison)}
+        rest = {name: value for name, value in self.printed.items() if name not in names}
+        return [*made, *(Comparison.missing(name, value, why) for name, value in rest.items())]
+
+    @property
+    def printed(self) -> Mapping[str, Printed]:
+        return PRINTED.get(self.name, {})
 
 
 _ALONE, _COVERAGE = "annotated", "coverage"
@@ -186,9 +195,9 @@ _ROWS = {
     ),
     "operating-points": (
         "Operating points and the undercount", "Sec. III-A, IV-C, IV-D, Table IX", _EPISODES,
-        _SCORED,
+        _HEARD,
     ),
-    "downsampling": ("Looks in the discarded stream", "Sec. IV-F", _EPISODES, _SCORED),
+    "downsampling": ("Looks in the discarded stream", "Sec. IV-F", _EPISODES, _HEARD),
     "boundaries": ("Boundaries and events", "Sec. III-B, IV-E", _EPISODES, _HEARD),
     "strip": ("Sixty seconds of stream", "Fig. 3", _EPISODES, _SCORED),
     "objective": (
@@ -296,7 +305,7 @@ def _report(
     sound = "sound: none given"
     if inputs.media:
         sound = (
-            f"sound: {plan.audio_is}, {len(inputs.media)} recordings; {inputs.split.description}; "
+            f"sound: {plan.sound}, {len(inputs.media)} recordings; {inputs.split.description}; "
             f"listening with {', '.join(plan.frontlines)}; heads over {', '.join(plan.encoders)}"
         )
     notes = (

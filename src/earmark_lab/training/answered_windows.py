@@ -25,6 +25,7 @@ from earmark.captioning.answer_schema import (
 from earmark.captioning.request import Answer
 from earmark.errors import RunError
 from earmark.gate.gate import Gate
+from earmark.gate.lengths import TOLD, ActionLengths
 from earmark.gate.listener import INSTEAD
 from earmark.gate.rates import MOST, Fit, FittedRates
 from earmark.gate.survival import Survival
@@ -89,17 +90,19 @@ class AnsweredRecording:
     def weight(self) -> FloatArray:
         return np.array([answer.weight for answer in self.answers])
 
-    def lags(self, survival: Survival, width: int = 0) -> tuple[IndexArray, FloatArray]:
+    def lags(self, survival: ActionLengths, width: int = 0) -> tuple[IndexArray, FloatArray]:
         """Steps whose actions may still last in an answered window, and the chance that they do.
 
         Both `(answers, lags)`, at least `width` wide, the answered step first.
         """
-        reach = replace(self.windows, survival=survival).reach
+        reach = survival.reach(self.windows.length)
         reach = np.pad(reach, (0, max(0, width - len(reach))))
         steps = self.places[:, None] - np.arange(len(reach))
         return np.maximum(steps, 0), np.where(steps >= 0, reach, 0.0)
 
-    def chances(self, rates: FloatArray, survival: Survival, *, least: float = 1e-4) -> FloatArray:
+    def chances(
+        self, rates: FloatArray, survival: ActionLengths, *, least: float = 1e-4
+    ) -> FloatArray:
         steps, reach = self.lags(survival)
         chances: FloatArray = -np.expm1(-(rates[steps] * reach).sum(axis=1))
         return chances.clip(least, 1 - least)
@@ -128,11 +131,12 @@ def read_answers(runs: Sequence[Path], gate: Gate) -> TeachingMaterial:
                 if not heard:
                     continue
                 grid = Grid(heard.length)
-                key = grid.key(gate.frontline(), audio_track=track)
+                told = heard.lengths if getattr(heard.lengths, "origin", TOLD) == TOLD else None
+                key = grid.key(gate.frontline(), told, audio_track=track)
                 if heard.key != key or INSTEAD in heard.warnings:  # or the fallback rated it
                     unlike += 1
                     continue
-                windows = replace(heard, survival=gate.survival)
+                windows = replace(heard, lengths=gate.lengths.curve)
                 answers = _answers(run, row.id, windows)
                 before = recordings.get(row.id)
                 if before and before.windows.length == windows.length:
@@ -363,7 +367,7 @@ class RateScale:
 def fit_scale(parts: Part, survival: Survival) -> RateScale:
     """The base gate is a prior of `PRIOR` answers, spread evenly over the answered windows."""
     rows, reach, steps = lags_of(parts, survival)
-    yes, no = weigh(parts, base_chances(parts, parts[0].windows.survival))
+    yes, no = weigh(parts, base_chances(parts, parts[0].windows.lengths))
     centre = float(np.log((rows / steps[:, None])[rows > 0]).mean())
 
     def scale_of(values: FloatArray) -> RateScale:
@@ -393,7 +397,7 @@ def weigh(parts: Part, predicted: FloatArray) -> tuple[FloatArray, FloatArray]:
     return yes, weight * (1 - active) + prior * (1 - predicted)
 
 
-def base_chances(parts: Part, survival: Survival) -> FloatArray:
+def base_chances(parts: Part, survival: ActionLengths) -> FloatArray:
     return np.concatenate([part.chances(part.windows.rates, survival) for part in parts])
 
 

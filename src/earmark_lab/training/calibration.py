@@ -25,6 +25,7 @@ from earmark.gate.forecast_error import (
     spread,
 )
 from earmark.gate.gate import Card, Gate, Honesty
+from earmark.gate.lengths import MEDIAN_LENGTHS, LengthModel, Lengths
 from earmark.gate.rates import (
     RISING,
     Fit,
@@ -33,7 +34,6 @@ from earmark.gate.rates import (
     WindowScores,
     describe,
 )
-from earmark.gate.survival import Survival
 from earmark.grid import Grid
 from earmark.selection.rules.ranking import MinimumSeparation
 from earmark.timeline import FloatArray, Span, Track
@@ -62,6 +62,12 @@ RARE = 0.5
 
 LEANING = 0.1
 
+MEDIAN_SIGMA = 0.35
+"""Of the logarithm of a recording's median length, around those seen."""
+
+LEAST_LENGTH = 0.05
+"""Seconds."""
+
 Scores = Mapping[str, FloatArray]
 """At 25 Hz by recording, from the exported gate, which was trained on none of them."""
 
@@ -72,26 +78,38 @@ def calibrate(
     """Also gives mean dev coverage by budget, with rates fitted without the participant."""
     names = sorted(scores)
     dev = {name: material[name] for name in names}
-    rates, survival = fit_rates(scores, dev, names), fit_survival(dev, names)
+    rates, lengths = fit_rates(scores, dev, names), fit_lengths(dev, names)
     points, misses = choose_points(scores, dev)
     crossed = crossed_cases(scores, dev)
     gate = Gate(
         card=replace(card, honesty=measure_honesty(crossed)),
         weights=weights,
         rates=rates,
-        survival=survival,
+        hedge=None,
+        lengths=lengths,
         points=points,
         misses=misses,
-        separation=choose_separation(cases(scores, dev, names, rates, survival)),
+        separation=choose_separation(cases(scores, dev, names, rates, lengths)),
         error=fit_error(forecast_rows(crossed), count_rows(crossed)),
     )
     return gate, mean_coverage(crossed)
 
 
-def fit_survival(material: Material, names: Sequence[str]) -> Survival:
-    return Survival.from_lengths(
-        [action.duration for name in names for action in material[name].actions]
-    )
+def fit_lengths(material: Material, names: Sequence[str]) -> LengthModel:
+    """Medians as likely as in the recordings; rates hold at the middle of them."""
+    logs = [
+        np.log([max(action.duration, LEAST_LENGTH) for action in material[name].actions])
+        for name in names
+        if material[name].actions
+    ]
+    middles = np.array([np.median(each) for each in logs])
+    spread = float(np.concatenate([each - np.median(each) for each in logs]).std())
+    apart = (np.log(MEDIAN_LENGTHS)[:, None] - middles) / MEDIAN_SIGMA
+    likely = np.exp(-0.5 * apart**2).sum(axis=1) + 1e-9
+    weights = tuple((likely / likely.sum()).tolist())
+    reference = math.exp(float(np.average(middles, weights=[len(each) for each in logs])))
+    usual = Lengths(MEDIAN_LENGTHS, weights, spread=max(spread, 0.1), reference=reference)
+    return LengthModel(usual)
 
 
 def fit_rates(
@@ -172,7 +190,7 @@ def cases(
     material: Material,
     names: Sequence[str],
     rates: RateMap,
-    survival: Survival,
+    lengths: LengthModel,
     *,
     levels: Mapping[str, Track] = MappingProxyType({}),
 ) -> list[Case]:
@@ -184,8 +202,9 @@ def cases(
                 Track(scores[name]),
                 material[name].duration,
                 rates=rates,
-                survival=survival,
+                lengths=lengths.infer(levels.get(name)),
                 level=levels.get(name),
+                shows_loudest=name in levels,
             ),
             material[name].actions,
         )
@@ -194,7 +213,7 @@ def cases(
 
 
 def crossed_cases(scores: Scores, material: Material) -> list[Case]:
-    """Rates and survival are fitted on other participants, or else on other recordings."""
+    """Rates and lengths are fitted on other participants, or else on other recordings."""
     groups = list(group(material).values())
     groups = groups if len(groups) > 1 else [[name] for name in material]
     crossed = []
@@ -202,8 +221,8 @@ def crossed_cases(scores: Scores, material: Material) -> list[Case]:
         others = [name for name in material if name not in names]
         others = others if any(material[name].actions for name in others) else names
         rates = fit_rates(scores, material, others, lengths=[Grid().length])
-        survival = fit_survival(material, others)
-        crossed += cases(scores, material, names, rates, survival)
+        lengths = fit_lengths(material, others)
+        crossed += cases(scores, material, names, rates, lengths)
     return crossed
 
 

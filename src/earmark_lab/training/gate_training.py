@@ -27,7 +27,7 @@ from earmark_lab.annotations.readers import read_annotations
 from earmark_lab.training.calibration import (
     calibrate,
     cases,
-    fit_survival,
+    fit_lengths,
     mean_coverage,
     separated_coverage,
 )
@@ -280,7 +280,7 @@ def train_each_tau(
     for tau, trained in done.items():
         gate, names = trained.gate, trained.held_out
         scores = {name: gate.scorer.score_whole(material[name].features) for name in names}
-        judged = cases(scores, material, names, gate.rates, gate.survival)
+        judged = cases(scores, material, names, gate.rates, gate.lengths)
         reached[tau] = separated_coverage(judged, gate.separation)
     best = max(reached, key=lambda tau: reached[tau])
     for path in (folder / f"tau-{best:g}").iterdir():
@@ -367,9 +367,9 @@ def in_bouts(recording: TrainingRecording, channels: int) -> TrainingRecording:
 
 def dev_coverage(head: Head, material: Material, settings: Settings, names: Sequence[str]) -> float:
     """At a quarter of the calls, with rates by rank, uncalibrated."""
-    survival = fit_survival(material, [name for name in material if name not in names])
+    lengths = fit_lengths(material, [name for name in material if name not in names])
     scores = {name: score(head, settings.loss, material[name].features) for name in names}
-    judged = cases(scores, material, names, RankRates(contrast=0.8), survival)
+    judged = cases(scores, material, names, RankRates(contrast=0.8), lengths)
     return mean_coverage(judged, budgets=[0.25])[0.25]
 
 

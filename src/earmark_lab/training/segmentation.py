@@ -24,8 +24,8 @@ from earmark_lab.metrics.counts import (
     ONSET_COLLAR,
     MatchCounts,
     compare_boundaries,
-    even_segments,
     match_events,
+    uniform_windows,
 )
 from earmark_lab.training.dataset import Material, TrainingRecording, fingerprint, fold
 from earmark_lab.training.head import Head
@@ -133,7 +133,7 @@ def fit_segmenter(
 class SegmentScores:
     events: MatchCounts
     boundaries: Mapping[tuple[str, float], MatchCounts]
-    """By `segments` or as many `even segments`, and by tolerance in seconds."""
+    """By `segments` or as many `uniform_windows`, and by tolerance in seconds."""
     sure: int
 
 
@@ -149,7 +149,7 @@ def judge_segmenter(
         track = segmenter(recording.features)
         detected = list(segments([track], segmenter.classes))
         spans = {"segments": [segment.span for segment in detected]}
-        spans["even segments"] = even_segments(len(detected), recording.duration)
+        spans |= uniform_windows(len(detected), recording.duration)
         marks = actions[recording.name] if actions else recording.actions
         for name, by in compare_boundaries(marks, spans).items():
             for tolerance, counts in by.items():

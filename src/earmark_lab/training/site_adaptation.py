@@ -28,10 +28,12 @@ from earmark.errors import MediaError, RunError
 from earmark.gate.episodes import Misses, OperatingPoints
 from earmark.gate.forecast_error import ForecastError
 from earmark.gate.gate import Gate, default_gate
+from earmark.gate.lengths import LengthModel, Lengths
 from earmark.gate.rates import MOST, RISING, Fit, FittedRates, WindowScores, describe, nearest
 from earmark.gate.survival import Survival
 from earmark.grid import Grid
 from earmark.media import Meter, open_recording
+from earmark.media.source import is_remote
 from earmark.text_format import counted
 from earmark.timeline import FloatArray, Track
 from earmark_lab.experiments.operating_points import TARGETS
@@ -181,18 +183,25 @@ class Candidate:
     gate: Gate
 
 
+def known_lengths(survival: Survival) -> LengthModel:
+    """Rates fitted together with `survival` hold unchanged at its median."""
+    median = survival.median
+    return LengthModel(Lengths((median,), (1.0,), reference=median, origin="from answers"))
+
+
 def _scale(parts: Part, base: Gate) -> Candidate:
-    survival = learn_lengths(parts, base.survival)
+    curve = base.lengths.curve
+    survival = learn_lengths(parts, curve)
     rates = fit_scale(parts, survival).applied(base.rates)
     judged, folds = [], folds_of(parts)
     for fold in folds:
         rest = without(parts, fold)
-        lasting = learn_lengths(rest, base.survival)
+        lasting = learn_lengths(rest, curve)
         scale = fit_scale(rest, lasting)
         for piece in pieces_of(fold, math.ceil(PARTS / len(folds))):
             new = scaled_chances(scale, *lags_of(piece, lasting))
-            judged.append((base_chances(piece, base.survival), new, *facts_of(piece)))
-    gate = replace(base, rates=rates, survival=survival)
+            judged.append((base_chances(piece, curve), new, *facts_of(piece)))
+    gate = replace(base, rates=rates, hedge=None, lengths=known_lengths(survival))
     return Candidate("rates scaled", measure_gain(judged), gate)
 
 
@@ -231,12 +240,12 @@ def _summarise(
         recordings=len(parts),
         unlike=material.unlike,
         active=float(active @ weight / weight.sum()),
-        expected=float(base_chances(parts, base.survival) @ weight / weight.sum()),
+        expected=float(base_chances(parts, base.lengths.curve) @ weight / weight.sum()),
         gain=best.gain,
         learnt=best.learnt,
         headless=headless,
-        median_before=base.survival.median,
-        median=best.gate.survival.median,
+        median_before=base.lengths.usual.median,
+        median=best.gate.lengths.usual.median,
         gate=None,
     )
     if not best.gain.is_one:
@@ -269,12 +278,12 @@ class Reheard:
 def hear_again(
     parts: Sequence[AnsweredRecording], gate: Gate, watch: Watch = lambda *_: None
 ) -> list[Reheard]:
-    """Recordings that moved, changed or cannot be read are left out."""
+    """Recordings that moved, changed or cannot be read are left out, and so are addresses."""
     recordings = []
     for done, part in enumerate(parts):
         watch("listening again", done, len(parts))
-        if part.source is None:
-            continue
+        if part.source is None or any(map(is_remote, part.source.uris)):
+            continue  # a run may come from anybody: no address that it names is asked
         with suppress(MediaError, OSError):
             recording = open_recording(part.source, audio_track=part.audio_track)
             if recording.key == part.recording:  # else it has changed since
@@ -316,7 +325,7 @@ class Taught:
     """Of scorer and rates fitted without the recording."""
 
     def refitted(self, gate: Gate) -> Gate:
-        return replace(gate, rates=self.rates, survival=self.survival)
+        return replace(gate, rates=self.rates, hedge=None, lengths=known_lengths(self.survival))
 
 
 def cross_fit(heard: Sequence[Reheard], gate: Gate, fitting: Fitting) -> Taught:
@@ -342,7 +351,7 @@ def cross_fit(heard: Sequence[Reheard], gate: Gate, fitting: Fitting) -> Taught:
         ]
 
     def fit_rows(rows: Sequence[Scored]) -> tuple[FittedRates, Survival]:
-        survival = learn_lengths([row.recording.part for row in rows], gate.survival)
+        survival = learn_lengths([row.recording.part for row in rows], gate.lengths.curve)
         return fit_weights(rows, gate.rates, survival), survival
 
     chances = {}
@@ -354,7 +363,7 @@ def cross_fit(heard: Sequence[Reheard], gate: Gate, fitting: Fitting) -> Taught:
             chances[part.recording] = part.chances(rates(scored.pooled), survival)
     judged = []
     for part in (recording.part for recording in heard):
-        old = part.chances(part.windows.rates, gate.survival)
+        old = part.chances(part.windows.rates, gate.lengths.curve)
         judged.append((old, chances[part.recording], part.active, part.weight))
     rows = crossed(frozenset())
     return Taught(fit_without(frozenset()), *fit_rows(rows), rows, measure_gain(judged))

@@ -15,7 +15,7 @@ In a quiet shift an action is a single sound:
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
@@ -24,27 +24,31 @@ from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import lfilter
 
-from earmark.features.encoder import SoundEncoder
+from earmark.features.encoder import SAMPLE_RATE, SoundEncoder
 from earmark.gate.frontline import encoder_named
 from earmark.gate.listener import LEVEL_HOP
 from earmark.media import Recording, open_recording
 from earmark.media.atomic_file import replacing
 from earmark.timeline import FloatArray
 from earmark_lab.annotations.actions import Action, Annotations, find_media
+from earmark_lab.sites.physics import (
+    AMBIENCE,
+    TOOLS,
+    blow,
+    coloured,
+    decibels,
+    faded,
+    level,
+    log_uniform,
+)
 from earmark_lab.training.dataset import Material, TrainingRecording, group
 from earmark_lab.training.settings import Settings
 from earmark_lab.training.synthetic_sound import (
-    SAMPLE_RATE,
     TalkMixture,
     Voices,
-    decibels,
     encoded,
-    level,
-    log_uniform,
     mix_talk,
-    pass_band,
     talk_over,
 )
 
@@ -91,8 +95,6 @@ ALONE = "_alone"
 
 APART = 8.0
 """Least seconds between two of them."""
-
-Draw = Callable[[int, np.random.Generator], FloatArray]
 
 
 @cache
@@ -145,96 +147,6 @@ def make_room(encoder: SoundEncoder, seed: int, voices: Voices) -> TalkMixture:
         actions.append(Action(begin, time))
         time += log_uniform(rng, (4, 40))
     return mix_talk(samples, actions, encoder, voices, rng)
-
-
-def blow(rng: np.random.Generator) -> FloatArray:
-    """Noise and a few tones that fade within 4 to 120 ms."""
-    fades = log_uniform(rng, (0.004, 0.12))
-    times = np.arange(round(min(0.5, 6 * fades) * SAMPLE_RATE)) / SAMPLE_RATE
-    noise = banded(len(times), rng) if rng.random() < 0.5 else rng.standard_normal(len(times))
-    pitches = np.array([[log_uniform(rng, (150, 6000))] for _ in range(4)])
-    tones = (rng.uniform(0.3, 1, (4, 1)) * np.sin(2 * np.pi * pitches * times)).sum(axis=0)
-    struck: FloatArray = level(noise) + rng.uniform(0, 1.5) * level(tones)
-    return struck * np.exp(-times / fades)
-
-
-def coloured(
-    count: int, rng: np.random.Generator, colours: tuple[float, float] = (0, 0.97)
-) -> FloatArray:
-    noise: FloatArray = lfilter([1.0], [1.0, -rng.uniform(*colours)], rng.standard_normal(count))
-    return noise
-
-
-def banded(count: int, rng: np.random.Generator) -> FloatArray:
-    """Steady noise of a random frequency band: saws, vacuum cleaners, water."""
-    edges = rng.uniform(50, 1500), rng.uniform(2500, 7700)
-    return pass_band(rng.standard_normal(count), edges)
-
-
-def motor(count: int, rng: np.random.Generator) -> FloatArray:
-    """Harmonics of a tone that varies a little, and noise: drills, engines, hums."""
-    tone = rng.uniform(20, 400) * _wandering(count, rng, every=rng.uniform(3, 30), by=0.1)
-    phase = 2 * np.pi * np.cumsum(tone) / SAMPLE_RATE
-    falls = rng.uniform(0.2, 1.4)
-    sound = sum(
-        rng.uniform(0.2, 1) / k**falls * np.sin(k * phase + rng.uniform(0, 6.3))
-        for k in range(1, int(rng.integers(4, 24)))
-    )
-    return level(sound) + rng.uniform(0.1, 1.5) * level(coloured(count, rng))
-
-
-def pulsing(count: int, rng: np.random.Generator) -> FloatArray:
-    """Noise that swells 0.4 to 14 times a second: grinders, pumps, washing machines."""
-    times = np.arange(count) / SAMPLE_RATE
-    beat = 1 + rng.uniform(0.2, 0.98) * np.sin(2 * np.pi * log_uniform(rng, (0.4, 14)) * times)
-    return banded(count, rng) * beat
-
-
-def gusts(count: int, rng: np.random.Generator) -> FloatArray:
-    """Low-frequency noise whose level varies slowly: wind, traffic."""
-    low = coloured(count, rng, (0.9, 0.995))
-    return low * _wandering(count, rng, every=rng.uniform(1, 6), by=rng.uniform(0.4, 1.2))
-
-
-def drops(count: int, rng: np.random.Generator) -> FloatArray:
-    """Many small clicks over a hiss: rain."""
-    falls = round(count / SAMPLE_RATE * rng.uniform(10, 400))
-    clicks = np.zeros(count)
-    clicks[rng.integers(0, count, falls)] = rng.exponential(1.0, falls)
-    edges = rng.uniform(300, 2000), rng.uniform(3000, 7500)
-    wet = pass_band(clicks, edges)
-    return rng.uniform(0.1, 1.5) * level(wet) + level(banded(count, rng))
-
-
-def footsteps(count: int, rng: np.random.Generator) -> FloatArray:
-    """A burst of noise about twice a second, with a stop now and then."""
-    steps = np.zeros(count)
-    stride, fades = rng.uniform(0.45, 0.65), rng.uniform(0.015, 0.07)
-    size = round(0.25 * SAMPLE_RATE)
-    burst = banded(size, rng) * np.exp(-np.arange(size) / SAMPLE_RATE / fades)
-    time = rng.uniform(0, 1)
-    while (at := round(time * SAMPLE_RATE)) < count - size:
-        steps[at : at + size] += rng.uniform(0.5, 1.2) * burst
-        time += stride * rng.uniform(0.93, 1.07)
-        time += rng.uniform(1, 6) if rng.random() < 0.01 else 0.0
-    return level(steps) + 0.05 * level(coloured(count, rng))
-
-
-TOOLS: tuple[Draw, ...] = (banded, coloured, motor, pulsing)
-AMBIENCE: tuple[Draw, ...] = (*TOOLS, gusts, drops, footsteps)
-
-
-def _wandering(count: int, rng: np.random.Generator, *, every: float, by: float) -> FloatArray:
-    """Factors around 1; `by` is the spread of their logarithm."""
-    knots = np.exp(by * rng.standard_normal(max(4, int(count / SAMPLE_RATE / every) + 4)))
-    positions = np.linspace(0, len(knots) - 1, count)
-    return np.interp(positions, np.arange(len(knots)), knots)
-
-
-def faded(samples: FloatArray, ramp: float) -> FloatArray:
-    size = max(1, min(round(ramp * SAMPLE_RATE), len(samples) // 2))
-    rise = np.minimum(np.arange(len(samples)) / size, 1.0)
-    return samples * rise * rise[::-1]
 
 
 def gather_lone(

@@ -240,17 +240,6 @@ def test_too_few_answers_adapt_nothing(place: Place, tmp_path: Path):
     assert not (tmp_path / "site.gate").exists()
 
 
-def test_a_checkpoint_of_another_network_is_not_exported(tmp_path: Path):
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    checkpoint = tmp_path / "other.pt"
-    torch.save({"weight": torch.zeros(3)}, checkpoint)
-    target = tmp_path / "encoder.onnx"
-    outcome = earmark("lab", "encoder", "frame-mn06", target, "--checkpoint", checkpoint)
-    assert outcome.code != 0
-    assert "other.pt" in outcome.err
-    assert not target.exists()
-
-
 def test_the_models_are_listed_with_licence_and_state(place: Place):
     models = {model["name"]: model for model in earmark("models", "--format", "json").json}
     assert {"yamnet", "minilm", "beats", "centerface"} <= set(models)

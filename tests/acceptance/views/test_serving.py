@@ -319,7 +319,7 @@ def test_a_job_is_stopped_and_continued(working: Working):
     assert working.ended(started["id"])["state"] == "stopped"
     totals = working.client.get(f"/api/runs/{run}").json()["totals"]
     assert totals["answered"] < 10
-    continued = working.client.post(f"/api/runs/{run}/continue").json()
+    continued = working.client.post(f"/api/runs/{run}/continue", json={"budget": "100%"}).json()
     assert working.ended(continued["id"])["state"] == "done"
     totals = working.client.get(f"/api/runs/{run}").json()["totals"]
     assert totals["answered"] == 10

@@ -82,13 +82,6 @@ def test_an_extra_that_is_missing_is_named_with_its_cure(tmp_path, monkeypatch):
     assert listed["flow"]["cure"] == "pip install 'earmark[vision]'"
 
 
-def test_what_was_exported_needs_neither_checkpoint_nor_extra(tmp_path, monkeypatch):
-    monkeypatch.setitem(EXTRAS, "torch", "no_such_library")
-    assert rows(tmp_path)["beats"]["cure"] == "pip install 'earmark-lab[torch]'"
-    (tmp_path / "BEATs_strong_1.onnx").touch()
-    assert rows(tmp_path)["beats"]["state"] == "ready"
-
-
 def test_the_setting_is_looked_at_too(tmp_path, monkeypatch):
     pytest.importorskip("torch")
     (tmp_path / "checkpoints").mkdir()

@@ -23,7 +23,7 @@ from earmark_lab.encoders.chunk_encoder import ChunkEncoder, logit
 from earmark_lab.encoders.pretrained_encoder import ARCHITECTURES, PretrainedEncoder
 from earmark_lab.encoders.query_encoder import max_pooled
 from making import make_audio
-from published_weights import make_small, saved, seeded_sound
+from published_weights import saved, seeded_sound
 
 
 def blocks(samples: np.ndarray, rate: int, *sizes: int) -> Iterator[Sound]:
@@ -48,7 +48,7 @@ def light(checkpoint: Path, **options: object) -> PretrainedEncoder:
 
 @pytest.fixture(scope="module")
 def encoder(light_checkpoint: Path) -> ChunkEncoder:
-    return light(light_checkpoint, threads=1)
+    return light(light_checkpoint)
 
 
 @pytest.mark.parametrize("seconds", [0.01, 0.04, 3.0, 10.04, 16.0])
@@ -65,7 +65,7 @@ def test_neither_blocks_nor_batch_change_what_is_heard(encoder, light_checkpoint
     whole = features(encoder, sound)
     np.testing.assert_allclose(features(encoder, sound, 7_001, 64_000), whole, atol=1e-6)
     for batch in (1, 3):
-        other = light(light_checkpoint, batch=batch, threads=1)
+        other = light(light_checkpoint, batch=batch)
         np.testing.assert_allclose(features(other, sound), whole, atol=1e-3)
 
 
@@ -120,7 +120,7 @@ def test_what_was_heard_is_kept_under_the_weights_not_their_place(light_checkpoi
     first = light(light_checkpoint)
     copy = tmp_path / "copy.pt"
     copy.write_bytes(light_checkpoint.read_bytes())
-    fast = light(copy, batch=9, threads=1)
+    fast = light(copy, batch=9)
     assert repr(fast) == repr(first)
     assert repr(light(copy, reads="activity")) != repr(first)
     held = torch.load(copy, weights_only=True)
@@ -162,7 +162,7 @@ def test_a_recording_is_listened_to(encoder, tmp_path):
 @pytest.mark.slow
 def test_slowfast_hears_at_24_khz_and_speaks_for_the_middle_of_a_clip(tmp_path):
     checkpoint = saved(ARCHITECTURES["slowfast"], tmp_path / MODELS["slowfast"].file)
-    encoder = PretrainedEncoder("slowfast", weights=str(checkpoint), threads=1)
+    encoder = PretrainedEncoder("slowfast", weights=str(checkpoint))
     path = make_audio(tmp_path / "a.flac", duration=3.0, clicks=[1.0])
     heard = listen(open_recording(str(path)), Frontline("slowfast", encoder))
     assert len(heard.scores) == 75
@@ -173,7 +173,7 @@ def test_slowfast_hears_at_24_khz_and_speaks_for_the_middle_of_a_clip(tmp_path):
         clip = torch.from_numpy(sound[: 50 * 960])[None]
         logits = encoder.network().detector(clip)[0, 0]
     expected = logit(torch.softmax(logits, -1).numpy())
-    finer = PretrainedEncoder("slowfast", weights=str(checkpoint), hop=0.08, threads=1)
+    finer = PretrainedEncoder("slowfast", weights=str(checkpoint), hop=0.08)
     np.testing.assert_allclose(features(finer, sound)[24], expected, atol=1e-2)
     assert rows.shape == (75, 44)
     assert len(np.unique(rows, axis=0)) == 8
@@ -202,36 +202,3 @@ class TestMaxPooling:
 def test_logits_of_certainty_are_finite():
     assert np.abs(logit(np.array([0.0, 1.0]))).max() < 16.2
     np.testing.assert_allclose(logit(np.array([0.25])), np.log(1 / 3), rtol=1e-6)
-
-
-class TestHalfPrecision:
-    """What an accelerator does, on the CPU: the same code, the same arithmetic, only slower."""
-
-    def test_it_is_for_accelerators_unless_asked_for(self):
-        def is_half(**options: object) -> bool:
-            return PretrainedEncoder("beats", **options).is_half
-
-        assert not is_half() and not is_half(device="cpu:0")
-        assert is_half(device="cuda:1") and is_half(half=True)
-        assert not is_half(device="mps", half=False)
-
-    @pytest.mark.parametrize("reads", ["logits", "embeddings"])
-    @pytest.mark.parametrize("name", PRETRAINED)
-    def test_every_model_hears_nearly_the_same(self, name, reads, tmp_path, monkeypatch):
-        network = make_small(monkeypatch, name)
-        path = saved(network, tmp_path / MODELS[name].file)
-        sound = seeded_sound(network.layout.chunk / 25, network.sample_rate)[None]
-        full, half = (
-            PretrainedEncoder(name, reads=reads, weights=str(path), half=how).network()(sound)
-            for how in (False, True)
-        )
-        assert np.isfinite(half).all() and half.dtype == full.dtype
-        away = np.sqrt(np.mean((half - full) ** 2)) / full.std()
-        assert away > 0, "it ran in full precision"
-        assert away < 0.1, "of what random weights make of sound, hardly anything is lost"
-
-    def test_it_is_known_by_another_name(self, light_checkpoint):
-        """What was heard in full precision is not taken for it."""
-        full = light(light_checkpoint)
-        half = light(light_checkpoint, half=True)
-        assert repr(full) != repr(half)

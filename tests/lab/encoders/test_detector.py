@@ -154,24 +154,3 @@ class _Runs:
 
     def __reduce__(self):
         return Path.touch, (self.path,)
-
-
-@pytest.mark.parametrize("name", ["beats", "atst-frame", "fpasst"])
-def test_the_last_layers_may_be_dropped(name, tmp_path):
-    network = small(name)
-    path = saved(network, tmp_path / "it.pt")
-    sound = torch.from_numpy(seeded_sound(10, 16_000))[None]
-    with torch.inference_mode():
-        whole, shorter = load_detector(name, path), load_detector(name, path)
-        shorter.drop_layers(2)
-        assert len(shorter.get_submodule(shorter.layers_path)) == 1
-        rows = shorter.embed(shorter.spectrum(sound))
-        assert rows.shape == (1, 250, 32)
-        assert (rows - whole.embed(whole.spectrum(sound))).abs().max() > 0.1
-    with pytest.raises(ValueError, match="cannot drop 3 of the 1 layers"):
-        shorter.drop_layers(3)
-
-
-def test_convolutions_have_no_layers_to_drop():
-    with pytest.raises(ValueError, match="cannot drop 2 of the 0 layers of FrameMobileNet"):
-        build(small("frame-mn06")).drop_layers(2)

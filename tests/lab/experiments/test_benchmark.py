@@ -69,6 +69,23 @@ def test_every_rule_can_be_evaluated():
     assert all(row.covered == 1 for row in rows if row.budget == 1.0)
 
 
+def test_the_paper_s_rule_names_its_delta_in_every_row():
+    """2 unless another is asked for; the gate's own only by name."""
+    fitted = replace(case("9876543210", (3, 9)), separation=3)
+    words = ["separated", "separated:delta=3", "separated:delta=gate"]
+    rows = run_case(fitted, words, [0.5])
+    assert [(row.rule, row.calls) for row in rows] == [
+        ("separated:delta=2", 5),
+        ("separated:delta=3", 4),
+        ("separated:delta=3", 4),
+    ]
+    assert BenchmarkDesign(rules=("separated",), subject="separated").subject == rows[0].rule
+    with pytest.raises(ValueError, match="only a trained gate has a separation of its own"):
+        run_case(case("12", (0, 1)), words, [0.5])
+    with pytest.raises(ValueError, match="separated has no option 'gap'"):
+        BenchmarkDesign(rules=("separated:gap=1",))
+
+
 class LastOnly:
     """A rule of another package, which listens to nothing."""
 

@@ -154,7 +154,7 @@ def test_made_scenes_are_heard_and_judged(scenes: Path, tmp_path: Path):
     }
     assert {row.rule for row in found.rows if row.frontline == "flux"} == {
         "rank",
-        "separated",
+        "separated:delta=2",
         "coverage",
     }
     assert found.report.tables[0].columns[1:3] == ("uniform", "energy / rank")

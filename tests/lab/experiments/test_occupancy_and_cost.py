@@ -147,14 +147,22 @@ def test_prices_are_checked():
         CostModel(gpu_hour=-1.0)
 
 
+def test_the_cost_of_calls_and_tokens_leaves_out_listening():
+    """Listening is 3 % of a scan by the paper's constants: below that no pair could lie."""
+    table = composition_table(CostModel(), {0.05: 12.0}, {1024: 38.0, 64: 20.0})
+    cheapest = table.rows[0]
+    assert cheapest[:3] == (pytest.approx(5 / 16), "5 %", 64)
+    assert float(cheapest[5]) == pytest.approx(5 / 16 + 100 * (1000 / 178) / 185)
+
+
 def test_calls_and_tokens_on_one_plane():
     prices = CostModel(audio_speed=1e9, tokens=100)
     table = composition_table(prices, {0.1: 40.0}, {100: 50.0, 10: 20.0})
     #        cost    calls  tokens  named
     assert [(round(float(row[0])), row[1], row[2], row[3], row[4]) for row in table.rows] == [
         (1, "10 %", 10, 8.0, "*"),
-        (10, "100 %", 10, 20.0, "*"),
-        (10, "10 %", 100, 20.0, ""),
+        (10, "10 %", 100, 20.0, "*"),
+        (10, "100 %", 10, 20.0, ""),
         (100, "100 %", 100, 50.0, "*"),
     ]
 

@@ -27,6 +27,7 @@ from earmark_lab.experiments.paper import (
     PRIMARY,
     RECORDINGS,
     REPLICATION,
+    RULE,
     WINDOW_SWEEP,
     PaperRow,
 )
@@ -195,13 +196,13 @@ def test_expected_coverage_is_at_or_above_every_other_rule(heard: BenchmarkResul
 @pytest.mark.parametrize("budget", [0.05, 0.1, 0.15, 0.25, 0.335])
 @pytest.mark.parametrize("other", ["uniform", "rank", "aks"])
 def test_below_half_the_paper_s_rule_leads(heard: BenchmarkResults, budget: float, other: str):
-    gain = points(heard, "separated", budget) - points(heard, other, budget)
+    gain = points(heard, RULE, budget) - points(heard, other, budget)
     # At 5 % the paper's own lead over AKS is not significant; here the two are level.
     assert gain > (-0.2 if (budget, other) == (0.05, "aks") else 0.0)
 
 
 def test_at_half_even_spacing_beats_the_paper_s_rule(heard: BenchmarkResults):
-    assert points(heard, "uniform", 0.5) - points(heard, "separated", 0.5) > 2.0
+    assert points(heard, "uniform", 0.5) - points(heard, RULE, 0.5) > 2.0
 
 
 def test_goalstep_is_long_and_sparser(shared_data: Path):

@@ -19,8 +19,8 @@ from earmark_lab.training.calibration import (
     choose_points,
     choose_separation,
     exposures,
+    fit_lengths,
     fit_rates,
-    fit_survival,
     mean_coverage,
     measure_honesty,
     recall_weights,
@@ -90,7 +90,7 @@ def test_rates_follow_the_true_ones_at_every_length() -> None:
 def test_the_forecast_is_honest_on_recordings_that_were_not_fitted() -> None:
     material, scores = world(24)
     rates = fit_rates(scores, material, sorted(material))
-    survival = fit_survival(material, sorted(material))
+    survival = fit_lengths(material, sorted(material))
     fresh, heard = world(40, seed=5)
     for row in measure_honesty(cases(heard, fresh, sorted(fresh), rates, survival)):
         assert row.forecast == pytest.approx(row.actual, abs=0.04)
@@ -99,7 +99,7 @@ def test_the_forecast_is_honest_on_recordings_that_were_not_fitted() -> None:
 def test_calibrated_coverage_beats_even_spacing() -> None:
     material, scores = world(24)
     found, _ = calibrate(scores, material, default_gate().card, b"")
-    judged = cases(scores, material, sorted(material), found.rates, found.survival)
+    judged = cases(scores, material, sorted(material), found.rates, found.lengths)
     ours, even = mean_coverage(judged), mean_coverage(judged, rule="phases")
     assert all(ours[budget] > even[budget] for budget in ours)
     assert found.separation in range(1, 5)
@@ -153,7 +153,7 @@ def test_separation_is_wide_where_the_score_lingers() -> None:
         scores[name] = values
     rates, survival = (
         fit_rates(scores, material, sorted(material)),
-        fit_survival(material, sorted(material)),
+        fit_lengths(material, sorted(material)),
     )
     judged = cases(scores, material, sorted(material), rates, survival)
     assert choose_separation(judged, budget=0.1) >= 2

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from earmark_lab.annotations.actions import Action, Annotations
+from earmark_lab.sites.talk import talk
 from earmark_lab.training.settings import Settings
 from earmark_lab.training.synthetic_recordings import APART, LONE_LENGTH, cut_actions, gather_lone
-from earmark_lab.training.synthetic_sound import ALONE, WORK, Voices, talk
+from earmark_lab.training.synthetic_sound import ALONE, WORK, Voices
 
 RATE = 16_000
 SETTINGS = Settings(made=1)

@@ -9,12 +9,12 @@ import pytest
 
 from earmark.features.sound_levels import FloorMel
 from earmark.timeline import CLOCK_RATE
+from earmark_lab.sites.physics import TOOLS
 from earmark_lab.training.gate_training import make_recordings
 from earmark_lab.training.settings import Settings
 from earmark_lab.training.synthetic_recordings import (
     LASTS,
     LENGTH,
-    TOOLS,
     TrainingRecording,
     make_recording,
 )

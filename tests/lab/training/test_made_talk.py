@@ -7,11 +7,14 @@ import pytest
 import torch
 
 from earmark.evidence.speech_listener import VoiceActivity
+from earmark.features.encoder import SAMPLE_RATE
 from earmark.features.sound_levels import FloorMel
 from earmark.media import Sound
+from earmark_lab.sites.physics import level, reverberate
+from earmark_lab.sites.talk import talk
 from earmark_lab.training.head import in_seconds
 from earmark_lab.training.synthetic_recordings import TALKS, make_recording
-from earmark_lab.training.synthetic_sound import SAMPLE_RATE, level, reverberate, talk, talk_over
+from earmark_lab.training.synthetic_sound import talk_over
 from made_speech import blocks, needs_models
 
 BANDS = FloorMel().bands

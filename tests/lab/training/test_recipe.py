@@ -14,8 +14,10 @@ import torch
 
 from earmark import Track
 from earmark.errors import AnnotationError
+from earmark.features.encoder import SAMPLE_RATE
 from earmark.gate.episodes import OperatingPoints
 from earmark.gate.gate import Gate
+from earmark_lab.sites.talk import talk
 from earmark_lab.training.dataset import Material, TrainingRecording, fold
 from earmark_lab.training.gate_training import (
     Provenance,
@@ -26,7 +28,7 @@ from earmark_lab.training.gate_training import (
 )
 from earmark_lab.training.optimisation import make_head
 from earmark_lab.training.settings import PAPER, settings_of
-from earmark_lab.training.synthetic_sound import SAMPLE_RATE, Voices, talk
+from earmark_lab.training.synthetic_sound import Voices
 from gate_making import SMALL, kitchen
 
 TWO = replace(SMALL, seeds=2)

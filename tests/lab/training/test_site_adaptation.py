@@ -43,7 +43,7 @@ def heard(seed: int, *, windows: int = 60) -> Windows:
     level = np.repeat(rng.choice([0.01, 0.1, 0.4], windows // 5), 125 * 4)
     scores = Track(level * rng.uniform(0.5, 1.5, len(level)))
     gate = default_gate()
-    return Grid().score(scores, windows * 4.0, rates=gate.rates, survival=gate.survival)
+    return Grid().score(scores, windows * 4.0, rates=gate.rates, lengths=gate.lengths.usual)
 
 
 def make_run(
@@ -106,7 +106,7 @@ def test_answers_of_a_calmer_site_lower_the_rates(rare_run, tmp_path):
     written = Gate.load(tmp_path / "site.gate")
     scores = Track(np.random.default_rng(99).uniform(0.05, 0.4, 25 * 400))
     old, new = (
-        Grid().score(scores, 400.0, rates=gate.rates, survival=gate.survival)
+        Grid().score(scores, 400.0, rates=gate.rates, lengths=gate.lengths.usual)
         for gate in (default_gate(), written)
     )
     assert new.rates.sum() < old.rates.sum() / 2
@@ -228,8 +228,8 @@ def test_long_runs_of_agreeing_answers_lengthen_actions(tmp_path):
     run = make_run(tmp_path / "run", steps)
     base = default_gate()
     recordings = list(read_answers([run], base).recordings)
-    assert AnswerPairs.of(recordings).fit(base.survival).median > 4 * base.survival.median
-    assert adapt([run]).median > 4 * base.survival.median
+    assert AnswerPairs.of(recordings).fit(base.lengths.curve).median > 4 * base.lengths.usual.median
+    assert adapt([run]).median > 4 * base.lengths.usual.median
 
 
 def test_what_is_done_again_and_again_is_no_long_action(tmp_path):
@@ -241,8 +241,9 @@ def test_what_is_done_again_and_again_is_no_long_action(tmp_path):
     run = make_run(tmp_path / "run", turns)
     base = default_gate()
     recordings = list(read_answers([run], base).recordings)
-    assert AnswerPairs.of(recordings).fit(base.survival).median < 1.5 * base.survival.median
-    assert adapt([run]).median == base.survival.median
+    fitted = AnswerPairs.of(recordings).fit(base.lengths.curve)
+    assert fitted.median < 1.5 * base.lengths.usual.median
+    assert adapt([run]).median == pytest.approx(base.lengths.usual.median, rel=1e-3)
 
 
 def test_what_is_under_way_lasts_longer_than_what_begins():

@@ -57,7 +57,8 @@ def made(seed: int, *, every: int = 2) -> Reheard:
     features[:, :2] += 2.0 * np.repeat(active, 100)[:, None]
     scores = rng.uniform(0.1, 0.3, WINDOWS * 100).astype(np.float32)
     gate = default_gate()
-    windows = Grid().score(Track(scores), WINDOWS * 4.0, rates=gate.rates, survival=gate.survival)
+    lengths = gate.lengths.usual
+    windows = Grid().score(Track(scores), WINDOWS * 4.0, rates=gate.rates, lengths=lengths)
     answers = tuple(
         AnsweredWindow(place, bool(active[place]), f"work {place}" if active[place] else "")
         for place in range(0, WINDOWS, every)
@@ -152,9 +153,9 @@ def test_rates_fitted_to_answers_say_how_likely_activity_is():
         tuple(replace(fit, intercept=fit.intercept + 2.3) for fit in gate.rates.fits),
         gate.rates.half,
     )
-    fitted = fit_weights(rows, loud, gate.survival)
+    fitted = fit_weights(rows, loud, gate.lengths.curve)
     part = rows[0].recording.part
-    told, active = part.chances(fitted(rows[0].pooled), gate.survival), part.active > 0
+    told, active = part.chances(fitted(rows[0].pooled), gate.lengths.curve), part.active > 0
     assert told[active].mean() > 0.7
     assert told[~active].mean() < 0.4
     assert len(fitted.fits) == len(loud.fits)
@@ -166,7 +167,7 @@ def test_answers_never_teach_that_a_higher_score_means_less():
     for seed in range(4):
         level = np.repeat(np.where(bouts(seed), 0.01, 0.3), 100).astype(np.float32)
         rows.append(Scored(made(seed, every=1), level))
-    fitted = fit_weights(rows, gate.rates, gate.survival)
+    fitted = fit_weights(rows, gate.rates, gate.lengths.curve)
     fit = nearest(fitted.fits, 4.0)
     assert all(fit.weights[column] >= -1e-9 for column in (0, 2, 3))
 
@@ -178,7 +179,7 @@ def test_few_answers_leave_rates_in_proportion_to_the_score():
         tuple(replace(fit, weights=(9.0, 9.0, 0.0, 0.0, 9.0, -9.0)) for fit in gate.rates.fits),
         gate.rates.half,
     )
-    fitted = fit_weights([Scored(one, one.scores)], wild, gate.survival)
+    fitted = fit_weights([Scored(one, one.scores)], wild, gate.lengths.curve)
     weights = np.array(nearest(fitted.fits, 4.0).weights)
     assert weights[:3] == pytest.approx(NEUTRAL[:3], abs=0.1)
 
@@ -216,7 +217,8 @@ def test_many_answers_teach_a_head_and_the_card_says_so(heard, tmp_path):
     scores = np.concatenate(
         [track.values for track in site.scorer([Track(other.features.astype(np.float32))])]
     )
-    windows = Grid().score(Track(scores), WINDOWS * 4.0, rates=site.rates, survival=site.survival)
+    lengths = site.lengths.usual
+    windows = Grid().score(Track(scores), WINDOWS * 4.0, rates=site.rates, lengths=lengths)
     active = bouts(9)
     assert windows.rates[active].sum() > 2 * windows.rates[~active].sum()
 

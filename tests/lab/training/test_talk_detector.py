@@ -16,13 +16,7 @@ from earmark_lab.training import optimisation
 from earmark_lab.training.dataset import TrainingRecording
 from earmark_lab.training.optimisation import fit_detector
 from earmark_lab.training.settings import Settings
-from earmark_lab.training.synthetic_sound import (
-    ALONE,
-    OTHER,
-    UNKNOWN,
-    WORK,
-    TalkMixture,
-)
+from earmark_lab.training.synthetic_sound import ALONE, OTHER, UNKNOWN, WORK, TalkMixture
 
 SETTINGS = Settings(steps=40, width=8, crop=20.0)
 

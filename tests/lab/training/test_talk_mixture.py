@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from earmark.features.encoder import SAMPLE_RATE
 from earmark.features.sound_levels import FloorMel
 from earmark.timeline import CLOCK_RATE
 from earmark_lab.annotations.actions import Action
+from earmark_lab.sites.talk import talk
 from earmark_lab.training.synthetic_recordings import ROOM, make_recording, make_room
 from earmark_lab.training.synthetic_sound import (
     ALONE,
     OTHER,
-    SAMPLE_RATE,
     UNKNOWN,
     WORK,
     Voices,
     label,
     mix_talk,
-    talk,
 )
 
 

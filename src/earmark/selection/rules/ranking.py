@@ -20,20 +20,22 @@ class Rank:
 
 @dataclass(frozen=True, slots=True)
 class MinimumSeparation:
-    """From the best score down, no window closer than `separation` to one already taken.
+    """From the best score down, no window closer than `delta` to one already taken.
 
         scores  998888..1...2.
         K = 2   ^.^...........
 
-    The paper's rule. It may leave calls unspent: once no admissible window is left it stops.
+    The paper's rule. It may leave calls unspent: once no admissible window is left it stops. Write
+    `separated:delta=3` for another distance than the paper's 2, and `separated:delta=gate` for the
+    one that was fitted to the gate.
     """
 
-    separation: int = 2
+    delta: int = 2
     """In windows; 2 windows of 4 s are the paper's 8 s. 1 is plain ranking."""
 
     def __post_init__(self) -> None:
-        if self.separation < 1:
-            raise ValueError(f"a separation is 1 window or more, not {self.separation}")
+        if self.delta < 1:
+            raise ValueError(f"a separation is 1 window or more, not {self.delta}")
 
     def __call__(self, windows: Windows, *, budget: int) -> list[Pick]:
         calls = allowance(windows, budget)
@@ -44,8 +46,8 @@ class MinimumSeparation:
                 break
             if not barred[window]:
                 chosen.append(window)
-                barred[max(0, window - self.separation + 1) : window + self.separation] = True
-        reason = f"best window at least {self.separation} from any other"
+                barred[max(0, window - self.delta + 1) : window + self.delta] = True
+        reason = f"best window at least {self.delta} from any other"
         return explain(windows, chosen, lambda *_: reason)
 
 

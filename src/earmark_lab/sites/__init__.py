@@ -1,0 +1,1 @@
+"""Made recordings of work sites: timing, sounds, ambience, room and microphone, from a seed."""
