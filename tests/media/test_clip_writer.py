@@ -138,6 +138,29 @@ def test_a_clip_that_begins_with_a_chapter_is_cut_from_it(tmp_path):
     assert cut_clip(recording, Span(second, second + 1.0), tmp_path / "clip.mp4") == second
 
 
+@pytest.mark.parametrize("second", [{}, {"b_frames": 2}, {"has_audio": False, "clicks": ()}])
+@pytest.mark.parametrize("is_blurred", [False, True])
+def test_a_clip_over_a_seam_shows_and_sounds_like_both_chapters(tmp_path, second, is_blurred):
+    plans = ({"clicks": [3.0]}, {"clicks": [1.0]} | second)
+    paths = [
+        make_video(tmp_path / f"{n}.mp4", duration=4.0, group=10, **plan)
+        for n, plan in enumerate(plans)
+    ]
+    recording = open_recording(Source(tuple(map(str, paths))))
+    seam, to = recording.parts[1].start, tmp_path / "clip.mp4"
+    blur = BlackCorner() if is_blurred else None
+    start = cut_clip(recording, Span(seam - 2.0, seam + 2.0), to, blur=blur)
+    assert seam - 3.1 <= start <= seam - 1.9
+    clip = open_recording(to)
+    assert clip.duration == pytest.approx(seam + 2.0 - start, abs=0.4)
+    if not is_blurred:
+        times = [seam - 1.95, seam - 0.15, seam + 0.15, seam + 1.85]
+        frames = clip.frames([time - start for time in times])
+        assert [read_number(frame.rgb) for frame in frames] == [20, 38, 1, 18]
+    clicks = {3.0, seam + 1.0} if plans[1]["clicks"] else {3.0}
+    assert {round(time + start) for time in loud_times(to)} == {round(time) for time in clicks}
+
+
 @pytest.mark.parametrize("name", ["a.mp4", "a.mkv", "a.ts", "a.avi", "a.flv"])
 @pytest.mark.parametrize("is_blurred", [False, True])
 def test_a_clip_shows_all_of_its_span_whatever_the_container_seeks_to(tmp_path, name, is_blurred):

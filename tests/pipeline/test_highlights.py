@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import zipfile
 from pathlib import Path
 
 import av
 import pytest
 from typer.testing import CliRunner
 
+from earmark import Pick, Span, open_recording
 from earmark.cli.app import app
 from earmark.errors import MediaError
-from earmark.pipeline.clips import highlights
+from earmark.media import Source
+from earmark.pipeline.clips import bundle, cut_kept, highlights
+from earmark.run.records import RecordingRow
 from earmark.run.run import Run
-from making import chapters_of
+from making import chapters_of, make_video
 from shared_runs import SECRETS, tell_shared
 
 
@@ -54,6 +58,40 @@ def test_picks_of_several_recordings_are_one_video(tmp_path):
     assert not [word for word in (*SECRETS, str(tmp_path)) if word.encode() in content]
     times = decoded(tmp_path / "day.mp4")
     assert times == sorted(times) and len(times) >= 75
+
+
+@pytest.fixture
+def seam(tmp_path) -> Path:
+    """A run of two chapters of ten seconds, with picks at 4 to 8, over the seam, and 12 to 16."""
+    names = ("GX010042.mp4", "GX020042.mp4")
+    paths = [make_video(tmp_path / name, duration=10.0, fps=5, group=5) for name in names]
+    recording = open_recording(Source(tuple(map(str, paths))))
+    with Run(tmp_path / "run", {}) as run:
+        run.add(RecordingRow.of(recording))
+        spans = {window: Span(window * 4.0, window * 4.0 + 4) for window in (1, 2, 3)}
+        run.choose(
+            recording.key,
+            [Pick(n, s.start, s.end, s.start + 2, 0.5, 0.5, 0.5, "why") for n, s in spans.items()],
+        )
+    return tmp_path / "run"
+
+
+def test_picks_on_both_sides_of_a_seam_and_over_it_are_shown_whole(seam, tmp_path):
+    made = highlights(seam, tmp_path / "day.mp4")
+    assert made.picks == 3 and made.is_copied
+    seconds, chapters, _ = look(tmp_path / "day.mp4")
+    assert len(chapters) == 3 and seconds == pytest.approx(12.0, abs=0.3)
+    assert len(decoded(tmp_path / "day.mp4")) >= 59
+
+
+def test_a_window_over_a_seam_is_one_clip_of_a_bundle_and_of_the_server(seam, tmp_path):
+    assert bundle(seam, tmp_path / "day.zip").picks == 3
+    with zipfile.ZipFile(tmp_path / "day.zip") as archive:
+        clip = archive.extract("clips/001-0002.mp4", tmp_path)
+    assert len(decoded(Path(clip))) >= 19
+    with Run(seam) as run:
+        cut_kept(run, run.recordings()[0], Span(8.0, 12.0), tmp_path / "cut.mp4")
+    assert len(decoded(tmp_path / "cut.mp4")) >= 19
 
 
 def test_one_recording_is_copied_packet_by_packet(tmp_path):

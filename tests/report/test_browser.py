@@ -200,6 +200,17 @@ def test_a_moment_of_a_later_chapter_is_played_from_its_file(driver, tmp_path: P
     assert played == ["GX010042.MP4#t=4.000", "GX020042.MP4#t=2.000"]
 
 
+def test_the_player_goes_on_with_the_next_chapter(driver, tmp_path: Path):
+    names = ("GX010042.mp4", "GX020042.mp4")
+    paths = [make_video(tmp_path / name, duration=5.0, codec="libx264") for name in names]
+    chapters = tuple((str(path), 5.0 * number) for number, path in enumerate(paths))
+    with open_run(tmp_path / "run") as ledger, Run(ledger.folder) as run:
+        ledger.add(replace(row("a"), chapters=chapters))
+        see(driver, write_page(run, tmp_path / "report.html"))
+    cards(driver)[0].find_element(By.CLASS_NAME, "when").click()
+    wait(driver, "return document.querySelector('#video').src.includes('GX020042')")
+
+
 def test_a_video_that_is_gone_is_said_to_be(driver, pages):
     see(driver, pages.shift)
     cards(driver)[0].find_element(By.CLASS_NAME, "when").click()

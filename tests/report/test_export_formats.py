@@ -297,6 +297,25 @@ def test_an_edit_list_names_the_chapter_and_counts_from_its_start(named: Run, tm
     assert lines.count("* RECORDING ID: cam 7/早") == 2
 
 
+def test_a_pick_over_a_seam_is_one_event_for_each_chapter(tmp_path: Path):
+    chapters = (("/cams/GX010042.MP4", 0.0), ("/cams/GX020042.MP4", 6.0))
+    with open_run(tmp_path / "run") as ledger:
+        ledger.add(replace(row("a"), chapters=chapters))
+        fill(ledger, {1: "a board over the seam"})
+    with Run(tmp_path / "run") as run:
+        (path,) = export(run, tmp_path / "a.edl", format="edl")
+        (timeline,) = export(run, tmp_path / "a.otio", format="otio")
+    lines = path.read_text(encoding="utf-8").split("\n")
+    events = [line.split()[4:] for line in lines if re.match(r"\d{3} ", line)]
+    assert events[:2] == [
+        ["00:00:04:00", "00:00:06:00", "00:00:00:00", "00:00:02:00"],
+        ["00:00:00:00", "00:00:02:00", "00:00:02:00", "00:00:04:00"],
+    ]
+    clips = json.loads(timeline.read_text())["tracks"]["children"][0]["children"]
+    assert [clip["name"] for clip in clips[:2]] == ["GX010042.MP4", "GX020042.MP4"]
+    assert [clip["source_range"]["duration"]["value"] for clip in clips[:2]] == [30.0, 30.0]
+
+
 def test_subtitles_are_called_what_the_user_calls_the_recording(tmp_path: Path):
     with Run(tmp_path / "run", PLAN) as ledger, Run(ledger.folder) as run:
         for name, own in (("x", "cam 7/早"), ("y", "../../etc"), ("z", "")):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 import av
@@ -30,12 +31,14 @@ from earmark.media.container import (
     time_shown,
 )
 from earmark.media.frame import Frame, PictureBox, Pixels, convert_frame, usual_colorspace
-from earmark.media.recording import Recording
+from earmark.media.recording import Part, Recording
 from earmark.media.source import is_remote
 from earmark.media.storage import Meter
 from earmark.timeline import Span
 
 _MOST_INTERLEAVE = 2.0
+_SHORTEST_PIECE = 0.05
+"""Seconds: less of a chapter may hold no packet."""
 _TICKS_PER_SECOND = 90_000
 
 _BLUR_HOLD = 0.3
@@ -72,12 +75,40 @@ def cut_clip(
 ) -> float:
     """Write `span` from the key frame before it; return the second at which the clip begins.
 
-    Packets of sound that touch a span of `muted` are left out; None leaves out all sound. With
-    `blur` every picture is re-encoded, and the clip begins with `span`. Only the chapter in which
-    `span` starts is used; it must be local.
+    A span over a seam is one clip; it is encoded again if the chapters differ in format. Packets of
+    sound that touch a span of `muted` are left out; None leaves out all sound. With `blur` every
+    picture is re-encoded, and the clip begins with `span`. The chapters must be local.
     """
     begun = [part for part in recording.parts if part.start <= span.start]
-    part = begun[-1] if begun else recording.parts[0]
+    parts = [part for part in recording.parts if _overlap(part, span) > _SHORTEST_PIECE]
+    if len(parts) < 2:
+        part = (parts or begun[-1:] or recording.parts)[0]
+        return _cut_part(recording, part, span, path, muted=muted, blur=blur)
+    with TemporaryDirectory() as folder:
+        pieces = [Path(folder, f"{number}.mp4") for number in range(len(parts))]
+        spans = [Span(max(span.start, part.start), span.end) for part in parts]
+        starts = [
+            _cut_part(recording, *piece, muted=muted, blur=blur)
+            for piece in zip(parts, spans, pieces, strict=True)
+        ]
+        clips = [CaptionedClip(piece) for piece in pieces]
+        join_clips(clips, path, starts=[start - starts[0] for start in starts])
+    return starts[0]
+
+
+def _overlap(part: Part, span: Span) -> float:
+    return min(part.end, span.end) - max(part.start, span.start)
+
+
+def _cut_part(
+    recording: Recording,
+    part: Part,
+    span: Span,
+    path: Path,
+    *,
+    muted: Sequence[Span] | None,
+    blur: Blur | None,
+) -> float:
     if is_remote(part.uri):
         raise MediaError(
             f"{recording.source.name} is not a local file, so no clip can be cut from it"
@@ -253,15 +284,18 @@ class ClipCue:
 @dataclass(frozen=True, slots=True)
 class CaptionedClip:
     path: Path
-    cues: tuple[ClipCue, ...]
+    cues: tuple[ClipCue, ...] = ()
 
 
-def join_clips(clips: Sequence[CaptionedClip], path: Path) -> bool:
-    """Return whether streams were copied; they are re-encoded if the clips differ in format."""
+def join_clips(clips: Sequence[CaptionedClip], path: Path, *, starts: Sequence[float] = ()) -> bool:
+    """Return whether streams were copied; they are re-encoded if the clips differ in format.
+
+    Each clip begins at its time of `starts`, or without them at the end of the one before.
+    """
     try:
         kinds, lengths = zip(*(_measure(clip.path) for clip in clips), strict=True)
         is_same = all(kind == kinds[0] for kind in kinds)
-        starts = [0.0, *accumulate(lengths)][:-1]
+        starts = starts or [0.0, *accumulate(lengths)][:-1]
         with replacing(path) as scratch, _open_output(scratch, "mp4") as output_file:
             output_file.set_chapters(_chapters(clips, starts))
             (_copy if is_same else _encode)(clips, starts, output_file)
@@ -333,7 +367,8 @@ def _copy(clips: Sequence[CaptionedClip], starts: Sequence[float], output_file: 
         with av.open(str(clip.path)) as input_file:
             streams = _main_streams(input_file)
             copies = copies or {stream.type: _StreamCopy(output_file, stream) for stream in streams}
-            subtitles = subtitles or _add_subtitles(output_file)
+            if subtitles is None and any(each.cues for each in clips):
+                subtitles = _add_subtitles(output_file)
             output_file.mux(_subtitles(clip, start, subtitles))
             for packet in input_file.demux(streams):
                 if packet.size:
@@ -343,11 +378,11 @@ def _copy(clips: Sequence[CaptionedClip], starts: Sequence[float], output_file: 
 def _encode(clips: Sequence[CaptionedClip], starts: Sequence[float], output_file: Any) -> None:
     with ExitStack() as stack:
         input_files = [stack.enter_context(av.open(str(clip.path))) for clip in clips]
-        size = input_files[0].streams.video[0]
-        video = _add_video(output_file, size.width, size.height)
+        sizes = [file.streams.video[0] for file in input_files if file.streams.video]
+        video = _add_video(output_file, sizes[0].width, sizes[0].height) if sizes else None
         has_sound = any(input_file.streams.audio for input_file in input_files)
         sound = output_file.add_stream("aac", _SAMPLE_RATE, layout="stereo") if has_sound else None
-        subtitles = _add_subtitles(output_file)
+        subtitles = _add_subtitles(output_file) if any(clip.cues for clip in clips) else None
         for clip, input_file, start in zip(clips, input_files, starts, strict=True):
             output_file.mux(_subtitles(clip, start, subtitles))
             _encode_clip(input_file, start, video, sound, output_file)

@@ -39,7 +39,9 @@ class EditList(TextExporter):
 
     def _pieces(self, export: Export) -> Iterable[str]:
         recordings = {row.id: row for row in export.recordings}
-        clips = (_as_clip(pick, recordings[pick.recording]) for pick in export.shown())
+        clips = (
+            clip for pick in export.shown() for clip in _as_clips(pick, recordings[pick.recording])
+        )
         text = edit_list(export.title, clips, frame_rate=_rate_of(export.recordings))
         yield _INVALID_XML.sub("\ufffd", text)
 
@@ -66,7 +68,8 @@ class OpenTimeline(TextExporter):
             recording = recordings[pick.recording]
             rate = _rate_of([recording])
             nearest = min(self.rates, key=lambda supported: abs(supported - rate), default=rate)
-            track.append(_otio_clip(otio, pick, recording, nearest))
+            for clip in _as_clips(pick, recording):
+                track.append(_otio_clip(otio, clip, pick, recording, nearest))
         yield otio.adapters.write_to_string(timeline, adapter_name=self.adapter)
 
 
@@ -121,15 +124,13 @@ def _rate_of(recordings: Iterable[RecordingRow]) -> float:
     return rate if round(rate) else FRAME_RATE
 
 
-def _as_clip(pick: RunPick, recording: RecordingRow) -> Clip:
+def _as_clips(pick: RunPick, recording: RecordingRow) -> list[Clip]:
     comment, span = pick.caption or pick.reason, pick.span
     clip = Clip(recording.path, span.start, span.end, comment, recording.name)
-    return in_chapter(clip, recording.chapters)
+    return in_chapters(clip, recording.chapters)
 
 
-def _otio_clip(otio: Any, pick: RunPick, recording: RecordingRow, rate: float) -> Any:
-    clip = _as_clip(pick, recording)
-
+def _otio_clip(otio: Any, clip: Clip, pick: RunPick, recording: RecordingRow, rate: float) -> Any:
     def span(start: float, end: float) -> Any:
         first = otio.opentime.RationalTime(round(start * rate), rate)
         length = otio.opentime.RationalTime(max(1, round((end - start) * rate)), rate)
@@ -165,12 +166,13 @@ def _region(pick: RunPick, rate: float, number: int) -> dict[str, Any]:
 
 def selection_edl(selection: Selection) -> str:
     clips = (
-        in_chapter(
+        clip
+        for chosen in selection.recordings
+        for pick in chosen.picks
+        for clip in in_chapters(
             Clip(chosen.path, pick.start, pick.end, pick.reason),
             tuple(zip(chosen.chapters, chosen.chapter_starts, strict=True)),
         )
-        for chosen in selection.recordings
-        for pick in chosen.picks
     )
     return edit_list("earmark selection", clips)
 
@@ -192,12 +194,22 @@ def edit_list(title: str, clips: Iterable[Clip], *, frame_rate: float = FRAME_RA
     return "\n".join(lines) + "\n"
 
 
-def in_chapter(clip: Clip, chapters: Sequence[tuple[str, float]]) -> Clip:
+def in_chapters(clip: Clip, chapters: Sequence[tuple[str, float]]) -> list[Clip]:
+    """One clip for each chapter that it touches, in the time of that chapter.
+
+    >>> in_chapters(Clip("a", 8.0, 14.0), [("a", 0.0), ("b", 10.0)])[1]
+    Clip(path='b', start=0.0, end=4.0, comment='', id='')
+    """
     if not chapters:
-        return clip
-    index = max(bisect_right(chapters, clip.start, key=lambda chapter: chapter[1]) - 1, 0)
-    path, begin = chapters[index]
-    return replace(clip, path=path, start=clip.start - begin, end=clip.end - begin)
+        return [clip]
+    first = max(bisect_right(chapters, clip.start, key=lambda chapter: chapter[1]) - 1, 0)
+    clips: list[Clip] = []
+    for index, (path, begin) in enumerate(chapters[first:], start=first):
+        until = chapters[index + 1][1] if index + 1 < len(chapters) else clip.end
+        start, end = max(clip.start, begin), min(clip.end, until)
+        if start < end or not clips:
+            clips.append(replace(clip, path=path, start=start - begin, end=end - begin))
+    return clips
 
 
 def time_code(seconds: float, frame_rate: float = FRAME_RATE) -> str:

@@ -306,6 +306,10 @@ function play(recording, time) {
   $("unplayable").hidden = true;
   video.hidden = false;
   video.dataset.path = recording.path;
+  video.onended = () => { // goes on with the next chapter; clips of a bundle have gaps
+    const next = recording.files[recording.files.indexOf(file) + 1];
+    if (next && Math.abs(start + video.duration - next[1]) < 0.5) play(recording, next[1]);
+  };
   video.src = `${link}#t=${(time - start).toFixed(3)}`;
   video.play().catch(() => {}); // a browser may require a second click; one that cannot play reports it below
 }

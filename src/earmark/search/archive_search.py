@@ -18,7 +18,7 @@ from earmark.evidence.face_blur import FaceBlur
 from earmark.media.atomic_file import replacing
 from earmark.media.source import name_of, place_of
 from earmark.models.sentence_encoder import WIDTH, SentenceEncoder
-from earmark.report.editing_formats import Clip, in_chapter
+from earmark.report.editing_formats import Clip, in_chapters
 from earmark.run.run import Run, find_runs
 from earmark.run.schema import FILE, require_run
 from earmark.run.text_index import SearchableText, SearchHit
@@ -85,8 +85,9 @@ class FoundMoment:
         return tuple(kind for kind in ORDER if any(hit.kind == kind for hit in self.telling))
 
     @property
-    def clip(self) -> Clip:
-        return in_chapter(Clip(self.hit.path, self.span.start, self.span.end), self.hit.chapters)
+    def clips(self) -> list[Clip]:
+        """In its file, or in each chapter that it touches."""
+        return in_chapters(Clip(self.hit.path, self.span.start, self.span.end), self.hit.chapters)
 
     @property
     def rank(self) -> float:
@@ -102,8 +103,7 @@ class FoundMoment:
         span = f"{format_clock(self.span.start)} - {format_clock(self.span.end)}"
         day = f"  ({self.clock})" if self.clock else ""
         yield Heading(f"{place_of(self.hit.path)}  {span}{day}")
-        if self.hit.chapters:
-            clip = self.clip
+        for clip in self.clips if self.hit.chapters else ():
             times = f"{format_clock(clip.start)} - {format_clock(clip.end)}"
             yield f"  in {place_of(name_of(clip.path))}: {times}"
         for kind in self.kinds:
@@ -122,8 +122,8 @@ class FoundMoment:
             "start": self.span.start,
             "end": self.span.end,
             "clock": self.clock or None,
-            "file": self.clip.path,
-            "file_start": round(self.clip.start, 3),
+            "file": self.clips[0].path,
+            "file_start": round(self.clips[0].start, 3),
             "kinds": list(self.kinds),
             "kind": hit.kind,
             "text": hit.told,

@@ -158,7 +158,7 @@ class AgentTools:
             | {
                 "run": served.key,
                 "path": run_views.title_in(served, moment.hit.path),
-                "file": name_of(moment.clip.path),
+                "file": name_of(moment.clips[0].path),
             }
             for served, moment in hits[:most]
         ]

@@ -46,6 +46,10 @@ class RecordingView {
         make("section", "line-box", makeMarks(detail.recording.marks, (time) => this.goTo(time)), this.canvas, make("p", "quiet hint", "Click to play from there; wheel or + and − zoom; drag the lowest lane, or press m twice, to mark what was missed.")),
         make("section", "side", this.searchBar(), this.scroller = make("div", "pick-list", this.list, this.more))));
     this.video.addEventListener("timeupdate", () => this.onTime());
+    this.video.addEventListener("ended", () => {
+      const next = this.detail.parts[this.detail.parts.indexOf(this.part) + 1];
+      if (next) this.goTo(next.start, true);
+    });
     this.video.addEventListener("error", () => this.cannotPlay("The browser cannot play this file; its timeline and answers are still shown."));
     this.video.addEventListener("loadedmetadata", () => {
       if (this.seekTo !== undefined) this.video.currentTime = this.seekTo;
