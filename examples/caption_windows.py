@@ -20,7 +20,7 @@ def main() -> None:
     """Caption, print each pick, and caption again to show that no answer is asked for twice."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("recordings", nargs="*")
-    parser.add_argument("--model", help="http://HOST/v1#NAME or gguf:FILE")
+    parser.add_argument("--model", help="http://HOST/v1#NAME, gguf:FILE or hf:NAME")
     parser.add_argument("--run", type=Path, help="folder of the run; an existing run is continued")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

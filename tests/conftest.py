@@ -39,7 +39,7 @@ settings.load_profile("steady")
 OPTIONAL = {
     "PIL", "ai_edge_litert", "cv2", "fastapi", "gguf", "jsonschema", "matplotlib", "mcp", "moto",
     "onnx", "onnxscript", "opentimelineio", "pandas", "pyarrow", "ray", "s3fs",
-    "schemathesis", "selenium", "skimage", "tokenizers", "torch", "uvicorn",
+    "schemathesis", "selenium", "skimage", "tokenizers", "torch", "transformers", "uvicorn",
     "xllamacpp", "yaml",
 }  # fmt: skip
 

@@ -16,7 +16,7 @@ import earmark_lab
 ROOT = Path(__file__).parents[1]
 EXTRAS = {
     "ai_edge_litert", "cv2", "fastapi", "matplotlib", "mcp", "onnx", "opentimelineio", "pandas",
-    "pyarrow", "ray", "s3fs", "tokenizers", "torch", "uvicorn", "xllamacpp",
+    "pyarrow", "ray", "s3fs", "tokenizers", "torch", "transformers", "uvicorn", "xllamacpp",
     "earmark_lab",
 }  # fmt: skip
 

@@ -1,9 +1,9 @@
 """Very small vision-language models with random weights: real formats, nonsense answers.
 
 `write_gguf` makes the pair of files llama.cpp wants (a Qwen3-VL of two layers and its picture
-encoder). It speaks bytes: one token a byte and a few special ones, which it never writes. The same
-seed gives the same weights. One that `says` a word writes that wherever a grammar lets it write
-any, and so comes to an end.
+encoder), `write_checkpoint` the folder transformers wants. Both speak bytes: one token a byte and
+a few special ones, which they never write. The same seed gives the same weights. One that `says` a
+word writes that wherever a grammar lets it write any, and so comes to an end.
 """
 
 from __future__ import annotations
@@ -202,3 +202,79 @@ def _finish(
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
+
+
+def write_checkpoint(folder: Path, *, seed: int = 0) -> Path:
+    """A Qwen3-VL checkpoint in `folder`: configuration, weights, tokenizer, picture settings."""
+    import torch
+    from transformers import Qwen2VLImageProcessorPil, Qwen3VLForConditionalGeneration
+
+    torch.manual_seed(seed)
+    weights = Qwen3VLForConditionalGeneration(_configuration())
+    with torch.no_grad():
+        weights.lm_head.weight[-len(SPECIAL) :] = 0.0  # as above
+    weights.generation_config.eos_token_id = vocabulary().index("<|im_end|>")
+    weights.generation_config.pad_token_id = vocabulary().index("<|endoftext|>")
+    weights.save_pretrained(folder)
+    _tokenizer().save_pretrained(folder)
+    smallest = {"shortest_edge": 1024, "longest_edge": 1024 * 4096}
+    Qwen2VLImageProcessorPil(patch_size=PIXELS, size=smallest).save_pretrained(folder)
+    return folder
+
+
+def _configuration() -> Any:
+    from transformers import Qwen3VLConfig
+
+    words = vocabulary()
+    turns = {
+        "rope_type": "default",
+        "rope_theta": 10_000.0,
+        "mrope_section": [HEAD // 4, HEAD // 8, HEAD // 8],
+        "mrope_interleaved": True,
+    }
+    return Qwen3VLConfig(
+        text_config={
+            "vocab_size": len(words),
+            "hidden_size": WIDTH,
+            "intermediate_size": 2 * WIDTH,
+            "num_hidden_layers": LAYERS,
+            "num_attention_heads": WIDTH // HEAD,
+            "num_key_value_heads": 1,
+            "head_dim": HEAD,
+            "initializer_range": 0.3,
+            "rope_parameters": turns,
+        },
+        vision_config={
+            "depth": LAYERS,
+            "hidden_size": SIGHT,
+            "intermediate_size": 2 * SIGHT,
+            "num_heads": 2,
+            "out_hidden_size": WIDTH,
+            "num_position_embeddings": GRID * GRID,
+            "deepstack_visual_indexes": [0],
+        },
+        image_token_id=words.index("<|image_pad|>"),
+        video_token_id=words.index("<|video_pad|>"),
+        vision_start_token_id=words.index("<|vision_start|>"),
+        vision_end_token_id=words.index("<|vision_end|>"),
+    )
+
+
+def _tokenizer() -> Any:
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    words = [word for word in vocabulary() if word not in SPECIAL]
+    pieces = models.BPE(
+        vocab={word: place for place, word in enumerate(words)}, merges=[("t", "h")]
+    )
+    core = Tokenizer(pieces)
+    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    core.decoder = decoders.ByteLevel()
+    core.add_special_tokens([AddedToken(word, special=True) for word in SPECIAL])
+    return PreTrainedTokenizerFast(
+        tokenizer_object=core,
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+        chat_template=TEMPLATE,
+    )

@@ -272,7 +272,7 @@ class Settings(Choosing):
         "1", "Rounds of calls, or auto; answers plan the next.", coerce_numbers_to_str=True
     )
     model: ModelName | None = setting(
-        None, "Model: http://HOST/v1#NAME, gguf:FILE, replay:FILE.", shown="none"
+        None, "Model: http://HOST/v1#NAME, gguf:FILE, hf:NAME, replay:FILE.", shown="none"
     )
     blur: Literal["none", "faces"] = setting(
         "none", "What to blur in pictures and clips: none or faces."

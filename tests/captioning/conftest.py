@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tiny_vlm import write_gguf
+from tiny_vlm import write_checkpoint, write_gguf
 from vlm_server import vlm_server
 
 
@@ -16,6 +16,13 @@ def gguf_pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A language model and its picture encoder, for llama.cpp."""
     pytest.importorskip("xllamacpp")
     return write_gguf(tmp_path_factory.mktemp("gguf"))
+
+
+@pytest.fixture(scope="session")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a Qwen3-VL, for transformers."""
+    pytest.importorskip("transformers")
+    return write_checkpoint(tmp_path_factory.mktemp("qwen"))
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ import pytest
 from earmark import EarmarkError
 from earmark.captioning.answer_files import Replay
 from earmark.captioning.captioner import ModelAddress, TagsCaptioner, make_captioner
-from earmark.captioning.local_captioners import LocalCaptioner
+from earmark.captioning.local_captioners import LocalCaptioner, TransformersCaptioner
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from fault_server import fault_server
 
@@ -28,6 +28,7 @@ def made(text, **options):
         ("https://host/v1#org/qwen", ("http", "https://host/v1", "org/qwen")),
         ("gguf:a.gguf", ("gguf", "a.gguf", "")),
         ("gguf:a.gguf#b.gguf", ("gguf", "a.gguf", "b.gguf")),
+        ("hf:Qwen/Qwen3-VL-8B", ("hf", "Qwen/Qwen3-VL-8B", "")),
         ("replay:answers.jsonl#qwen", ("replay", "answers.jsonl", "qwen")),
     ],
 )
@@ -90,6 +91,7 @@ def test_a_model_without_its_one_encoder_says_how_many_there_are(tmp_path):
 
 
 def test_a_checkpoint_and_a_replay(tmp_path):
+    assert isinstance(made("hf:Qwen/Qwen3-VL-8B"), TransformersCaptioner)
     path = tmp_path / "answers.jsonl"
     path.write_text('{"identity": "x", "text": "cuts"}\n')
     captioner = made(f"replay:{path}#qwen")

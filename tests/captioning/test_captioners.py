@@ -10,9 +10,9 @@ import pytest
 
 from earmark.captioning.answer_files import load_replay
 from earmark.captioning.captioner import CAPTIONERS, TagsCaptioner
-from earmark.captioning.local_captioners import LocalCaptioner
+from earmark.captioning.local_captioners import LocalCaptioner, TransformersCaptioner
 from earmark.captioning.openai_captioner import OpenAICaptioner
-from earmark.errors import CallTimeout
+from earmark.errors import CallTimeout, UnreadableAnswer
 from stills import ask_about
 
 SCHEMA = {
@@ -39,6 +39,11 @@ def gguf(gguf_pair):
 
 
 @pytest.fixture(scope="session")
+def hf(checkpoint):
+    return TransformersCaptioner(checkpoint)
+
+
+@pytest.fixture(scope="session")
 def replay(tmp_path_factory):
     path = tmp_path_factory.mktemp("replay") / "answers.jsonl"
     text = '{"action": "cuts"}'
@@ -50,13 +55,19 @@ def replay(tmp_path_factory):
     return load_replay(path)
 
 
-@pytest.fixture(params=CAPTIONERS)
+def named(names):
+    """The names of captioners; the one that takes seconds to load is marked slow."""
+    slow = {"hf": pytest.mark.slow}
+    return [pytest.param(name, marks=slow.get(name, ())) for name in names]
+
+
+@pytest.fixture(params=named(CAPTIONERS))
 def captioner(request):
     """Each captioner, by its registered name; a name without a fixture above fails here."""
     return request.getfixturevalue(request.param)
 
 
-@pytest.fixture(params=["http", "gguf"])
+@pytest.fixture(params=named(["http", "gguf", "hf"]))
 def model(request):
     """Those that look at pictures."""
     return request.getfixturevalue(request.param)
@@ -105,9 +116,14 @@ def test_it_travels_to_a_worker_and_answers_the_same_there(captioner):
     assert ask(there).text == ask(captioner).text
 
 
-def test_json_is_data(captioner):
-    answer = ask(captioner, times=(5.0,), schema=SCHEMA, answer_tokens=100)
-    assert answer.kind == "tags" or answer.data["action"] in ("cuts", "stirs")
+def test_json_is_data_or_an_error_and_never_silence(captioner):
+    try:
+        answer = ask(captioner, times=(5.0,), schema=SCHEMA, answer_tokens=100)
+    except UnreadableAnswer as error:
+        assert "JSON" in str(error)
+        assert type(captioner) is TransformersCaptioner  # nothing forces it
+    else:
+        assert answer.kind == "tags" or answer.data["action"] in ("cuts", "stirs")
 
 
 def test_only_tags_are_called_tags(captioner):

@@ -67,4 +67,4 @@ def test_extras_are_installed_or_say_how_to_be():
 
 def test_the_usual_places_are_distinct_and_the_extras_real():
     assert len(set(DEFAULT_ADDRESSES.values())) == len(DEFAULT_ADDRESSES)
-    assert {"local", "parquet"} <= set(EXTRAS)
+    assert {"local", "transformers"} <= set(EXTRAS)

@@ -15,7 +15,7 @@ def test_findings_are_a_table_and_a_line_of_advice():
     with fault_server(takes="images") as server:
         done = doctor("--model", server.url, "--timeout", "5")
     assert "scripted" in done.out and "no pictures" in done.out  # it counts no more tokens
-    assert "parquet" in done.out
+    assert "transformers" in done.out
     assert "shortest way to a model" in done.err
 
 
@@ -23,7 +23,7 @@ def test_findings_are_json_for_machines():
     with fault_server("ok") as server:
         found = doctor("--model", server.url, "--format", "json").json
     assert found[0]["address"] == server.url and found[0]["kind"] == "server"
-    assert {"local", "parquet"} <= {finding["name"] for finding in found}
+    assert {"local", "transformers"} <= {finding["name"] for finding in found}
 
 
 def test_advice_names_the_first_that_is_ready():

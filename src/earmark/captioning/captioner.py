@@ -2,6 +2,7 @@
 
 http://HOST/v1#NAME   a server with the OpenAI API; without #NAME, its only model
 gguf:FILE             a GGUF file in this process; gguf:FILE#MMPROJ names its picture encoder
+hf:NAME               a Qwen3-VL checkpoint in this process: a folder, or a name on the hub
 replay:FILE           answers from a JSONL file; replay:FILE#NAME names their model
 KIND, KIND:NAME       a captioner that another package registers
 """
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 CONTEXT, PROMPT_TOKENS = 4096, 1024
 """Least context of a local model, and its share for the prompt, in tokens."""
 
-FORMS = "http://HOST/v1#NAME, gguf:FILE or replay:FILE"
+FORMS = "http://HOST/v1#NAME, gguf:FILE, hf:NAME or replay:FILE"
 
 CAPTIONERS: Registry[Callable[..., Any]] = Registry(
     "earmark.captioners",
@@ -31,6 +32,7 @@ CAPTIONERS: Registry[Callable[..., Any]] = Registry(
         "tags": "earmark.captioning.captioner:TagsCaptioner",
         "http": "earmark.captioning.openai_captioner:OpenAICaptioner",
         "gguf": "earmark.captioning.local_captioners:LocalCaptioner",
+        "hf": "earmark.captioning.local_captioners:TransformersCaptioner",
         "replay": "earmark.captioning.answer_files:load_replay",
     },
     kind="captioner",
@@ -142,7 +144,7 @@ class ModelAddress:
         if target.startswith(("http://", "https://")):
             return cls("http", target, name)
         kind, _, target = target.partition(":")
-        if kind not in CAPTIONERS or (kind in ("gguf", "replay") and not target):
+        if kind not in CAPTIONERS or (kind in ("gguf", "hf", "replay") and not target):
             raise ValueError(f"{text!r} is no model: write {FORMS}")
         return cls(kind, target, name)
 
@@ -165,6 +167,8 @@ def make_captioner(
         mmproj = Path(model.name) if model.name else _mmproj_beside(file)
         context = max(CONTEXT, tokens + PROMPT_TOKENS)
         return make(file, mmproj, parallel=concurrency, context=context)
+    if model.kind == "hf":
+        return make(model.target)
     if model.kind == "replay":
         return make(Path(model.target), model=model.name or "replay")
     return make(**({"model": model.target} if model.target else {}))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -31,14 +31,9 @@ NEWER_LENGTH_LIMIT = "max_completion_tokens"
 def chat_body(request: Request) -> dict[str, Any]:
     if not request.pictures:
         raise ValueError("a vision model needs frames to look at; see Request.showing")
-    content: list[dict[str, Any]] = []
-    for frame, picture in zip(request.frames, request.pictures, strict=True):
-        if len(request.frames) > 1:
-            time = f"{format_clock(frame.time, hours=True)}:"
-            content.append({"type": "text", "text": time})
-        url = f"data:image/jpeg;base64,{base64.b64encode(picture).decode('ascii')}"
-        content.append({"type": "image_url", "image_url": {"url": url}})
-    content.append({"type": "text", "text": request.text})
+    encoded = (base64.b64encode(picture).decode("ascii") for picture in request.pictures)
+    urls = [f"data:image/jpeg;base64,{text}" for text in encoded]
+    content = chat_content(request, [{"type": "image_url", "image_url": {"url": u}} for u in urls])
     question = request.question
     body: dict[str, Any] = {
         "model": request.model,
@@ -50,6 +45,17 @@ def chat_body(request: Request) -> dict[str, Any]:
     if question.schema is not None:
         body["response_format"] = response_format(question.schema)
     return body
+
+
+def chat_content(request: Request, pictures: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The pictures, each after its time if there are several, and the prompt."""
+    content: list[dict[str, Any]] = []
+    for frame, picture in zip(request.frames, pictures, strict=True):
+        if len(pictures) > 1:
+            time = f"{format_clock(frame.time, hours=True)}:"
+            content.append({"type": "text", "text": time})
+        content.append(picture)
+    return [*content, {"type": "text", "text": request.text}]
 
 
 def response_format(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ DEFAULT_ADDRESSES = {
 
 EXTRAS = {
     "local": ("xllamacpp",),
+    "transformers": ("torch", "transformers"),
     "parquet": ("pyarrow",),
     "s3": ("s3fs",),
 }

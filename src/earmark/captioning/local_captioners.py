@@ -1,17 +1,21 @@
-"""A vision model that runs in this process, loaded at the first call."""
+"""Vision models that run in this process, loaded at the first call: GGUF files and Qwen3-VL."""
 
 from __future__ import annotations
 
 import secrets
 import threading
+import time
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from earmark.captioning.captioner import CONTEXT
+from earmark.captioning.chat_protocol import chat_content, read_text
 from earmark.captioning.openai_captioner import OpenAICaptioner
-from earmark.captioning.request import Answer, Request
-from earmark.errors import CallRejected, MissingExtra
+from earmark.captioning.request import Answer, Question, Request
+from earmark.errors import CallRejected, CallTimeout, MissingExtra
 from earmark.media.child_process import cores
+from earmark.models import require
 
 
 class LocalCaptioner:
@@ -93,3 +97,117 @@ class LocalCaptioner:
                 f"are they a vision model and its own mmproj file, and is there memory for them?"
             ) from error
         return server, OpenAICaptioner(server.listening_address, self.model, api_key=key)
+
+
+class TransformersCaptioner:
+    """Runs a Qwen3-VL checkpoint, one request at a time, on a GPU if there is one.
+
+    The prompt states the schema; decoding does not enforce it.
+    """
+
+    def __init__(self, source: str | Path) -> None:
+        """`source` is a folder or a name on the model hub."""
+        path = Path(source)
+        # Absolute, since a worker may have been started in another folder.
+        self.source = str(path.absolute() if path.exists() else source)
+        self.model = path.name if path.exists() else self.source
+        self.at_once = 1  # a lock serialises calls; waiting for it is not part of the timeout
+        self._lock = threading.Lock()
+        self._loaded: _Checkpoint | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TransformersCaptioner, (self.source,)
+
+    def check(self) -> None:
+        for library in ("torch", "transformers", "PIL"):
+            require(library, what="running Qwen3-VL in this process", extra="transformers")
+        path = Path(self.source)
+        if (path.is_absolute() or path.exists()) and not (path / "config.json").is_file():
+            raise CallRejected(f"there is no checkpoint in {path}: it has no config.json")
+
+    def __call__(self, request: Request, *, timeout: float) -> Answer:
+        if not request.frames:
+            raise ValueError("a vision model needs frames to look at; see Request.showing")
+        with self._lock:
+            if self._loaded is None:
+                self.check()
+                self._loaded = _Checkpoint(self.source)
+            started = time.monotonic()
+            inputs = self._loaded.inputs(request)
+            generated, finish = self._loaded.generate(inputs, request.question, seconds=timeout)
+            latency = time.monotonic() - started
+        if finish == "time":
+            raise CallTimeout(f"{self.model} did not finish its answer in time")
+        words = str(self._loaded.tokenizer.decode(generated, skip_special_tokens=True))
+        text, data = read_text(words, request.question.schema, finish=finish)
+        return Answer(
+            text=text,
+            model=self.model,
+            data=data,
+            prompt_tokens=int(inputs["input_ids"].shape[1]),
+            completion_tokens=len(generated),
+            latency=latency,
+            finish=finish,
+        )
+
+
+class _Checkpoint:
+    # Not AutoProcessor: the one of Qwen3-VL also loads a video processor, which needs torchvision.
+
+    def __init__(self, source: str) -> None:
+        import torch
+
+        transformers: Any = import_module("transformers")
+        self.device = "cuda" if torch.cuda.is_available() else "cpu"
+        try:
+            self.tokenizer = transformers.AutoTokenizer.from_pretrained(source)
+            self.pictures = transformers.AutoImageProcessor.from_pretrained(source, backend="pil")
+            weights = transformers.AutoModelForImageTextToText.from_pretrained(source, dtype="auto")
+        except (OSError, ValueError, ImportError) as error:
+            reason = " ".join(str(error).split())[:200]
+            raise CallRejected(f"transformers cannot load {source}: {reason}") from error
+        if not self.tokenizer.chat_template:
+            raise CallRejected(f"{source} has no chat template, so it cannot be asked a question")
+        self.weights: Any = weights.to(self.device).eval()
+        self.picture_id = int(self.weights.config.image_token_id)
+
+    def inputs(self, request: Request) -> dict[str, Any]:
+        content = chat_content(request, [{"type": "image"}] * len(request.frames))
+        text = self.tokenizer.apply_chat_template(
+            [{"role": "user", "content": content}], tokenize=False, add_generation_prompt=True
+        )
+        pixels = self.pictures(images=[frame.rgb for frame in request.frames], return_tensors="pt")
+        placeholder = self.tokenizer.convert_ids_to_tokens(self.picture_id)
+        first, *pieces = text.split(placeholder)
+        counts = (pixels["image_grid_thw"].prod(dim=1) // self.pictures.merge_size**2).tolist()
+        if len(pieces) != len(counts):
+            raise CallRejected(
+                f"the chat template made room for {len(pieces)} pictures, not {len(counts)}"
+            )
+        for count, piece in zip(counts, pieces, strict=True):
+            first += placeholder * count + piece
+        tokens = self.tokenizer(first, return_tensors="pt")
+        token_types = (tokens["input_ids"] == self.picture_id).int()
+        inputs = {**tokens, **pixels, "mm_token_type_ids": token_types}
+        return {name: value.to(self.device) for name, value in inputs.items()}
+
+    def generate(
+        self, inputs: dict[str, Any], question: Question, *, seconds: float
+    ) -> tuple[list[int], str]:
+        """The tokens of the answer, and why they end: `stop`, `length` or `time`."""
+        import torch
+
+        sampling: dict[str, Any] = {}  # the checkpoint's default
+        if question.temperature is not None:
+            sampling["do_sample"] = question.temperature > 0
+            if question.temperature > 0:
+                sampling["temperature"] = question.temperature
+        limits = {"max_new_tokens": question.answer_tokens, "max_time": seconds}
+        with torch.inference_mode():
+            whole = self.weights.generate(**inputs, **limits, **sampling)
+        tokens: list[int] = whole[0, inputs["input_ids"].shape[1] :].tolist()
+        ends = self.weights.generation_config.eos_token_id
+        ends = [*(ends if isinstance(ends, list) else [ends]), self.tokenizer.eos_token_id]
+        if tokens and tokens[-1] in ends:
+            return tokens, "stop"
+        return tokens, "length" if len(tokens) >= question.answer_tokens else "time"
