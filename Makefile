@@ -14,7 +14,7 @@ demo: $(VENV)/.core ## Film a small scene and run the whole job on it, with the 
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[yamnet,vision]' \
 	|| echo "going on without the libraries that name sounds, text and objects"
 	@$(BIN)/earmark models get evidence || echo "going on with the models that are here"
-	$(BIN)/earmark demo
+	$(BIN)/earmark lab demo
 
 test: $(VENV)/.dev browser camera voice models check ## Every check and every test: what CI runs
 	$(BIN)/pytest -n 2 --dist loadfile || { echo "once more, alone: what failed"; $(BIN)/pytest --last-failed --last-failed-no-failures none; }
@@ -106,11 +106,11 @@ voice: ## Get espeak-ng, for the tests of speech, where that can be had
 	     && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq espeak-ng >/dev/null; } \
 	|| echo "no espeak-ng here: the tests of made speech are skipped"
 
-camera: ## Get GStreamer's RTSP server, for the tests of live streams, where that can be had
-	@/usr/bin/python3 -c "import gi; gi.require_version('GstRtspServer', '1.0')" 2>/dev/null \
+camera: ## Get ffmpeg, GStreamer's RTSP server and an MQTT broker, for the tests of live streams, where they can be had
+	@{ command -v ffmpeg && command -v mosquitto && /usr/bin/python3 -c "import gi; gi.require_version('GstRtspServer', '1.0')"; } >/dev/null 2>&1 \
 	|| { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
-	     && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq python3-gi gir1.2-gst-rtsp-server-1.0 gstreamer1.0-plugins-ugly gstreamer1.0-libav >/dev/null; } \
-	|| echo "no RTSP server here: the tests of cameras are skipped"
+	     && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq ffmpeg mosquitto python3-gi gir1.2-gst-rtsp-server-1.0 gstreamer1.0-plugins-ugly gstreamer1.0-libav >/dev/null; } \
+	|| echo "no live servers here: the tests of cameras are skipped"
 
 browser: ## Get Chromium, for the tests that open the report, where that can be had
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null \

@@ -17,7 +17,7 @@ from typing import Any
 import typer
 
 from earmark import errors
-from earmark.cli.app import COMMANDS, PANELS, app, commands_in, load
+from earmark.cli.app import COMMANDS, PANELS, app, commands_in
 from earmark.gate.frontline import FRONTLINES, GATE
 from earmark.models import MODELS, Model
 from earmark.report.export_formats import EXPORTERS
@@ -81,7 +81,6 @@ def children(command: Any) -> dict[str, Any]:
     found = commands_in(command)
     if command.name != "earmark":
         return found
-    found["demo"] = load("demo", "earmark_lab.cli.demo:demo")
     found["lab"] = typer.main.get_command(lab)
     return {name: found[name] for name in COMMANDS}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from earmark.gate.lengths import LengthModel, lengths_to_json
 from earmark.run.run import Run
 
 WINDOWS = 100
@@ -31,8 +33,8 @@ def write_large_archive(folder: Path, *, recordings: int, picks: int) -> Path:
         )
         database.executemany(
             "INSERT INTO heard (recording, key, window, duration, windows, expected, scores,"
-            " instants, rates, sound_bytes, access, warnings)"
-            " VALUES (?, 'v1', 4, 400, ?, ?, ?, ?, ?, 40000, 'index', '[]')",
+            " instants, rates, lengths, sound_bytes, access, warnings)"
+            " VALUES (?, 'v1', 4, 400, ?, ?, ?, ?, ?, ?, 40000, 'index', '[]')",
             (_heard(n) for n in numbers),
         )
         with _without_triggers(database):
@@ -85,4 +87,5 @@ def _heard(number: int) -> tuple[object, ...]:
     rates = rng.gamma(0.4, 0.5, WINDOWS)
     middles = (np.arange(WINDOWS) + 0.5) * 4.0
     arrays = (rng.random(WINDOWS), middles, rates)
-    return number, WINDOWS, float(rates.sum()), *(each.tobytes() for each in arrays)
+    lengths = json.dumps(lengths_to_json(LengthModel().usual))
+    return number, WINDOWS, float(rates.sum()), *(each.tobytes() for each in arrays), lengths

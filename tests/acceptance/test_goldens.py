@@ -37,15 +37,12 @@ RENAMED: dict[str, str] = {}
 DROPPED: set[str] = set()
 """Fields that no longer exist, by their old names; `golden:field` as above."""
 
-ADDED: set[str] = {"export:round", "export:clock", "search:clock", "export:activity", "export:note"}
+ADDED: set[str] = set()
 """Fields that are new; `golden:field` as above."""
 
-REWORDED: dict[str, str] = {
-    "evaluate:separated": "separated:delta=2",
-    "reproduce-paired:separated": "separated:delta=2",
-}
+REWORDED: dict[str, str] = {}
 """Old text to new text, in names and values: titles of chapters, values of a status; scoped by
-golden as above. `separated` shows its delta in every row."""
+golden as above."""
 
 LABELS = {"quantity", "what it is", "title"}
 """Fields that say what a row is: kept for the reader, not compared."""

@@ -32,7 +32,10 @@ def track(hop: float = 1.0, **drawings: str) -> SoundTrack:
     cells, classes, logits = map(np.array, zip(*sorted(rows), strict=True)) if rows else [[]] * 3
     duration = hop * max(map(len, drawings.values()))
     return SoundTrack(
+        "drawn",
         NAMES,
+        0.4,
+        0.0,
         hop,
         duration,
         np.asarray(cells, np.intp),
@@ -104,7 +107,7 @@ def test_every_name_of_the_table_is_a_class_and_none_is_a_kind_of_itself():
 class Deaf:
     """Hears nothing, a block at a time."""
 
-    cell, names = CELL, NAMES
+    name, cell, classes, onset, overhang = "deaf", CELL, NAMES, 0.4, 0.0
 
     def cell_logits(self, sound, _):
         for block in sound:

@@ -110,7 +110,7 @@ def test_everything_a_person_with_footage_needs_works_without_the_lab(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", [("lab", "evaluate", "spans.csv"), ("demo",)])
+@pytest.mark.parametrize("words", [("lab", "evaluate", "spans.csv"), ("lab", "demo")])
 def test_a_command_of_the_lab_says_what_to_install(python: Path, words: tuple[str, ...]) -> None:
     error = run(python, *words, code=1)
     assert error.count("\n") == 1 and "pip install earmark-lab" in error

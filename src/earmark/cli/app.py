@@ -36,7 +36,6 @@ INTERRUPTED = 130
 """Of typer, after Ctrl-C."""
 
 PANELS = {
-    "Start": {"demo": "", "doctor": f"{_HERE}.machine:doctor"},
     "Work on recordings": {
         "plan": f"{_HERE}.select:plan",
         "select": f"{_HERE}.select:select",
@@ -53,12 +52,11 @@ PANELS = {
         "export": f"{_HERE}.look:export",
         "run": f"{_HERE}.app:run_group",
     },
-    "More": {"models": f"{_HERE}.app:models_group", "lab": ""},
+    "More": {"doctor": f"{_HERE}.machine:doctor", "models": f"{_HERE}.app:models_group", "lab": ""},
 }
 """Module and function of every command, by its heading in `--help`; empty for an added one."""
 
 ADDED = {
-    "demo": "Film a small scene and run the whole job on it.",
     "lab": "Compare rules and frontlines, train a gate, reproduce the paper.",
 }
 

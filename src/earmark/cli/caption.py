@@ -19,8 +19,7 @@ from earmark.settings import Settings
 
 @options.takes_settings(
     "budget", "across", "rule", "frontline", "rounds", "model", "frames", "prompt",
-    "answer_schema", "blur", "speech", "clock", "clock_offset", "max_calls", "max_spend",
-    "workers", "shard",
+    "blur", "speech", "clock", "clock_offset", "max_calls", "max_spend", "workers",
 )  # fmt: skip
 def caption(
     paths: options.Paths,

@@ -26,7 +26,7 @@ Sources = Annotated[
 
 @options.takes_settings(
     "calls_per_hour", "burst", "calls_per_day", "latency", "part", "keep", "keep_clips", "model",
-    "frames", "prompt", "blur", "frontline", "max_calls", "max_spend", "budget",
+    "blur", "max_calls", "max_spend", "budget",
 )  # fmt: skip
 def watch(sources: Sources, settings: Settings, run: options.NewRunFolder = None) -> None:
     """Listen to live sources, and caption the moments most worth a call as they happen.

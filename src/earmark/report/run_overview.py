@@ -206,7 +206,10 @@ def short_name(sound: str) -> str:
     >>> short_name("Dishes, pots, and pans"), short_name("Roaring cats (lions, tigers)")
     ('Dishes', 'Roaring cats (lions, tigers)')
     """
-    return re.split(r",(?![^(]*\))", sound, maxsplit=1)[0]
+    first, *others = sound.split(",")
+    while others and first.count("(") > first.count(")"):
+        first += "," + others.pop(0)
+    return first
 
 
 def since_start(seconds: float) -> str:

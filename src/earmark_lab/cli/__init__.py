@@ -1,13 +1,14 @@
-"""The commands of `earmark lab`, and `earmark demo`."""
+"""The commands of `earmark lab`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from earmark.cli import run
-from earmark.cli.app import load, make_group
+from earmark.cli.app import make_group
 
 _COMMANDS = {
+    "demo": "demo:demo",
     "evaluate": "evaluate:evaluate",
     "captions": "evaluate:captions",
     "occupancy": "evaluate:occupancy",
@@ -29,8 +30,3 @@ lab = make_group(
 def main(args: Sequence[str] | None = None) -> None:
     """`earmark lab`, also a program of its own: `earmark-lab`."""
     run(lab, args, prog_name="earmark lab")
-
-
-def run_demo(args: Sequence[str] | None = None) -> None:
-    """`earmark demo`, also a program of its own: `earmark-demo`."""
-    run(load("demo", "earmark_lab.cli.demo:demo"), args, prog_name="earmark demo")

@@ -1,4 +1,4 @@
-"""`earmark demo`: makes a recording with known actions and runs the whole pipeline on it."""
+"""`earmark lab demo`: makes a recording with known actions and runs the whole pipeline on it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def demo(
 
     For example:
 
-      earmark demo --seed 7 --minutes 5
+      earmark lab demo --seed 7 --minutes 5
     """
     from earmark_lab.demo import Script, write_scene  # SciPy's filters are slow to import
 

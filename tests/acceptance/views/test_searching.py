@@ -171,7 +171,7 @@ def test_sounds_are_searched_by_words_and_written_as_labels(
 def test_sounds_without_the_model_say_how_to_get_it(barking: Path):
     outcome = earmark("search", "--sounds", barking)
     assert outcome.code != 0
-    assert "models get yamnet" in outcome.err
+    assert "earmark models get " in outcome.err
     assert len(outcome.err.strip().splitlines()) == 1
 
 

@@ -1,4 +1,4 @@
-"""`earmark demo`: the first command that anybody runs."""
+"""`earmark lab demo`: the first command that anybody runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from quiet_shift import require_yamnet
 def test_the_command_that_adds_captions_is_one_that_takes_a_model(tmp_path, monkeypatch):
     monkeypatch.setenv("EARMARK_CACHE", str(tmp_path / "cache"))
     folder = tmp_path / "a demo"
-    words = ["demo", "--minutes", "0.5", "--budget", "1", "--folder", str(folder)]
+    words = ["lab", "demo", "--minutes", "0.5", "--budget", "1", "--folder", str(folder)]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
     (told,) = re.findall(r"to add them run `earmark (.*)` with --model gguf:", done.stdout)
@@ -29,7 +29,7 @@ def test_the_command_that_adds_captions_is_one_that_takes_a_model(tmp_path, monk
 @pytest.mark.slow
 def test_the_hammering_is_found_by_name_wherever_one_asks(tmp_path):
     require_yamnet()
-    said = run("demo", "--folder", tmp_path).stdout
+    said = run("lab", "demo", "--folder", tmp_path).stdout
     (told,) = re.findall(r"by name, at (.*); the scene has hammering one can hear at (.*)", said)
     found, made = ([as_seconds(each) for each in times.split(", ")] for times in told)
     assert found == pytest.approx(made, abs=2.0) and found
