@@ -91,13 +91,23 @@ class CallTimeout(CallError):
     """The server was too slow, too busy or cut the connection; asking again may help."""
 
     def __init__(
-        self, message: str, *, retry_after: float | None = None, was_sent: bool = False
+        self,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        was_sent: bool = False,
+        was_reached: bool = True,
+        is_form: bool = False,
     ) -> None:
         super().__init__(message)
         self.retry_after = retry_after
         """Seconds; None if the server did not say."""
         self.was_sent = was_sent
         """The server received the whole request without refusing it, so may charge it."""
+        self.was_reached = was_reached
+        """False if there was no connection: the attempt does not count."""
+        self.is_form = is_form
+        """The server refuses a field that the next attempt leaves out; this is no retry."""
 
 
 class CallRejected(CallError):

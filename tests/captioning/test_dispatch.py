@@ -42,6 +42,7 @@ class Outcome:
     begun: list[float] = field(default_factory=list)
     withdrawn: list[float] = field(default_factory=list)
     broken: list[float] = field(default_factory=list)
+    uncounted: list[float] = field(default_factory=list)
     answers: dict[float, Answer] = field(default_factory=dict)
     failures: dict[float, str] = field(default_factory=dict)
     attempts: dict[float, int] = field(default_factory=dict)
@@ -56,8 +57,8 @@ class Outcome:
     def withdraw(self, request):
         self.withdrawn.append(request.span.start)
 
-    def lost(self, request):
-        self.broken.append(request.span.start)
+    def lost(self, request, *, was_sent):
+        (self.broken if was_sent else self.uncounted).append(request.span.start)
 
     def answered(self, request, answer):
         self.answers[request.span.start] = answer
@@ -496,6 +497,7 @@ def test_an_attempt_that_is_late_is_counted_and_one_that_never_arrives_is_not():
     outcome, nobody = Outcome(), OpenAICaptioner("http://127.0.0.1:1", "scripted")
     tally = outcome.of(requests(1), nobody, limits)
     assert (tally.failed, tally.attempts, tally.tokens, outcome.broken) == (1, 2, 0, [])
+    assert outcome.begun == outcome.uncounted == [0.0, 0.0]
 
 
 def test_a_cap_holds_over_attempts_that_break_off():

@@ -150,6 +150,9 @@ def test_json_of_another_shape_is_unreadable(text, complaint):
 def test_a_server_with_another_name_for_the_longest_answer_is_obeyed():
     with fault_server(then="newer") as server:
         captioner = OpenAICaptioner(server.url, "scripted")
+        with pytest.raises(CallTimeout, match="max_completion_tokens") as refused:
+            captioner(ask_about(model="scripted"), timeout=60.0)
+        assert refused.value.is_form and server.count() == 1, "one call is one request"
         for _ in range(3):
             assert captioner(ask_about(model="scripted"), timeout=60.0).text
         assert server.count() == 1 + 3
@@ -159,6 +162,9 @@ def test_a_server_that_takes_no_schema_is_asked_without_and_that_is_noted():
     with fault_server(then='free:{"action": "cuts"}') as server:
         captioner = OpenAICaptioner(server.url, "scripted")
         asked = ask_about(model="scripted", schema=SCHEMA)
+        with pytest.raises(CallTimeout, match="response_format") as refused:
+            captioner(asked, timeout=60.0)
+        assert refused.value.is_form
         answers = [captioner(asked, timeout=60.0) for _ in range(3)]
         assert server.count() == 1 + 3
     assert [answer.data for answer in answers] == [{"action": "cuts"}] * 3
@@ -190,8 +196,9 @@ def test_a_refusal_that_only_quotes_the_request_turns_no_schema_off():
 
     endpoint = Large("http://127.0.0.1:1/v1")
     asked = {"response_format": {"type": "json_schema"}}
-    with pytest.raises(CallRejected, match="too large"):
-        endpoint.chat({"picture": "large", **asked}, timeout=60)
+    for kind in (CallTimeout, CallRejected):
+        with pytest.raises(kind, match="too large"):
+            endpoint.chat({"picture": "large", **asked}, timeout=60)
     assert endpoint.chat({"picture": "small", **asked}, timeout=60) == {"picture": "small", **asked}
 
 
@@ -209,7 +216,8 @@ def test_calls_side_by_side_each_learn_the_other_name():
     endpoint = Newer("http://127.0.0.1:1/v1")
     with ThreadPoolExecutor(2) as pool:
         asked = [pool.submit(endpoint.chat, {"max_tokens": 9}, timeout=60) for _ in range(2)]
-    assert [one.result() for one in asked] == [{"max_completion_tokens": 9}] * 2
+    assert [one.exception().is_form for one in asked] == [True] * 2
+    assert endpoint.chat({"max_tokens": 9}, timeout=60) == {"max_completion_tokens": 9}
 
 
 def test_latency_is_that_of_the_server():

@@ -120,7 +120,7 @@ def test_an_attempt_that_broke_off_is_spent_and_its_call_is_still_in_flight(
         log, (task, _) = recorder(ledger, recording)
         request = task.request
         log.begin(request)
-        log.lost(request)
+        log.lost(request, was_sent=True)
         assert statuses(ledger) == ["in flight", "not asked"]
         most = sum(request.most_tokens)
         assert ledger.spent().tokens_before == most

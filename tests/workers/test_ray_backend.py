@@ -237,7 +237,7 @@ def test_a_node_lost_in_the_middle_changes_nothing_in_the_ledger(cluster, archiv
     assert not doomed
     assert lossy.totals.answered == 12
     assert contents(tmp_path / "lossy") == contents(tmp_path / "here")
-    assert lossy.totals.asked == 12
+    assert 12 <= lossy.totals.asked <= 12 + 4, "what the lost node was asked counts too"
 
 
 @pytest.mark.slow
@@ -284,7 +284,7 @@ def test_a_call_that_is_lost_costs_its_worker_and_is_made_again(cluster, tmp_pat
         timeout=1.0,
         concurrency=1,
     )
-    assert (done.totals.answered, done.totals.asked, done.tally.failed) == (2, 2, 0)
+    assert (done.totals.answered, done.totals.asked, done.tally.failed) == (2, 3, 0)
     first, *later = [path.read_text() for path in sorted(tmp_path.glob("call-*"))]
     assert len(later) == 2
     assert first not in later

@@ -1,8 +1,8 @@
 """Sends many requests concurrently, within limits, and records every outcome.
 
 calling thread    requests ──▶ admitted by the limits ──▶ queue
-worker threads                     begin ◀── one by one ────┘
-                                   send, back off, retry ──▶ counted, logged
+worker threads          begin ◀── each attempt, one by one ─┘
+                        send, back off, retry ──▶ counted, logged
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class CallLog(Protocol):
     def together(self) -> AbstractContextManager[None]: ...
 
     def begin(self, request: Request) -> None:
-        """If it raises, the request is not sent."""
+        """Called before every attempt. If it raises, the request is not sent."""
         ...
 
     def withdraw(self, request: Request) -> None: ...
 
-    def lost(self, request: Request) -> None:
-        """An attempt broke off after the server had `request`: it may be charged for."""
+    def lost(self, request: Request, *, was_sent: bool) -> None:
+        """An attempt broke off; if it `was_sent`, it may be charged for, else it does not count."""
         ...
 
     def answered(self, request: Request, answer: Answer) -> None: ...
@@ -133,10 +133,13 @@ class _Dispatcher:
         return True
 
     def _may_join(self, request: Request) -> bool:
-        """With a cap the first call is made alone: a server may count more than estimated."""
+        """With a cap, calls are made one by one until the first is answered.
+
+        A server may count more than estimated.
+        """
         limits = self.limits
         is_capped = limits.max_tokens is not None or limits.max_spend is not None
-        is_first = is_capped and not self.tally.calls
+        is_first = is_capped and not self.tally.answered
         return not is_first and not self._exceeded_limit(self.pending, request)
 
     def _exceeded_limit(self, pending: Sequence[Request], request: Request) -> str | None:
@@ -171,7 +174,7 @@ class _Dispatcher:
             self.changed.notify_all()
 
     def _work(self) -> None:
-        while (request := self._begin_next()) is not None:
+        while (request := self._take_next()) is not None:
             try:
                 outcome = self._ask(request)
             except BaseException as error:  # noqa: BLE001 - raised in the calling thread
@@ -179,44 +182,47 @@ class _Dispatcher:
             else:
                 self._settle(request, outcome)
 
-    def _begin_next(self) -> Request | None:
+    def _take_next(self) -> Request | None:
         with self.changed:
-            while True:
-                self.changed.wait_for(lambda: self.queue or self.is_closed)
-                if self.is_closed:
-                    return None
-                request = self.queue.popleft()
-                try:
-                    self.log.begin(request)
-                except BaseException as error:  # noqa: BLE001 - raised in the calling thread
-                    self._stop(error, at=request)
-                else:
-                    return request
+            self.changed.wait_for(lambda: self.queue or self.is_closed)
+            return None if self.is_closed else self.queue.popleft()
 
     def _ask(self, request: Request) -> _Outcome:
-        attempt = 1
-        while not self.stopped.is_set():
+        attempt = forms = 0
+        while self._begin(request):
+            attempt += 1
             try:
                 answer = self.captioner(request, timeout=self.limits.timeout)
                 return replace(answer, attempts=attempt)
             except CallTimeout as error:
-                wait = backoff(self.limits, attempt, retry_after=error.retry_after)
-                exceeded_limit = self._count_lost_attempt(request) if error.was_sent else None
-                if reason := self._why_no_retry(attempt, wait, exceeded_limit):
+                if error.is_form:
+                    forms += 1
+                    continue
+                wait = backoff(self.limits, attempt - forms, retry_after=error.retry_after)
+                exceeded_limit = self._count_lost_attempt(request, error)
+                if reason := self._why_no_retry(attempt - forms, wait, exceeded_limit):
                     return Failure(request, f"{error}{reason}", attempt, may_retry=True)
             except (CallError, MediaError) as error:
                 return _failure(request, error, attempts=attempt)
             logger.info("attempt %d timed out; a retry after %.1f s of backoff", attempt, wait)
             (self.sleep or self.stopped.wait)(wait)
-            attempt += 1
         return None
 
-    def _count_lost_attempt(self, request: Request) -> str | None:
+    def _begin(self, request: Request) -> bool:
         with self.changed:
-            self.tally.count(self.limits, request, None)
-            self.log.lost(request)
+            is_sent = not self.stopped.is_set()
+            if is_sent and self.captioner.at_once != 0:
+                self.log.begin(request)
+            return is_sent
+
+    def _count_lost_attempt(self, request: Request, error: CallTimeout) -> str | None:
+        with self.changed:
+            if error.was_sent:
+                self.tally.count(self.limits, request, None)
+            if error.was_sent or not error.was_reached:
+                self.log.lost(request, was_sent=error.was_sent)
             others = [other for other in self.pending if other is not request]
-            return self._exceeded_limit(others, request)
+            return self._exceeded_limit(others, request) if error.was_sent else None
 
     def _why_no_retry(self, attempt: int, wait: float, exceeded_limit: str | None) -> str:
         if attempt > self.limits.retries:

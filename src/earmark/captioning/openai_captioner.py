@@ -92,14 +92,15 @@ def probe(endpoint: Endpoint, model: str, frame: Frame, *, timeout: float) -> tu
     without_picture = body | {"messages": [{"role": "user", "content": request.text}]}
 
     def count_tokens(body: Mapping[str, Any]) -> int | None:
-        return token_usage(endpoint.chat(body, timeout=timeout))[0]
+        try:
+            reply = endpoint.chat(body, timeout=timeout)
+        except CallTimeout:  # some refuse with a temporary status: try once more
+            reply = endpoint.chat(body, timeout=timeout)
+        return token_usage(reply)[0]
 
     plain = count_tokens(without_picture)
     try:
-        try:
-            counted = count_tokens(body)
-        except CallTimeout:  # some refuse with a temporary status: try once more
-            counted = count_tokens(body)
+        counted = count_tokens(body)
     except CallError as error:
         return False, str(error)
     if counted is None or plain is None:
@@ -130,6 +131,7 @@ class Endpoint:
         self._uses_newer_limit = False
         self.takes_schemas = True
         """False once the server has refused a schema: the prompt alone asks for JSON then."""
+        self._answers_without_schema = False
 
     @cached_property
     def _client(self) -> HttpClient:
@@ -158,15 +160,19 @@ class Endpoint:
     def chat(
         self, body: Mapping[str, Any], *, timeout: float, identity: str = ""
     ) -> dict[str, Any]:
-        """`identity` is sent as `X-Request-Id`, to match the server's log with the run."""
+        """One request, never two: callers count them.
+
+        `identity` is sent as `X-Request-Id`, to match the server's log with the run.
+        """
         headers = {"X-Request-Id": identity} if identity else {}
         sent = dict(body)
         if self._uses_newer_limit and "max_tokens" in sent:
             sent[NEWER_LENGTH_LIMIT] = sent.pop("max_tokens")
         if not self.takes_schemas:
             sent.pop("response_format", None)
+        is_without_schema = "response_format" in body.keys() - sent.keys()
         try:
-            return self.ask(
+            reply = self.ask(
                 "POST", "/chat/completions", timeout=timeout, headers=headers, json=sent
             )
         except _NoSuchPage as error:
@@ -174,12 +180,14 @@ class Endpoint:
         except CallRejected as error:  # parallel calls each get this error once
             if NEWER_LENGTH_LIMIT in str(error) and "max_tokens" in sent:
                 self._uses_newer_limit = True
-                return self.chat(body, timeout=timeout, identity=identity)
-            if "response_format" not in sent or not NO_SCHEMAS.match(str(error)):
+            elif "response_format" in sent and NO_SCHEMAS.match(str(error)):
+                self.takes_schemas = False
+            else:
+                # Unless it has answered without, it was not the schema that was refused.
+                self.takes_schemas |= is_without_schema and not self._answers_without_schema
                 raise
-        plain = {name: value for name, value in body.items() if name != "response_format"}
-        reply = self.chat(plain, timeout=timeout, identity=identity)
-        self.takes_schemas = False  # it was the schema that was refused
+            raise CallTimeout(str(error), is_form=True) from error
+        self._answers_without_schema |= is_without_schema
         return reply
 
     def ask(self, method: str, page: str, *, timeout: float, **content: Any) -> dict[str, Any]:
@@ -199,6 +207,7 @@ class Endpoint:
                 f"{self.address} cannot be reached ({self._filter(summarise(error))}); "
                 f"is the server running? `earmark doctor` looks for one",
                 was_sent=was_sent.is_set(),
+                was_reached=not isinstance(error, httpx.ConnectError),
             ) from error
         if not response.is_success:
             raise self._explain_status(response, raw)

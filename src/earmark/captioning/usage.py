@@ -3,7 +3,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from earmark.captioning.request import Answer, Request
 from earmark.settings import Limits
@@ -28,6 +28,11 @@ class Failure:
     @property
     def tokens(self) -> tuple[int, int]:
         return self.prompt_tokens, self.completion_tokens
+
+
+class Priced(Protocol):
+    @property
+    def most_tokens(self) -> tuple[int, int]: ...
 
 
 @dataclass(slots=True)
@@ -60,7 +65,7 @@ class Tally:
         return {name: value for name, value in asdict(self).items() if "most_" not in name}
 
     def exceeded_limit(
-        self, limits: Limits, pending: Sequence[Request], request: Request
+        self, limits: Limits, pending: Sequence[Priced], request: Priced
     ) -> str | None:
         if limits.most_failures is not None and self.failures_in_a_row >= limits.most_failures:
             return f"{self.failures_in_a_row} calls in a row failed, the last: {self.last_reason}"
@@ -85,7 +90,7 @@ class Tally:
             )
         return None
 
-    def _reserve(self, request: Request) -> tuple[int, int]:
+    def _reserve(self, request: Priced) -> tuple[int, int]:
         prompt, completion = request.most_tokens
         return max(prompt, self.most_prompt), max(completion, self.most_completion)
 

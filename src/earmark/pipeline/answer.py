@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Unpack
@@ -13,13 +15,15 @@ from earmark.captioning.chat_protocol import (
     token_usage,
 )
 from earmark.captioning.openai_captioner import Endpoint
-from earmark.captioning.request import CHARACTERS_A_TOKEN, Question
-from earmark.errors import CallRejected, UnreadableAnswer
+from earmark.captioning.request import CHARACTERS_A_TOKEN, OVERHEAD, Question
+from earmark.errors import CallRejected, CallTimeout, UnreadableAnswer
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.pipeline.find import find
 from earmark.pipeline.resume import reopen_all
 from earmark.pipeline.session import Choices, Session, open_session
+from earmark.run.calls import count_unlisted
 from earmark.run.run import Run
+from earmark.run.schema import connect, explain_errors, transaction
 from earmark.search.cited_answer import (
     SCHEMA,
     CitableEntry,
@@ -29,7 +33,7 @@ from earmark.search.cited_answer import (
     gather_entries,
     telling_entries,
 )
-from earmark.settings import InvalidSetting, Settings
+from earmark.settings import InvalidSetting, Limits, Settings
 from earmark.text_format import Heading, counted
 
 ANSWER_TOKENS = 800
@@ -100,6 +104,19 @@ def ask(
         CallError: the server does not answer, or its answer does not follow the schema.
     """
     plan = open_session((), settings, **choices)
+    return answer(Path(run), question, plan, calls=calls, api_key=api_key)
+
+
+def answer(
+    run: Path,
+    question: str,
+    plan: Session,
+    *,
+    calls: int,
+    api_key: str | None,
+    before_request: Callable[[], None] = lambda: None,
+) -> RunAnswer:
+    """As `ask`; `before_request` is called before each request for the answer itself."""
     if not isinstance(question, str) or not question.strip():
         raise ValueError(f"the question is empty or not text: {question!r}; ask in words")
     model = ModelAddress.parse(plan.settings.model)
@@ -108,30 +125,80 @@ def ask(
         raise InvalidSetting("model", "calls need a server with the OpenAI API: http://HOST/v1")
     bought = 0
     if calls:
-        with Run(Path(run)) as stored:
+        with Run(run) as stored:
             recordings, _ = reopen_all(stored, stored.recordings(), plan.settings.folders)
         sources = [recording.source for recording in recordings.values()]
         search = find(question, sources, run=run, calls=calls, settings=plan, api_key=api_key)
         bought = search.calls
-    with Run(Path(run)) as stored:
+    with Run(run) as stored:
         gather = gather_entries if is_asked else telling_entries
         entries = gather(stored, question, SentenceEncoder.if_available(plan.store))
         totals = stored.totals()
     data, tokens = _NOTHING, 0
     if entries and is_asked:
-        data, tokens = _chat(model, as_messages(question, entries), api_key)
-    answer = check_answer(question, entries, data, tokens=tokens)
+        meter = _Meter(run, plan.settings.limits, before_request)
+        data, tokens = _chat(model, as_messages(question, entries), api_key, meter)
+    cited = check_answer(question, entries, data, tokens=tokens)
     most = Question().tokens + Question().answer_tokens + 600 // CHARACTERS_A_TOKEN
     unasked = max(0, totals.windows - totals.answered)
     likeliest = () if is_asked else tuple(entries[:LISTED])
-    return RunAnswer(answer, bought, unasked, most, likeliest)
+    return RunAnswer(cited, bought, unasked, most, likeliest)
 
 
 _NOTHING: Mapping[str, Any] = {"sentences": [], "unknown": "nothing in the run mentions it"}
 
 
+@dataclass(frozen=True, slots=True)
+class _TextCall:
+    most_tokens: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Meter:
+    """Counts each request in the run before it is sent, at the most it can cost."""
+
+    run: Path
+    limits: Limits
+    before_request: Callable[[], None]
+
+    def chat(self, endpoint: Endpoint, body: Mapping[str, Any]) -> dict[str, Any]:
+        """`CallRejected` if a cap of the run is reached."""
+        most = (len(json.dumps(body)) // CHARACTERS_A_TOKEN + OVERHEAD, ANSWER_TOKENS)
+        with Run(self.run) as run:
+            if cap := run.spent().exceeded_limit(self.limits, [], _TextCall(most)):
+                raise CallRejected(f"the model is not asked: {cap}")
+        self.before_request()
+        self._count(1, *most)
+        calls, used = 0, most
+        try:
+            reply = endpoint.chat(body, timeout=TIMEOUT)
+            prompt, completion, _ = token_usage(reply)
+            if prompt is not None and completion is not None:
+                used = prompt, completion
+            return reply
+        except CallRejected:
+            used = 0, 0
+            raise
+        except CallTimeout as error:
+            calls, used = -(not error.was_reached), most if error.was_sent else (0, 0)
+            if not error.is_form:
+                raise
+        finally:
+            self._count(calls, used[0] - most[0], used[1] - most[1])
+        return self.chat(endpoint, body)  # which leaves out what the server has refused
+
+    def _count(self, calls: int, prompt: int, completion: int) -> None:
+        spend = self.limits.price(prompt, completion)
+        with (
+            explain_errors(self.run),
+            closing(connect(self.run, to_write=True)) as database,
+            transaction(database),
+        ):
+            count_unlisted(database, calls, prompt + completion, spend)
+
+
 def _chat(
-    choice: ModelAddress, messages: list[dict[str, str]], api_key: str | None
+    choice: ModelAddress, messages: list[dict[str, str]], api_key: str | None, meter: _Meter
 ) -> tuple[Mapping[str, Any], int]:
     endpoint = Endpoint(str(choice.server), api_key=api_key)
     model = choice.name or next(iter(endpoint.models()), "")
@@ -144,7 +211,7 @@ def _chat(
         "temperature": 0.0,
         "response_format": response_format(SCHEMA),
     }
-    reply = endpoint.chat(body, timeout=TIMEOUT)
+    reply = meter.chat(endpoint, body)
     words, finish, _ = first_choice_text(reply)
     try:
         data = parse_answer_json(words.strip(), {"type": "object"})

@@ -144,8 +144,8 @@ class Asker:
     def withdraw(self, request: Request) -> None:
         self.recorder.run.withdraw(request)
 
-    def lost(self, request: Request) -> None:
-        self.recorder.lost(request)
+    def lost(self, request: Request, *, was_sent: bool) -> None:
+        self.recorder.lost(request, was_sent=was_sent)
 
     def answered(self, request: Request, answer: Answer) -> None:
         self._set_down(False)

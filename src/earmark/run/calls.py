@@ -27,7 +27,7 @@ MOST_TOKENS = 1 << 40
 
 SPENT = """
 SELECT (SELECT coalesce(sum(asked), 0) FROM calls) + coalesce((
-        SELECT json_extract(value, '$[0]') FROM notes WHERE name = 'forgotten'), 0),
+        SELECT json_extract(value, '$[0]') FROM notes WHERE name = 'unlisted'), 0),
     coalesce(sum(tokens), 0), total(spend)
 FROM (
     SELECT coalesce(prompt_tokens + completion_tokens, reserve_tokens) AS tokens, spend
@@ -36,9 +36,9 @@ FROM (
     UNION ALL SELECT interrupted * reserve_tokens, interrupted * reserve_spend
     FROM calls WHERE interrupted > 0
     UNION ALL SELECT json_extract(value, '$[1]'), json_extract(value, '$[2]')
-    FROM notes WHERE name = 'forgotten')
+    FROM notes WHERE name = 'unlisted')
 """
-"""Calls about recordings that were forgotten since are included."""
+"""Calls without a row are included: see `count_unlisted`."""
 
 _STATE = "SELECT id, state FROM calls WHERE identity = ?"
 
@@ -98,7 +98,7 @@ class RunCalls(RunDatabase):
         return Tally(calls_before=calls, tokens_before=tokens, spend_before=spend)
 
     def begin(self, call: Request, *, reserve: tuple[int, float] = (0, 0.0)) -> None:
-        """Record that `call` is about to be sent; it must not be sent before.
+        """Record that `call` is about to be sent, once; it must not be sent before.
 
         The `reserve` is the most tokens and money it can cost, counted if the server reports none.
         A `RunError` says that there is no room to store its answer.
@@ -117,11 +117,14 @@ class RunCalls(RunDatabase):
                 self._register(database, call, identity)
                 database.execute(begin, (*reserve, identity))
 
+    def uncount(self, call: Request) -> None:
+        """The last attempt at `call` did not reach the server."""
+        uncount = "UPDATE calls SET asked = asked - 1 WHERE identity = ? AND state = 'in flight'"
+        self._write_durably(lambda database: database.execute(uncount, (call.identity,)))
+
     def withdraw(self, call: Request) -> None:
-        withdraw = (
-            "UPDATE calls SET state = 'waiting', asked = asked - 1"
-            " WHERE identity = ? AND state = 'in flight'"
-        )
+        """Attempts that were made still count."""
+        withdraw = "UPDATE calls SET state = 'waiting' WHERE identity = ? AND state = 'in flight'"
         self._write_durably(lambda database: database.execute(withdraw, (call.identity,)))
 
     def keep(self, call: Request, answer: Answer, *, spend: float = 0.0) -> None:
@@ -172,7 +175,8 @@ class RunCalls(RunDatabase):
         def write(database: sqlite3.Connection) -> None:
             number = _call_number(database, call)
             database.execute(
-                "UPDATE calls SET asked = max(asked - (state = 'in flight' AND NOT ?1), ?1),"
+                "UPDATE calls SET"
+                " asked = iif(state = 'in flight', asked - NOT ?1, max(asked, ?1)),"
                 " state = iif(state = 'answered', state, 'failed') WHERE id = ?2 AND ?1 NOT NULL",
                 (was_sent, number),
             )
@@ -205,6 +209,17 @@ class RunCalls(RunDatabase):
             (number, self.plan_number, *window),
         )
         return str(state)
+
+
+def count_unlisted(database: sqlite3.Connection, *cost: float) -> None:
+    """Add calls, tokens and money spent on calls without a row.
+
+    These are about recordings that were forgotten since, or about the run itself.
+    """
+    row = database.execute("SELECT value FROM notes WHERE name = 'unlisted'").fetchone()
+    total = map(sum, zip(json.loads(row[0]) if row else (0, 0, 0.0), cost, strict=True))
+    note = ("unlisted", json.dumps(list(total)))
+    database.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", note)
 
 
 def _call_number(database: sqlite3.Connection, call: Request) -> int:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from earmark.errors import RunError
-from earmark.run.calls import SPENT
+from earmark.run.calls import SPENT, count_unlisted
 from earmark.run.records import RecordingRow
 from earmark.run.run import Run, read_recording
 from earmark.run.schema import connect, explain_errors, transaction
@@ -99,12 +99,7 @@ def delete_recordings(run: Run, ids: Collection[str]) -> None:
             database.execute(statement, (json.dumps(list(ids)),))
         database.execute(trigger)
         after = database.execute(SPENT).fetchone()
-        # The cost of the deleted calls, without what they were about.
-        row = database.execute("SELECT value FROM notes WHERE name = 'forgotten'").fetchone()
-        earlier = json.loads(row[0]) if row else [0, 0, 0.0]
-        cost = [old + was - now for old, was, now in zip(earlier, before, after, strict=True)]
-        forgotten = ("forgotten", json.dumps(cost))
-        database.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", forgotten)
+        count_unlisted(database, *(was - now for was, now in zip(before, after, strict=True)))
 
 
 def delete_speech(run: Run) -> None:

@@ -129,7 +129,10 @@ class CallRecorder:
         del self.tasks[request.identity]
         self.run.withdraw(request)
 
-    def lost(self, request: Request) -> None:
+    def lost(self, request: Request, *, was_sent: bool) -> None:
+        if not was_sent:
+            self.run.uncount(request)
+            return
         tokens = request.most_tokens
         reason, spend = "an attempt broke off", self.limits.price(*tokens)
         self.run.fail(request, reason, was_sent=None, tokens=tokens, spend=spend)

@@ -23,8 +23,7 @@ from earmark.media import find as find_sources
 from earmark.media.prefetch import FrameRequest, prefetch
 from earmark.media.source import folder_name, name_of
 from earmark.models.sentence_encoder import SentenceEncoder
-from earmark.pipeline.answer import ANSWER_TOKENS
-from earmark.pipeline.answer import ask as ask_run
+from earmark.pipeline.answer import ANSWER_TOKENS, answer
 from earmark.pipeline.caption import caption as caption_recordings
 from earmark.pipeline.caption import preview
 from earmark.pipeline.find import as_question
@@ -265,16 +264,21 @@ class AgentTools:
                 )
         with self.service.ask_lock:
             metered = self._metered()
-            self.allowance.take()
-            key = self.service.api_key
-            answered = ask_run(served.folder, question, calls=calls, settings=metered, api_key=key)
-        answer = asdict(answered.answer)
-        for sentence in answer["sentences"]:
+            answered = answer(
+                served.folder,
+                question,
+                metered,
+                calls=calls,
+                api_key=self.service.api_key,
+                before_request=self.allowance.take,
+            )
+        cited = asdict(answered.answer)
+        for sentence in cited["sentences"]:
             for citation in sentence["citations"]:
                 citation["entry"]["path"] = name_of(citation["entry"]["path"])
         return {
             "notice": NOTICE,
-            **answer,
+            **cited,
             "bought": answered.bought,
             "calls_left": self.allowance.left,
         }

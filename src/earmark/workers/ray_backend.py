@@ -5,9 +5,10 @@
     driver   run      ◀───────────────────────────────────────────┘
 
 `dispatch` on the driver bounds the calls in flight, retries, applies the caps and counts, so the
-limits hold for the whole cluster. A worker that is lost or overdue during a call is replaced and
-its calls are made again. Results are kilobytes and come in the task's own reply, and at most two
-tasks per core are in flight, so neither the driver nor the store grows with the number of items.
+limits hold for the whole cluster. A worker that is lost or overdue during a call is replaced; its
+call counts as an attempt and is made again. Results are kilobytes and come in the task's own reply,
+and at most two tasks per core are in flight, so neither the driver nor the store grows with the
+number of items.
 """
 
 from __future__ import annotations
@@ -209,22 +210,21 @@ class RayCaptioner:
 
     def _send(self, task: Task, timeout: float) -> WorkerReply:
         ray = self._backend.ray
-        for _ in range(ATTEMPTS):
-            worker = self._choose_worker(task.recording.key)
-            reply_ref = worker.handle.ask.remote(VERSION, task, timeout)
-            try:
-                result = ray.get(reply_ref, timeout=timeout + DECODE_ALLOWANCE)
-            except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError):
-                self._discard(worker)
-                continue
-            finally:
-                with self._lock:
-                    worker.calls -= 1
-            if isinstance(result, BackendError):
-                raise result
-            reply: WorkerReply = result
-            return reply
-        raise CallTimeout(f"{ATTEMPTS} workers in a row were lost or did not answer in time")
+        worker = self._choose_worker(task.recording.key)
+        reply_ref = worker.handle.ask.remote(VERSION, task, timeout)
+        try:
+            result = ray.get(reply_ref, timeout=timeout + DECODE_ALLOWANCE)
+        except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError) as error:
+            self._discard(worker)
+            lost = "its worker was lost or did not answer in time"
+            raise CallTimeout(lost, was_sent=True) from error
+        finally:
+            with self._lock:
+                worker.calls -= 1
+        if isinstance(result, BackendError):
+            raise result
+        reply: WorkerReply = result
+        return reply
 
     def _discard(self, worker: _RemoteWorker) -> None:
         with self._lock:

@@ -217,7 +217,7 @@ class _VariantRun:
             unasked = sum(stimulus not in self.captions for stimulus in every) - len(self.failures)
             self.failures += [f"stopped: {tally.stopped}"] * unasked
 
-    def begin(self, request: Request) -> None:
+    def begin(self, request: Request, **_: bool) -> None:
         """Does nothing: unanswered requests are asked again in the next run."""
 
     withdraw = lost = begin
