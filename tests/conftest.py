@@ -38,7 +38,7 @@ settings.load_profile("steady")
 
 OPTIONAL = {
     "PIL", "ai_edge_litert", "cv2", "fastapi", "gguf", "jsonschema", "matplotlib", "mcp", "moto",
-    "onnx", "onnxscript", "opentimelineio", "pandas", "pyarrow", "ray", "s3fs",
+    "onnx", "onnxscript", "opentimelineio", "paho", "pandas", "pyarrow", "ray", "s3fs",
     "schemathesis", "selenium", "skimage", "tokenizers", "torch", "transformers", "uvicorn",
     "xllamacpp", "yaml",
 }  # fmt: skip

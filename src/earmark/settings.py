@@ -17,6 +17,7 @@ import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import time
 from functools import cache as once
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
@@ -33,7 +34,7 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
-from earmark.redaction import redact, redact_model
+from earmark.redaction import HIDDEN, redact, redact_model
 from earmark.wall_clock import ClockCorrection
 
 FILE = "earmark.toml"
@@ -95,6 +96,13 @@ def _check_offset(text: str) -> str:
     return ClockCorrection(offset=text).offset
 
 
+def _check_time_of_day(text: str) -> str:
+    try:
+        return time.fromisoformat(text).isoformat("minutes")
+    except ValueError:
+        raise ValueError(f"{text!r} is no time of day: write 07:00") from None
+
+
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
@@ -113,6 +121,8 @@ Folder = Annotated[Path, AfterValidator(Path.expanduser)]
 Text = Annotated[str, BeforeValidator(_read_file)]
 Schema = Annotated[dict[str, Any], BeforeValidator(_read_schema)]
 ModelName = Annotated[str, PlainSerializer(redact_model, when_used="json")]
+Secret = Annotated[str, PlainSerializer(lambda _: HIDDEN, when_used="json")]
+TimeOfDay = Annotated[str, AfterValidator(_check_time_of_day)]
 
 
 class Group(BaseModel):
@@ -242,6 +252,21 @@ class Watching(Group):
         None, "Forget recordings of streams after this time.", shown="never", ge=60
     )
     keep_clips: bool = setting(False, "Keep a clip of every pick, cut without re-encoding.")
+    alert: str = setting(
+        "",
+        "Sounds, or words of answers, to report at once: 'glass breaking, scream'.",
+        shown="none",
+    )
+    webhook: Secret | None = setting(None, "Address that gets the events.", shown="none")
+    webhook_secret: Secret | None = setting(
+        None, "Key that signs them, as in Standard Webhooks.", shown="not signed"
+    )
+    mqtt: Secret | None = setting(
+        None, "Broker that gets the events: mqtt://USER:PASSWORD@HOST.", shown="none"
+    )
+    digest: TimeOfDay | None = setting(
+        None, "Time of day at which the last 24 hours are summed up: 07:00.", shown="never"
+    )
 
 
 class Display(Group):

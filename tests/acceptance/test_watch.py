@@ -18,7 +18,10 @@ from typing import Any
 import pytest
 
 from acceptance.model_server import model_server
+from earmark.evidence.picture_evidence import installed_models
+from earmark.models import ModelStore
 from live_servers import ffmpeg, free_port, rtsp_camera
+from webhook_receiver import receiver
 
 PATIENCE = 300.0
 """Seconds within which anything happens, however busy the machine is."""
@@ -48,7 +51,7 @@ class Command:
 @contextmanager
 def watching(log: Path, *words: str) -> Iterator[Command]:
     command = [sys.executable, "-m", "earmark", "watch", *words]
-    environment = os.environ | {"EARMARK_CACHE": "none", "XDG_CONFIG_HOME": str(log.parent)}
+    environment = os.environ | {"XDG_CONFIG_HOME": str(log.parent)}
     with (
         log.open("w", encoding="utf-8") as output,
         subprocess.Popen(
@@ -69,7 +72,7 @@ def answers_in(run: Path) -> list[str]:
 def test_a_camera_is_watched_unplugged_and_plugged_in_again(tmp_path: Path):
     port, run = free_port(), tmp_path / "run"
     address = f"rtsp://me:hunter2@127.0.0.1:{port}/camera"
-    rate = ("--calls-per-hour", "900", "--latency", "4s", "--keep-clips")
+    rate = ("--calls-per-hour", "900", "--latency", "4s", "--frontline", "energy", "--keep-clips")
     with (
         model_server() as server,
         watching(tmp_path / "log", address, "--run", str(run), "--model", server.model, *rate) as w,
@@ -90,6 +93,38 @@ def test_a_camera_is_watched_unplugged_and_plugged_in_again(tmp_path: Path):
     export = ["export", str(run), "--to", "csv", "--out", str(tmp_path / "captions.csv")]
     subprocess.run([sys.executable, "-m", "earmark", *export], check=True, capture_output=True)
     assert (tmp_path / "captions.csv").read_text().count("\n") >= 4
+
+
+DETECTOR = (
+    "lavfi:testsrc2=size=320x240:rate=5,realtime[out0];"
+    "aevalsrc=0.001*random(0)+0.5*sin(2*PI*3100*t)*lt(mod(t\\,1)\\,0.5)"
+    "*between(mod(t\\,200)\\,8\\,20):s=16000,arealtime[out1]"
+)
+"""A device with a camera and a microphone; a smoke detector beeps from the eighth second on."""
+
+
+def test_a_sound_alerts_without_a_call_and_the_webhook_gets_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    store = ModelStore()
+    if not installed_models("heard", store):
+        pytest.skip("needs a model that names sounds")
+    monkeypatch.setenv("EARMARK_MODELS", str(store.folder))
+    with receiver() as hook:
+        monkeypatch.setenv("EARMARK_WEBHOOK", hook.address)
+        monkeypatch.setenv("EARMARK_WEBHOOK_SECRET", "topsecret")
+        words = (DETECTOR, "--run", str(tmp_path / "run"), "--alert", "smoke detector, scream")
+        with watching(tmp_path / "log", *words) as w:
+            w.wait_for(lambda: any(event["event"] == "alert" for event in hook.events()))
+            assert w.stop() == 0
+    (named,) = w.events("alerts")
+    assert named["terms"]["scream"] == ["Screaming"]
+    alert = w.events("alert")[0]
+    assert alert["sound"] == "Smoke detector, smoke alarm" and alert["source"] == "lavfi"
+    assert alert in hook.events() and "webhook-signature" in hook.received[0][0]
+    for path in (tmp_path / "run").rglob("*"):
+        stored = b"" if path.is_dir() else path.read_bytes()
+        assert b"hunter2" not in stored and b"topsecret" not in stored
 
 
 def test_a_kill_at_any_moment_loses_no_answer(tmp_path: Path):

@@ -25,8 +25,8 @@ Sources = Annotated[
 
 
 @options.takes_settings(
-    "calls_per_hour", "burst", "calls_per_day", "latency", "part", "keep", "keep_clips", "model",
-    "blur", "max_calls", "max_spend", "budget",
+    "calls_per_hour", "burst", "calls_per_day", "latency", "part", "keep", "keep_clips", "alert",
+    "model", "blur", "max_calls", "max_spend", "budget",
 )  # fmt: skip
 def watch(sources: Sources, settings: Settings, run: options.NewRunFolder = None) -> None:
     """Listen to live sources, and caption the moments most worth a call as they happen.

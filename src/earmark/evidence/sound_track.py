@@ -46,6 +46,11 @@ CONTINUE_PROBABILITY = 0.15
 MAX_GAP = 4.0
 """Longest silence, in seconds, within one event."""
 
+NamedCells = tuple[IndexArray, NDArray[np.int16], NDArray[np.float32]]
+"""Cells, classes and logits, of equal length."""
+
+NOTHING: NamedCells = np.zeros(0, np.intp), np.zeros(0, np.int16), np.zeros(0, np.float32)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SoundTrack:
@@ -162,8 +167,7 @@ class SoundTracker:
     def __init__(self, encoder: PatchTagger) -> None:
         self.encoder = encoder
         self._stride = max(1, int((MAX_GAP - encoder.overhang) / (encoder.cell * HOP)))
-        empty = np.zeros(0, np.intp), np.zeros(0, np.int16), np.zeros(0, np.float32)
-        self._pieces = [empty]  # cells, classes and logits of each
+        self._pieces = [NOTHING]
         self._steps = 0
 
     def pass_through(self, sound: Iterable[Sound]) -> Iterator[Sound]:
@@ -184,6 +188,17 @@ class SoundTracker:
             while read:
                 yield read.popleft()
         yield from read
+
+    @property
+    def until(self) -> float:
+        """Seconds of sound that are named."""
+        return self._steps * HOP
+
+    def pop(self) -> NamedCells:
+        """What was named since the last call; `track` lacks it."""
+        cells, classes, logits = map(np.concatenate, zip(*self._pieces, strict=True))
+        self._pieces = [NOTHING]
+        return cells, classes, logits
 
     def track(self) -> SoundTrack:
         arrays = map(np.concatenate, zip(*self._pieces, strict=True))

@@ -1,7 +1,7 @@
 """Listens to one live source in a thread of its own, and hands on what was heard.
 
 stream ──▶ stretches of sound ──▶ windows, rated `latency` seconds later ──▶ queue ──▶ watch
-       ├── gaps and states ──────────────────────────────────────────────▶
+       ├── named sounds, gaps, states ─────────────────────────────────────▶
        └── pictures, compressed ──▶ ring
 """
 
@@ -16,6 +16,8 @@ from typing import Protocol
 import numpy as np
 
 from earmark.errors import EarmarkError, internal_error
+from earmark.evidence.live_sounds import SoundCells, name_live
+from earmark.features.patch_tagger import PatchTagger
 from earmark.features.spectrum import decibels
 from earmark.media import Sound
 from earmark.media.live_stream import Gap, LiveEvent, State
@@ -55,7 +57,7 @@ class Broken:
     error: EarmarkError
 
 
-Heard = LiveWindows | Level | Gap | State | Broken
+Heard = LiveWindows | SoundCells | Level | Gap | State | Broken
 
 
 @dataclass(slots=True, eq=False)
@@ -65,6 +67,8 @@ class SourceListener:
     listener: LiveListener
     queue: Queue[tuple[SourceListener, Heard]]
     stopped: threading.Event
+    tagger: PatchTagger | None = None
+    """Names sounds, if there is a model."""
     state: State = State("connecting")  # noqa: RUF009 - it is frozen
 
     def start(self) -> None:
@@ -104,7 +108,10 @@ class SourceListener:
                 elif isinstance(event, State) and event.state in ("lost", "ended"):
                     return
 
-        for windows in self.listener.listen(sound(), start=start):
+        named = sound()
+        if self.tagger:
+            named = name_live(self.tagger, named, start=start, take=self._put)
+        for windows in self.listener.listen(named, start=start):
             self._put(windows)
         return following
 

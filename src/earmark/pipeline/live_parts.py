@@ -12,6 +12,9 @@ from datetime import datetime
 
 import numpy as np
 
+from earmark.evidence.evidence_entry import TRACK
+from earmark.evidence.live_sounds import RecentSounds, SoundCells
+from earmark.features.patch_tagger import PatchTagger
 from earmark.gate.lengths import ActionLengths, LengthModel
 from earmark.grid import Windows
 from earmark.media.packet_ring import StreamFormat
@@ -84,6 +87,8 @@ class Part:
     stored_until: float = 0.0
     resumed_at: float = 0.0
     """Wall clock up to which an earlier process has heard it: a file is read from its beginning."""
+    sounds: RecentSounds | None = None
+    """None if no sounds are named."""
 
     @classmethod
     def open(cls, run: Run, key: PartKey, name: str, length: float) -> Part:
@@ -113,6 +118,16 @@ class Part:
         self.level = _grown(self.level, second + count, QUIET_DB)
         self.level[second : second + count] = level.decibels
         self.until = max(self.until, min(level.time + level.duration, self.key.end))
+
+    def add_sounds(self, cells: SoundCells, tagger: PatchTagger) -> None:
+        if cells.until <= self.resumed_at:
+            return
+        if self.sounds is None:
+            self.sounds = RecentSounds.since(tagger, self.key.start, self.resumed_at)
+        self.sounds.add(cells)
+
+    def names_in(self, span: Span) -> tuple[str, ...]:
+        return self.sounds.names_in(span) if self.sounds else ()
 
     def add(self, windows: LiveWindows, place: int) -> int:
         """Add a decided window; returns its number in the part."""
@@ -181,6 +196,10 @@ class Part:
             sound_bytes=self.bytes_received,
             access="stream",
         )
+        if self.sounds:
+            events, within = self.sounds.settle()
+            origin = self.sounds.encoder.name + TRACK
+            run.keep_evidence(self.key.id, events, kinds={"heard"}, origin=origin, within=within)
         self.stored_until = self.until
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from queue import Empty, Queue
@@ -17,15 +16,20 @@ from typing import Any
 
 from earmark.captioning.request import TAGS_MODEL, Request
 from earmark.errors import InternalError, MediaError, RunError
+from earmark.evidence.live_sounds import SoundCells
 from earmark.evidence.sound_names import sounds_in
+from earmark.features.patch_tagger import PatchTagger
 from earmark.media.live_stream import Gap, State
 from earmark.media.packet_ring import PacketRing
 from earmark.media.stream_clock import Clock
+from earmark.pipeline.alerts import Alerts
 from earmark.pipeline.asker import Asker, raise_error
 from earmark.pipeline.backend import show
 from earmark.pipeline.forget import forget_recordings
+from earmark.pipeline.live_digest import DAY, DailyDigest, digest_lines
 from earmark.pipeline.live_listening import Broken, Level, SourceListener
 from earmark.pipeline.live_parts import Part, PartKey
+from earmark.pipeline.outlets import Emit
 from earmark.pipeline.resume import PAGE
 from earmark.pipeline.session import Session
 from earmark.report.run_report import write_report
@@ -46,10 +50,11 @@ STORE_EVERY = 60.0
 REPORT_EVERY = 900.0
 """Seconds between two updates of the page."""
 
+LEARNT = "watch demand"
+"""Note of the run: how much each source would buy at each price, by the hour of the day."""
+
 QUEUED = 8
 """Events of all sources that wait; a file that is read faster than it is used waits too."""
-
-Emit = Callable[[dict[str, Any]], None]
 
 
 @dataclass(slots=True, eq=False)
@@ -84,6 +89,9 @@ class Watch:
     coverage: LiveCoverage
     clock: Clock
     emit: Emit
+    tagger: PatchTagger | None = None
+    """Names sounds, if there is a model."""
+    alerts: Alerts = field(default_factory=Alerts)
     sources: dict[str, WatchedSource] = field(default_factory=dict)
     queue: Queue[tuple[SourceListener, Any]] = field(default_factory=lambda: Queue(QUEUED))
     counts: WatchCounts = field(default_factory=WatchCounts)
@@ -112,6 +120,11 @@ class Watch:
             if counter:
                 setattr(self.counts, counter, getattr(self.counts, counter) + 1)
             self.emit({"event": event, "time": iso_time(self.clock()), **about, **fields})
+        if event == "answer" and request is not None:
+            start, end = about["start"], about["end"]
+            when = datetime.fromisoformat(start).timestamp()
+            for alert in self.alerts.read(about["source"], fields["caption"], when):
+                self.report("alert", source=about["source"], start=start, end=end, **alert)
 
     def _about(self, request: Request) -> dict[str, Any]:
         for source in self.sources.values():
@@ -140,6 +153,8 @@ class Watch:
     def _take(self, source: WatchedSource, heard: Any) -> None:
         if isinstance(heard, Level):
             self._part(source, heard.time).add_level(heard)
+        elif isinstance(heard, SoundCells):
+            self._note_sounds(source, heard)
         elif isinstance(heard, LiveWindows):
             self._decide(source, heard)
         elif isinstance(heard, Gap):
@@ -151,6 +166,12 @@ class Watch:
             self._note_state(source, State("broken", str(heard.error)))
             if isinstance(heard.error, InternalError):
                 raise heard.error
+
+    def _note_sounds(self, source: WatchedSource, cells: SoundCells) -> None:
+        assert self.tagger
+        for alert in self.alerts.hear(source.name, cells):
+            self.report("alert", source=source.name, **alert | {"start": iso_time(alert["start"])})
+        self._part(source, cells.until).add_sounds(cells, self.tagger)
 
     def _decide(self, source: WatchedSource, windows: LiveWindows) -> None:
         end = (windows.first + windows.due) * windows.length
@@ -195,7 +216,8 @@ class Watch:
         placed = part.place(pick)
         self._store(part)
         level = Track(part.level, hop=1.0) if len(part.level) else None
-        sounds = sounds_in([placed.span], level=level, names={})[placed.span]
+        names = {placed.span: part.names_in(placed.span)}
+        sounds = sounds_in([placed.span], level=level, names=names)[placed.span]
         model, key = self.asker.captioner.model, part.key.id
         request = Request.about(key, placed, self.plan.question, sounds, model)
         self.run.add_pick(key, placed, sounds.tags)
@@ -275,6 +297,14 @@ class Watch:
         if now - self._reported >= REPORT_EVERY:
             self._reported = now
             write_report(self.run, self.run.folder / PAGE)
+        if at := self.plan.settings.watch.digest:
+            self._make_digest(DailyDigest(at), now)
+
+    def _make_digest(self, digest: DailyDigest, now: float) -> None:
+        end = digest.due(self.run, now)
+        if end is not None:
+            lines = digest_lines(self.run, Span(end - DAY, end))
+            self.report("digest", until=iso_time(end), text="\n".join(lines))
 
     def _report_listening(self, source: WatchedSource, part: Part) -> None:
         stream = source.listener.stream
@@ -310,6 +340,7 @@ class Watch:
         left = round(self.asker.calls.tokens(self.clock()), 2)
         state = {"sources": states, "waiting": len(self.asker.spool), "calls_left": left}
         self.run.set_note("watch", json.dumps(state))
+        self.run.set_note(LEARNT, json.dumps(self.coverage.to_json()))
 
     def _forget_old(self) -> None:
         keep = self.plan.settings.watch.keep

@@ -8,6 +8,7 @@ One thread per source listens, one asks, and the caller's does all between (`liv
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,15 +16,19 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from earmark.captioning.spool import SPOOL, Spool
+from earmark.errors import ModelMissing
+from earmark.features.patch_tagger import PatchTagger
 from earmark.media.live_input import LiveInput
 from earmark.media.live_stream import LiveStream
 from earmark.media.packet_ring import PacketRing
 from earmark.media.stream_clock import Clock, steady_clock
+from earmark.pipeline.alerts import Alerts, read_terms
 from earmark.pipeline.asker import Asker
 from earmark.pipeline.live_listening import SourceListener, Stream
-from earmark.pipeline.live_watch import Emit, Watch, WatchCounts, WatchedSource
+from earmark.pipeline.live_watch import LEARNT, Watch, WatchCounts, WatchedSource
+from earmark.pipeline.outlets import Emit, Outlets
 from earmark.pipeline.resume import resume
-from earmark.pipeline.session import Choices, open_session
+from earmark.pipeline.session import Choices, Session, open_session
 from earmark.run.live_rows import calls_since
 from earmark.run.run import Run
 from earmark.run.tasks import CallRecorder
@@ -77,7 +82,9 @@ def watch(
     plan = resume(open_session((), settings, **choices), run)
     captioner = plan.open_captioner(api_key=api_key)
     described = plan.run_json(captioner.model) | {"watch": _rate_json(plan.settings)}
-    with Run(Path(run), described, blur=plan.question.blur) as opened:
+    tagger, alerts = _open_tagger(plan), _open_alerts(plan)
+    outlets = Outlets.open(plan.settings.watch, Path(run), emit)
+    with Run(Path(run), described, blur=plan.question.blur) as opened, outlets:
         opened.keep_last_picks()
         rate = _rate(plan.settings)
         now = world.clock()
@@ -85,8 +92,14 @@ def watch(
         recorder = CallRecorder(plan.settings.limits, opened, opened.spent())
         spool, log = Spool(opened.folder / SPOOL), CallLog(rate, calls)
         asker = Asker(captioner, recorder, spool, log, plan.question, world.clock)
-        watched = Watch(plan, opened, asker, LiveCoverage(rate, calls), world.clock, emit)
+        coverage = LiveCoverage(rate, calls)
+        coverage.restore(json.loads(opened.note(LEARNT) or "{}"))
+        watched = Watch(plan, opened, asker, coverage, world.clock, outlets)
+        watched.tagger, watched.alerts = tagger, alerts
         _add_sources(watched, sources, world)
+        if alerts.terms:
+            terms = {term.words: list(term.sounds.values()) for term in alerts.terms}
+            watched.report("alerts", terms=terms)
         _run(watched, world.stopped)
     return watched.counts
 
@@ -113,8 +126,22 @@ def _add_sources(watched: Watch, sources: Sequence[str], world: World) -> None:
         name = LiveInput(address).name
         if name in watched.sources:
             name = f"{name} {len(watched.sources) + 1}"
-        heard = SourceListener(name, stream, listener, watched.queue, world.stopped)
+        heard = SourceListener(name, stream, listener, watched.queue, world.stopped, watched.tagger)
         watched.sources[name] = WatchedSource(address, heard)
+
+
+def _open_tagger(plan: Session) -> PatchTagger | None:
+    encoder = plan.namer.encoder if plan.namer else None
+    return encoder if isinstance(encoder, PatchTagger) else None
+
+
+def _open_alerts(plan: Session) -> Alerts:
+    text = plan.settings.watch.alert
+    if not text:
+        return Alerts()
+    if (tagger := _open_tagger(plan)) is None:
+        raise ModelMissing("--alert needs a model that names sounds: `earmark models get mn04`")
+    return Alerts(read_terms(text, tagger.classes), tagger.onset)
 
 
 def _rate(settings: Settings) -> CallRate:

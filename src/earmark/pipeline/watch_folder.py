@@ -20,7 +20,8 @@ from earmark.media.live_input import REST
 from earmark.media.recording_description import content_key
 from earmark.media.source import stored_path
 from earmark.pipeline.caption import caption
-from earmark.pipeline.live_watch import Emit, iso_time
+from earmark.pipeline.live_watch import iso_time
+from earmark.pipeline.outlets import Emit, Outlets
 from earmark.run.run import Run
 from earmark.run.schema import FILE
 from earmark.settings import Settings
@@ -106,14 +107,15 @@ def watch_folder(
     """Caption recordings as they land in `folder`, until `stopped`; one at a time, into one run."""
     stopped = stopped or threading.Event()
     landing = LandingFolder(folder)
-    emit({"event": "source", "time": iso_time(time.time()), "source": str(folder),
-          "state": "listening"})  # fmt: skip
-    while not stopped.is_set():
-        for source in landing.look():
-            _caption(source, run, settings, api_key, emit)
-            if stopped.is_set():
-                return
-        stopped.wait(POLL)
+    with Outlets.open(settings.watch, run, emit) as outlets:
+        outlets({"event": "source", "time": iso_time(time.time()), "source": str(folder),
+                 "state": "listening"})  # fmt: skip
+        while not stopped.is_set():
+            for source in landing.look():
+                _caption(source, run, settings, api_key, outlets)
+                if stopped.is_set():
+                    return
+            stopped.wait(POLL)
 
 
 def _caption(

@@ -245,9 +245,13 @@ def overview(run: Run) -> list[RecordingOverview]:
     return sorted(overviews, key=lambda overview: not overview.has_something)
 
 
-def overview_of(run: Run, recording: RecordingRow) -> RecordingOverview:
+def overview_of(
+    run: Run, recording: RecordingRow, *, within: Span | None = None
+) -> RecordingOverview:
     heard = run.heard(recording.id)
-    entries = list(run.evidence(recording.id, kinds=("heard", "said")))
+    if within:
+        heard = _only(heard, within)
+    entries = list(run.evidence(recording.id, kinds=("heard", "said"), within=within))
     tracked = [entry for entry in entries if entry.is_tracked]
     sounds = tracked or [entry for entry in entries if entry.kind == "heard"]
     speech = {"Speech", *narrower("Speech")} if sounds else set()
@@ -259,7 +263,11 @@ def overview_of(run: Run, recording: RecordingRow) -> RecordingOverview:
     going = _expected_activity(heard)
     sounding = _sounding(heard.level, recording.duration)
     longest = sounding.duration if sounding else recording.duration  # windows reach beyond it
-    answered = [row for row in run.picks(recording.id) if row.answer]
+    answered = [
+        pick
+        for pick in run.picks(recording.id)
+        if pick.answer and (within is None or pick.span.overlaps(within))
+    ]
     plan = run.plan()
     return RecordingOverview(
         path=recording.path,
@@ -306,6 +314,18 @@ def _with_sounds(windows: Iterable[Span], sounds: Sequence[Span]) -> Iterator[Sp
     for window in windows:
         spans = [window, *(sound for sound in sounds if sound.overlaps(window))]
         yield Span(min(span.start for span in spans), max(span.end for span in spans))
+
+
+def _only(heard: HeardRow, span: Span) -> HeardRow:
+    """As if there were silence outside of `span`."""
+    starts = np.arange(len(heard)) * heard.length
+    is_inside = (starts + heard.length > span.start) & (starts < span.end)
+    level = heard.level
+    if level:
+        times = level.start + np.arange(len(level)) * level.hop
+        outside = (times < span.start) | (times >= span.end)
+        level = replace(level, values=np.where(outside, -np.inf, level.values))
+    return replace(heard, rates=np.where(is_inside, heard.rates, 0.0), level=level)
 
 
 def _expected_activity(heard: HeardRow) -> Track | None:

@@ -114,6 +114,9 @@ def worth_now(recent: FloatArray, ahead: FloatArray, reach: FloatArray, price: f
     What follows the windows heard is expected to be like them. Where that ends decides how well a
     path fits, so the value of a pick now is a mean over several ends.
     """
+    expected = _worth_alone(recent, float(ahead[0]), reach)
+    if expected <= price:  # later picks would only lessen it
+        return 0.0
     here, lines = len(recent), list[Line]()
     for phase in range(PHASES):
         tail = np.full(len(reach) * (PHASES + phase) // PHASES, ahead.mean())
@@ -125,9 +128,12 @@ def worth_now(recent: FloatArray, ahead: FloatArray, reach: FloatArray, price: f
             lines.append(Line(rates, reach, bonus))
     _, values = solve(lines, np.full(len(lines), price))
     gain = values.reshape(-1, 2) @ np.array([1.0, -1.0]) - CERTAIN
-    if gain.mean() < -1e-9:
-        return 0.0
-    back = lines[0].rates[here::-1][: len(reach)]
+    return 0.0 if gain.mean() < -1e-9 else expected
+
+
+def _worth_alone(recent: FloatArray, rate: float, reach: FloatArray) -> float:
+    """Expected actions that a pick touches if none follows."""
+    back = np.append(recent, rate)[::-1][: len(reach)]
     return float(back @ reach[: len(back)])
 
 
