@@ -140,6 +140,18 @@ def test_every_rule_spends_a_shared_budget_to_the_call(name: str) -> None:
     assert few < more <= 431
 
 
+@pytest.mark.parametrize("budget", ["7", "25%", "price=0.6"])
+def test_a_rule_of_one_recording_gets_the_calls_of_coverage(budget: str) -> None:
+    rng = np.random.default_rng(5)
+    many = [rated(rng.gamma(0.4, 1.0, count)) for count in (40, 200, 90)]
+    best = [len(choice.picks) for choice in share(Coverage(), many, budget)]
+    choices = share(Rank(), many, budget)
+    assert [len(choice.picks) for choice in choices] == best
+    assert [choice.picks for choice in choices] == [
+        Rank()(recording, budget=calls) for recording, calls in zip(many, best, strict=True)
+    ]
+
+
 def test_across_takes_shares_and_prices() -> None:
     many = [windows("1234567890"), windows("0987654321")]
     for rule in (Coverage(), Rank()):
