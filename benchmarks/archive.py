@@ -30,10 +30,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from answers import fill, time_answers
 
-from earmark.captioning.usage import Tally
+from earmark.captioning.dispatch import Tally
 from earmark.gate.frontline import everyday
 from earmark.gate.listener import SILENCE, Heard
-from earmark.grid import ScoredRecording, Windows
+from earmark.grid import ScoredRecording, Windows, scored_recording
 from earmark.media import Recording, Source
 from earmark.media.recording import AudioTrack, Part, VideoTrack
 from earmark.pipeline import backend as backends
@@ -151,7 +151,7 @@ class Imagine:
         )
         level = Track(rng.normal(-40, 9, int(seconds * 5)).astype(np.float32), hop=0.2)
         heard = Heard(recording, "flux", SILENCE, level, "index", 9, 1.0)
-        return ScoredRecording(heard.compact(), windows)
+        return scored_recording(windows, heard.compact())
 
 
 class Imagined(WorkerPool):

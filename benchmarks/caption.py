@@ -22,10 +22,9 @@ from pathlib import Path
 import av
 import numpy as np
 
-from earmark.captioning.dispatch import dispatch
+from earmark.captioning.dispatch import Failure, dispatch
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.captioning.request import Answer, Question, Request
-from earmark.captioning.usage import Failure
 from earmark.media import Frame, Recording, find, open_recording
 from earmark.settings import Limits
 from earmark.timeline import Span

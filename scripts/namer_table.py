@@ -23,8 +23,7 @@ import numpy as np
 
 from earmark.evidence.sound_query import broader, narrower
 from earmark.features.mn04 import MN04
-from earmark.features.patch_tagger import PatchTagger
-from earmark.features.sound_tags import likeliest_names
+from earmark.features.sound_tags import PatchTagger, likeliest_names
 from earmark.features.yamnet import YAMNet
 from earmark.media import Sound, find, open_recording
 

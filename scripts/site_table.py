@@ -95,7 +95,7 @@ def main() -> None:
 def make_case(judged: Judged, frontline: Frontline, cache: ScoreCache) -> Case:
     """Listened to and rated as in a run."""
     heard = listen_cached(judged.source, frontline, cache)
-    windows = Grid().score_recording(heard, frontline).windows
+    windows = Grid().score_recording(heard, frontline)
     return Case(judged.source.name, frontline.name, windows, judged.actions)
 
 

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from earmark.report.progress import Progress
     from earmark.report.run_report import CaptionResult
     from earmark.selection import Budget, Pick
-    from earmark.selection.forecast import CallCost, Forecast
-    from earmark.selection.result import Selection
+    from earmark.selection.result import CallCost, Forecast, Selection
     from earmark.settings import InvalidSetting, Settings
     from earmark.timeline import Span, Track
 
@@ -44,8 +43,7 @@ _MODULES = {
     "report.progress": ("Progress",),
     "report.run_report": ("CaptionResult",),
     "selection": ("Budget", "Pick"),
-    "selection.forecast": ("CallCost", "Forecast"),
-    "selection.result": ("Selection",),
+    "selection.result": ("CallCost", "Forecast", "Selection"),
     "settings": ("InvalidSetting", "Settings"),
     "timeline": ("Span", "Track"),
 }

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -63,10 +63,9 @@ class Windows:
         return round(start / self.length)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ScoredRecording:
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ScoredRecording(Windows):
     heard: Heard
-    windows: Windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +184,12 @@ class Grid:
             quiet = self.score(silence, duration, rates=frontline.rates, lengths=lengths)
             share = quiet.rates.sum() / max(float(windows.rates.sum()), 1e-12)
             windows = replace(windows, rates=windows.rates * share)
-        return ScoredRecording(heard, windows)
+        return scored_recording(windows, heard)
+
+
+def scored_recording(windows: Windows, heard: Heard) -> ScoredRecording:
+    own = {field.name: getattr(windows, field.name) for field in fields(Windows)}
+    return ScoredRecording(**own, heard=heard)
 
 
 def _smooth_level(level: Track) -> Track:

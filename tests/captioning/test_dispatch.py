@@ -19,10 +19,9 @@ import pytest
 from earmark import EarmarkError
 from earmark.captioning import chat_protocol
 from earmark.captioning.captioner import TagsCaptioner
-from earmark.captioning.dispatch import QUEUED_AHEAD, dispatch
+from earmark.captioning.dispatch import QUEUED_AHEAD, Failure, Tally, backoff, cost_of, dispatch
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.captioning.request import Answer, Request
-from earmark.captioning.usage import Failure, Tally, backoff, cost_of
 from earmark.errors import CallRejected, CallTimeout, UnreadableAnswer, UnreadableFile
 from earmark.redaction import map_texts
 from earmark.settings import Limits

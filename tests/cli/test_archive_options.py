@@ -11,8 +11,8 @@ import pytest
 from acceptance.command_line import Outcome, earmark
 from acceptance.run_rows import rows
 from earmark import CaptionResult
+from earmark.captioning.dispatch import Tally
 from earmark.captioning.local_captioners import LocalCaptioner
-from earmark.captioning.usage import Tally
 from earmark.pipeline.session import open_session
 from earmark.run.records import Totals
 from fault_server import fault_server

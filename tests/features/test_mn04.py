@@ -13,10 +13,9 @@ import pytest
 from earmark import Span, open_recording
 from earmark.errors import ModelMismatch, ModelMissing
 from earmark.features.encoder import SAMPLE_RATE, STEP, SoundEncoder
-from earmark.features.mn04 import MN04, WIDTH
+from earmark.features.mn04 import MN04, WIDTH, read_weights
 from earmark.gate.frontline import FRONTLINES
 from earmark.media import find
-from earmark.models.torch_weights import read_weights
 from sound_blocks import blocks, features
 
 

@@ -47,7 +47,7 @@ def test_many_hear_what_one_hears(archive):
         if isinstance(one, ScoredRecording) and isinstance(other, ScoredRecording):
             assert one.heard.recording == other.heard.recording
             for name in ("scores", "instants", "rates"):
-                ours, theirs = getattr(one.windows, name), getattr(other.windows, name)
+                ours, theirs = getattr(one, name), getattr(other, name)
                 assert ours.tobytes() == theirs.tobytes()
         else:
             assert str(one) == str(other)

@@ -12,7 +12,7 @@ import numpy as np
 from archive_runs import windows_of
 from earmark import Progress, Recording, Track
 from earmark.gate.listener import Heard
-from earmark.grid import ScoredRecording
+from earmark.grid import ScoredRecording, scored_recording
 from earmark.media import Source
 from earmark.media.recording import AudioTrack, Part, VideoTrack
 from earmark.pipeline.backend import InProcessBackend
@@ -37,7 +37,7 @@ def imagined(source: Source) -> ScoredRecording:
     level = Track(np.random.default_rng(number).normal(-40, 9, 18_000).astype(np.float32), hop=0.2)
     silent = Track(np.zeros(0, np.float32))
     heard = Heard(recording, "flux", silent, level, "index", 9, 1.0, ("odd",))
-    return ScoredRecording(heard.compact(), windows_of(number, WINDOWS))
+    return scored_recording(windows_of(number, WINDOWS), heard.compact())
 
 
 class Imagined(InProcessBackend):

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from earmark import Progress
-from earmark.captioning.usage import Tally
+from earmark.captioning.dispatch import Tally
 from earmark.report.progress import bars
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from earmark.captioning.usage import Tally
+from earmark.captioning.dispatch import Tally
 from earmark.run.run import Run
 from small_runs import PLAN, answer, call, open_run
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from earmark import Recording, Span, open_recording
+from earmark.captioning.dispatch import Failure, Tally
 from earmark.captioning.request import Question, Task
-from earmark.captioning.usage import Failure, Tally
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.run.run import Run
 from earmark.run.tasks import CallRecorder, Tasks

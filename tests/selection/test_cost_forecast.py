@@ -10,7 +10,7 @@ import pytest
 
 from drawing import windows
 from earmark import CallCost, Forecast
-from earmark.selection.forecast import Rung, Screening, forecast_rungs
+from earmark.selection.result import Rung, Screening, forecast_rungs
 
 
 @pytest.mark.parametrize(

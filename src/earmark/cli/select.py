@@ -12,8 +12,7 @@ from earmark.pipeline.select import list_episodes
 from earmark.pipeline.select import plan as make_forecast
 from earmark.pipeline.select import select as select_windows
 from earmark.report.console import Format, emit, emit_json, err
-from earmark.selection.forecast import CallCost
-from earmark.selection.result import selection_schema
+from earmark.selection.result import CallCost, selection_schema
 from earmark.settings import Settings
 from earmark.text_format import CURRENCY
 

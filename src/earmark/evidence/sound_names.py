@@ -53,7 +53,7 @@ class SoundNamer:
     @property
     def listener(self) -> SoundListener | None:
         from earmark.evidence.sound_track import SoundListener
-        from earmark.features.patch_tagger import PatchTagger
+        from earmark.features.sound_tags import PatchTagger
 
         if not isinstance(self.encoder, PatchTagger):
             return None

@@ -23,8 +23,7 @@ from scipy.special import expit, logit
 from earmark.errors import EarmarkError
 from earmark.evidence.evidence_entry import TRACK, EvidenceEntry, EvidenceTimeline
 from earmark.evidence.sound_query import broader
-from earmark.features.patch_tagger import PatchTagger
-from earmark.features.sound_tags import BACKGROUND, likeliest_names
+from earmark.features.sound_tags import BACKGROUND, PatchTagger, likeliest_names
 from earmark.media import Meter, Recording, Sound
 from earmark.media.atomic_file import content_file, replacing
 from earmark.timeline import HOP, FloatArray, IndexArray, Span, Track, merge

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earmark.features.encoder import STEP
-from earmark.features.patch_tagger import PatchTagger
+from earmark.features.sound_tags import PatchTagger
 from earmark.features.spectrum import serial_matmul
 from earmark.models.sessions import borrow, class_names, open_network
 from earmark.timeline import FloatArray

@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from earmark.captioning.captioner import Captioner
-from earmark.captioning.dispatch import dispatch
+from earmark.captioning.dispatch import Failure, cost_of, dispatch
 from earmark.captioning.request import Answer, Question, Request
 from earmark.captioning.spool import Spool, SpooledRequest
-from earmark.captioning.usage import Failure, cost_of
 from earmark.errors import EarmarkError, RunError
 from earmark.media.stream_clock import Clock
 from earmark.run.tasks import CallRecorder

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from earmark.captioning.dispatch import Tally
 from earmark.captioning.request import Request, Task
-from earmark.captioning.usage import Tally
 from earmark.errors import RunError
 from earmark.evidence.sound_names import name_sounds, sounds_in
 from earmark.gate.forecast_error import as_share

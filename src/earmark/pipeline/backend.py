@@ -15,8 +15,8 @@ from importlib import import_module
 from itertools import tee
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from earmark.captioning.dispatch import Failure, Tally
 from earmark.captioning.request import Request, Task
-from earmark.captioning.usage import Failure, Tally
 from earmark.errors import EarmarkError, internal_error
 from earmark.media.prefetch import (
     DecodedFrames,

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from earmark.captioning.answer_files import read_batch, write_batch
+from earmark.captioning.dispatch import Failure, cost_of
 from earmark.captioning.request import Answer, Question, Request, Task
-from earmark.captioning.usage import Failure, cost_of
 from earmark.errors import RunError
 from earmark.evidence.picture_evidence import PictureEvidence, picture_evidence
 from earmark.pipeline.backend import decode

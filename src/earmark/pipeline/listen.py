@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -65,7 +66,7 @@ def listen_unless_known(
         return open_recording(source, audio_track=track)
     on_seconds = None if progress is None else progress.at(source.name)
     scored = listen(source, plan, on_seconds=on_seconds)
-    return ScoredRecording(scored.heard.compact(), scored.windows)
+    return replace(scored, heard=scored.heard.compact())
 
 
 def listen_all(
@@ -91,7 +92,7 @@ def listen_all(
             logger.info(
                 "%s: %d windows; listening took %.2f s, %d bytes read (%s)",
                 source.path,
-                len(result.windows),
+                len(result),
                 result.heard.seconds,
                 result.heard.bytes_read,
                 "from the cache" if result.heard.from_cache else result.heard.access,
@@ -141,7 +142,7 @@ def listen_and_store(
             heard = result.heard
             run.hear(
                 recording.key,
-                result.windows,
+                result,
                 key=key,
                 level=heard.level,
                 sound_bytes=heard.bytes_read,

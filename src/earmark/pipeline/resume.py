@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from earmark.captioning.captioner import Captioner, ModelAddress
+from earmark.captioning.dispatch import Tally
 from earmark.captioning.request import Question, Request, Task
-from earmark.captioning.usage import Tally
 from earmark.errors import MediaError, RunError
 from earmark.evidence.sound_names import name_sounds, sounds_in
 from earmark.features.sound_tags import MAX_TAGS, class_names

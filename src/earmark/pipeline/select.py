@@ -20,17 +20,20 @@ from earmark.pipeline.listen import listen, listen_each
 from earmark.pipeline.session import Choices, Paths, Session, open_session
 from earmark.report.progress import Progress
 from earmark.selection import Choice, allocate
-from earmark.selection.forecast import (
+from earmark.selection.pick import best_left_out
+from earmark.selection.price_search import calls_for, check_coverage
+from earmark.selection.result import (
     LADDER,
     CallCost,
+    Chosen,
     Forecast,
     RecordingNote,
     Screening,
+    Selection,
+    forecast_coverage,
     forecast_rungs,
+    recording_notes,
 )
-from earmark.selection.pick import best_left_out
-from earmark.selection.price_search import calls_for, check_coverage
-from earmark.selection.result import Chosen, Selection, forecast_coverage, recording_notes
 from earmark.settings import InvalidSetting, Settings
 
 if TYPE_CHECKING:
@@ -64,27 +67,26 @@ def select(
     sources, described = plan.sources(), plan.selection_json()
     with open_backend(plan.settings.backend, len(sources)) as backend:
         scored, failures = listen_each(sources, plan.listening, backend, progress)
-    windows = [item.windows for item in scored]
     weights = [item.heard.recording.source.weight for item in scored]
-    spent = allocate(plan.rule, windows, plan.budget, across=plan.settings.across, weights=weights)
+    spent = allocate(plan.rule, scored, plan.budget, across=plan.settings.across, weights=weights)
     pairs = zip(scored, spent, strict=True)
     chosen = tuple(_chosen(plan, item, choice, explain) for item, choice in pairs)
     return Selection(described, chosen, failures)
 
 
 def _chosen(plan: Session, scored: ScoredRecording, choice: Choice, explain: int) -> Chosen:
-    heard, windows, recording = scored.heard, scored.windows, scored.heard.recording
+    heard, recording = scored.heard, scored.heard.recording
     has_count = not plan.settings.across and plan.budget.price is None
     chaptered = len(recording.parts) > 1
-    expected = float(windows.rates.sum())
-    error, duration = plan.listening.frontline.error, windows.duration
+    expected = float(scored.rates.sum())
+    error, duration = plan.listening.frontline.error, scored.duration
     share, forecast = forecast_coverage(heard, choice, error, actions=expected, duration=duration)
     return Chosen(
         path=recording.source.path,
         duration=recording.duration,
-        window=windows.length,
-        windows=len(windows),
-        budget=plan.budget.calls(len(windows)) if has_count else len(choice.picks),
+        window=scored.length,
+        windows=len(scored),
+        budget=plan.budget.calls(len(scored)) if has_count else len(choice.picks),
         rule=choice.rule_used,
         frontline=heard.frontline,
         access=heard.access,
@@ -96,7 +98,7 @@ def _chosen(plan: Session, scored: ScoredRecording, choice: Choice, explain: int
         chapters=recording.source.paths if chaptered else (),
         chapter_starts=tuple(part.start for part in recording.parts) if chaptered else (),
         notes=recording_notes(heard, choice),
-        left_out=tuple(best_left_out(windows, choice.picks, explain)) if explain else (),
+        left_out=tuple(best_left_out(scored, choice.picks, explain)) if explain else (),
         actions=None if share is None else expected,
         actions_range=None if share is None or not error else error.count(expected, duration),
     )
@@ -169,11 +171,10 @@ def plan(
     with open_backend(session.settings.backend, len(sources)) as backend:
         scored, failures = listen_each(sources, session.listening, backend, progress)
     price = cost if cost is not None else CallCost()
-    many = [item.windows for item in scored]
     is_told = any(map(_is_told, scored))
-    if coverage is not None and many and not is_told:
+    if coverage is not None and scored and not is_told:
         raise ValueError("nothing was heard in these recordings, so no coverage can be forecast")
-    scan = sum(len(windows) for windows in many)
+    scan = sum(len(windows) for windows in scored)
     screening = Screening(
         seconds=sum(item.heard.seconds for item in scored),
         full_scan_seconds=scan * price.gpu_seconds,
@@ -181,12 +182,12 @@ def plan(
     )
     calls = sorted({round(share * scan) for share in shares} - {0})
     error = session.listening.frontline.error if is_told else None
-    goal = [_calls_for(many, coverage, error)] if coverage is not None and many else []
-    rungs = forecast_rungs(many, [*calls, *goal], price, screening, error)
+    goal = [_calls_for(scored, coverage, error)] if coverage is not None and scored else []
+    rungs = forecast_rungs(scored, [*calls, *goal], price, screening, error)
     rungs = rungs if is_told else [replace(rung, coverage=None) for rung in rungs]
-    actions, duration = _count(many)
+    actions, duration = _count(scored)
     return Forecast(
-        recordings=len(many),
+        recordings=len(scored),
         duration=duration,
         windows=scan,
         window=session.listening.grid.length,
@@ -215,9 +216,8 @@ def _count(many: Sequence[Windows]) -> tuple[float, float]:
 
 
 def _is_told(scored: ScoredRecording) -> bool:
-    heard, windows = scored.heard, scored.windows
-    is_flat = len(windows) > 1 and not windows.has_evidence
-    return heard.is_heard and not is_flat
+    is_flat = len(scored) > 1 and not scored.has_evidence
+    return scored.heard.is_heard and not is_flat
 
 
 def _notes(heard: Sequence[ScoredRecording], *, is_told: bool) -> Iterator[RecordingNote]:

@@ -14,7 +14,7 @@ from earmark.redaction import redact
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from earmark.captioning.usage import Tally
+    from earmark.captioning.dispatch import Tally
 
 LINE_INTERVAL = 1.0
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from earmark.captioning.usage import Tally
+from earmark.captioning.dispatch import Tally
 from earmark.evidence.picture_evidence import REQUIREMENTS, available_kinds
 from earmark.gate.forecast_error import CONFIDENCE, ForecastError, as_count, as_range
 from earmark.grid import Windows

@@ -16,8 +16,8 @@ import sqlite3
 from collections.abc import Iterable
 
 from earmark.captioning.answer_schema import activity_of
+from earmark.captioning.dispatch import Tally
 from earmark.captioning.request import TAGS_MODEL, Answer, Request
-from earmark.captioning.usage import Tally
 from earmark.errors import RunError
 from earmark.media.source import storable_text
 from earmark.run.database import RunDatabase, as_text, now, number_of

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from earmark.captioning.dispatch import Failure, Tally, cost_of
 from earmark.captioning.request import Answer, Question, Request, Task
-from earmark.captioning.usage import Failure, Tally, cost_of
 from earmark.evidence.evidence_entry import EvidenceEntry, EvidenceTimeline
 from earmark.evidence.sound_names import sounds_in
 from earmark.gate.forecast_error import ForecastError

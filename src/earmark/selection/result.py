@@ -6,11 +6,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from earmark.gate.forecast_error import ForecastError, ForecastRange, as_count, as_range
+from earmark.gate.forecast_error import (
+    UNLIKE,
+    ForecastError,
+    ForecastRange,
+    as_count,
+    as_range,
+    as_share,
+)
 from earmark.gate.listener import Failed, Listened
+from earmark.grid import Windows
 from earmark.selection.allocation import Choice
 from earmark.selection.pick import Pick
+from earmark.selection.price_search import coverage_of_budgets
 from earmark.text_format import (
+    CURRENCY,
     DataFrame,
     Heading,
     Table,
@@ -192,3 +202,173 @@ def measured_range(
     if error is None or math.isnan(share):
         return None
     return error.range(share, actions=actions, duration=duration)
+
+
+LADDER = (0.05, 0.10, 0.15, 0.25, 0.335, 0.50, 0.75, 1.0)
+"""Shares of the windows: the paper's call rates and some more."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallCost:
+    gpu_seconds: float = 0.74
+    """The paper's: Qwen3-VL-8B on a V100."""
+    money: float = 0.00011
+    """In any currency; a full scan of 1,000 h at hosted 8B prices is about 100 dollars."""
+
+    def __post_init__(self) -> None:
+        if not (self.gpu_seconds > 0 and self.money >= 0):
+            raise ValueError("a call costs more than 0 GPU-seconds and no negative money")
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    share: float
+    calls: int
+    coverage: float | None
+    """Expected share of actions touched; None if no action is expected."""
+    gpu_hours: float
+    """Of the calls alone."""
+    money: float
+    pays: bool
+    """Listening and these calls together cost less than calling on every window."""
+    range: ForecastRange | None = None
+    """None if forecast errors were not measured."""
+
+    def cells(self) -> tuple[str, ...]:
+        limits = self.range
+        return (
+            str(self.calls),
+            as_share(self.share),
+            as_share(self.coverage),
+            f"{100 * limits.low:.0f}–{100 * limits.high:.0f} %" if limits else "–",
+            f"{self.gpu_hours:.3g}",
+            f"{self.money:.3g}",
+            "yes" if self.pays else "no",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Screening:
+    seconds: float
+    full_scan_seconds: float
+    """GPU-seconds of calling on every window."""
+    measured_now: int
+    """Recordings listened to in this run; the others were timed when they were heard."""
+
+    @property
+    def share(self) -> float:
+        """Listening time over a full scan; a second of this machine counts as a GPU-second."""
+        return self.seconds / self.full_scan_seconds if self.full_scan_seconds else math.nan
+
+    @property
+    def break_even(self) -> float:
+        """The share of calls up to which triage pays, `1 - C_gate / C_full`; 0 if it never does."""
+        return max(0.0, 1.0 - self.share) if self.full_scan_seconds else math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingNote:
+    path: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Forecast:
+    recordings: int
+    duration: float
+    """Seconds of all recordings."""
+    windows: int
+    window: float
+    frontline: str
+    cost: CallCost
+    screening: Screening
+    rungs: tuple[Rung, ...]
+    goal: Rung | None = None
+    failures: tuple[Failed, ...] = ()
+    notes: tuple[RecordingNote, ...] = ()
+    actions: float | None = None
+    """None if nothing was heard."""
+    actions_range: ForecastRange | None = None
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        for rung in self.rungs:
+            plain = asdict(rung)
+            limits = plain.pop("range") or {}
+            yield plain | {end: limits.get(end) for end in ("low", "high")}
+
+    def to_pandas(self) -> DataFrame:
+        names = [each.name for each in fields(Rung) if each.name != "range"]
+        return to_data_frame(self.rows(), [*names, "low", "high"])
+
+    def __repr__(self) -> str:
+        counts = f"recordings={self.recordings}, windows={self.windows}, budgets={len(self.rungs)}"
+        goal = f", goal={self.goal.calls}" if self.goal else ""
+        return f"Forecast({counts}{goal}, failures={len(self.failures)})"
+
+    def _repr_html_(self) -> str:
+        return html_table(self.rows()) + html_table(map(asdict, self.failures))
+
+    def to_json(self) -> dict[str, Any]:
+        plain = asdict(self)
+        shares = {"share": self.screening.share, "break_even": self.screening.break_even}
+        plain["screening"] |= {
+            name: None if math.isnan(value) else value for name, value in shares.items()
+        }
+        return plain
+
+    def lines(self) -> Iterator[TextLine]:
+        """The budgets as a table, and below it the cost of listening."""
+        if not self.recordings:
+            return
+        yield Heading(
+            f"{counted(self.recordings, 'recording')}, {format_clock(self.duration)}, "
+            f"{counted(self.windows, 'window')} of {self.window:g} s; frontline {self.frontline}"
+        )
+        if self.actions is not None:
+            yield as_count(self.actions, self.actions_range)
+        columns = ("calls", "of all", "expected coverage", "range", "GPU-hours", "cost", "pays")
+        yield Table(columns, [rung.cells() for rung in self.rungs])
+        if first := next((rung.range for rung in self.rungs if rung.range), None):
+            held = f"held {100 * first.confidence:.0f} % of the recordings it was measured on"
+            yield f"The range {f'says nothing: {UNLIKE}' if first.is_unlike else held}."
+        if self.recordings > 1:
+            yield "Each budget is one over all recordings, as `--across` spends it."
+        if rung := self.goal:
+            yield (
+                f"\n{as_range(rung.coverage, rung.range)} coverage is expected from "
+                f"{counted(rung.calls, 'call')} ({as_share(rung.share)}): "
+                f"{rung.gpu_hours:.3g} GPU-hours, {rung.money:.3g} {CURRENCY}"
+            )
+        screening = self.screening
+        yield (
+            f"\nThe cost is that of --money a call {CURRENCY}. "
+            f"Listening took {screening.seconds:.1f} s, {as_share(screening.share)} of a full "
+            f"scan's {screening.full_scan_seconds:.0f} GPU-seconds: triage pays up to "
+            f"{as_share(screening.break_even)} of the calls."
+        )
+        if earlier := self.recordings - screening.measured_now:
+            yield f"({counted(earlier, 'recording')} from the cache, with the time measured then.)"
+
+    def warnings(self) -> list[str]:
+        return format_notes((note.path, note.note) for note in self.notes)
+
+
+def forecast_rungs(
+    many: Sequence[Windows],
+    budgets: Sequence[int],
+    cost: CallCost,
+    screening: Screening,
+    error: ForecastError | None = None,
+) -> list[Rung]:
+    """The range is that of one recording as long and busy as all of them."""
+    count = sum(map(len, many))
+    actions = sum(float(windows.rates.sum()) for windows in many)
+    duration = sum(windows.duration for windows in many)
+    rungs = []
+    for calls, reached in zip(budgets, coverage_of_budgets(many, budgets), strict=True):
+        share = calls / count if count else math.nan
+        measured = measured_range(reached, error, actions=actions, duration=duration)
+        coverage = measured.expected if measured else None if math.isnan(reached) else reached
+        spent = (calls * cost.gpu_seconds / 3600, calls * cost.money)
+        rungs.append(Rung(share, calls, coverage, *spent, share < screening.break_even, measured))
+    return rungs

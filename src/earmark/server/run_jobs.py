@@ -38,7 +38,7 @@ from earmark.run.database import is_at_work
 from earmark.run.records import differences
 from earmark.run.schema import FILE
 from earmark.selection import Pick
-from earmark.selection.forecast import CallCost
+from earmark.selection.result import CallCost
 from earmark.settings import Choosing, Settings
 
 if TYPE_CHECKING:

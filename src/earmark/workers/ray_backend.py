@@ -28,9 +28,8 @@ from tempfile import gettempdir
 from typing import Any
 
 from earmark.captioning.captioner import Captioner
-from earmark.captioning.dispatch import dispatch
+from earmark.captioning.dispatch import Tally, dispatch
 from earmark.captioning.request import Answer, Request, Task
-from earmark.captioning.usage import Tally
 from earmark.errors import (
     BackendError,
     CallError,

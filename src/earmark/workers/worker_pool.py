@@ -34,8 +34,8 @@ from earmark.settings import Workers
 
 if TYPE_CHECKING:
     from earmark.captioning.captioner import Captioner
+    from earmark.captioning.dispatch import Tally
     from earmark.captioning.request import Task
-    from earmark.captioning.usage import Tally
     from earmark.run.tasks import CallRecorder
 
 DEADLINE = 1800.0

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from earmark.captioning.captioner import Captioner
-from earmark.captioning.dispatch import dispatch
+from earmark.captioning.dispatch import Failure, dispatch
 from earmark.captioning.request import Answer, Question, Request
-from earmark.captioning.usage import Failure
 from earmark.errors import AnnotationError, MediaError, NoAudioStream
 from earmark.evidence.sound_names import sound_namer
 from earmark.media import Frame, Recording, open_recording

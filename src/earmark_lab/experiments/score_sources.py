@@ -260,7 +260,7 @@ class MediaScores:
     def case(self, frontline: str, name: str) -> Case:
         scored, line = self._listen(frontline, name), frontline_named(self._file(frontline))
         actions = self.annotations.recordings[name]
-        return Case(name, frontline, scored.windows, actions, line.separation)
+        return Case(name, frontline, scored, actions, line.separation)
 
     def track(self, name: str, frontline: str | None = None) -> Track:
         return self._listen(frontline or self.frontlines[0], name).heard.scores

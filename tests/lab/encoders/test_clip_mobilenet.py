@@ -13,8 +13,7 @@ import numpy as np
 import torch
 from scipy.signal import resample_poly
 
-from earmark.features.mn04 import FFT_SIZE, MN04, log_mel
-from earmark.models.torch_weights import read_weights
+from earmark.features.mn04 import FFT_SIZE, MN04, log_mel, read_weights
 from earmark_lab.encoders.convolutional import ClipMobileNet
 from published_weights import seeded_sound, seeded_weights
 from sound_blocks import features
