@@ -156,8 +156,8 @@ def _fold_norms(weights: dict[str, FloatArray]) -> dict[str, FloatArray]:
     return folded
 
 
-# A checkpoint is a ZIP: `data.pkl` describes the tensors, `data/0`, `data/1`, ... hold their values.
-# Nothing in it is executed.
+# A checkpoint is a ZIP: `data.pkl` describes the tensors, and `data/0`, `data/1`, ... hold their
+# values. Nothing in it is executed.
 
 _TYPES = {"FloatStorage": np.dtype("<f4"), "LongStorage": np.dtype("<i8")}
 
