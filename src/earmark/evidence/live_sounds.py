@@ -22,7 +22,7 @@ from earmark.evidence.sound_track import (
     SoundTracker,
     make_track,
 )
-from earmark.features.patch_tagger import PatchTagger
+from earmark.features.sound_tags import PatchTagger
 from earmark.media import Sound
 from earmark.timeline import HOP, FloatArray, Span
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from earmark.errors import EarmarkError, internal_error
 from earmark.evidence.live_sounds import SoundCells, name_live
-from earmark.features.patch_tagger import PatchTagger
+from earmark.features.sound_tags import PatchTagger
 from earmark.features.spectrum import decibels
 from earmark.media import Sound
 from earmark.media.live_stream import Gap, LiveEvent, State

@@ -14,7 +14,7 @@ import numpy as np
 
 from earmark.evidence.evidence_entry import TRACK
 from earmark.evidence.live_sounds import RecentSounds, SoundCells
-from earmark.features.patch_tagger import PatchTagger
+from earmark.features.sound_tags import PatchTagger
 from earmark.gate.lengths import ActionLengths, LengthModel
 from earmark.grid import Windows
 from earmark.media.packet_ring import StreamFormat

@@ -18,7 +18,7 @@ from earmark.captioning.request import TAGS_MODEL, Request
 from earmark.errors import InternalError, MediaError, RunError
 from earmark.evidence.live_sounds import SoundCells
 from earmark.evidence.sound_names import sounds_in
-from earmark.features.patch_tagger import PatchTagger
+from earmark.features.sound_tags import PatchTagger
 from earmark.media.live_stream import Gap, State
 from earmark.media.packet_ring import PacketRing
 from earmark.media.stream_clock import Clock

@@ -17,7 +17,7 @@ from typing import Any, Unpack
 
 from earmark.captioning.spool import SPOOL, Spool
 from earmark.errors import ModelMissing
-from earmark.features.patch_tagger import PatchTagger
+from earmark.features.sound_tags import PatchTagger
 from earmark.media.live_input import LiveInput
 from earmark.media.live_stream import LiveStream
 from earmark.media.packet_ring import PacketRing
