@@ -20,8 +20,9 @@ from earmark.run.run import Run
 from earmark.run.schema import connect, explain_errors, require_run, transaction
 from earmark.timeline import Span
 
-VERDICTS = ("right", "wrong", "reworded", "missed")
-"""The first three judge an answer; the last marks a moment that was not picked."""
+RATINGS = ("right", "partly", "wrong")
+VERDICTS = (*RATINGS, "reworded", "missed")
+"""All but the last judge an answer; the last marks a moment that was not picked."""
 
 MOST_TEXT, MOST_AUTHOR = 4000, 80
 
@@ -39,7 +40,7 @@ class Correction:
     recording: str
     span: Span
     verdict: str
-    """`right`, `wrong` or `reworded` of the answer about this very span; `missed` of no answer."""
+    """One of `VERDICTS`, about the answer of this very span; `missed` of no answer."""
     author: str
     text: str = ""
     id: int = 0

@@ -19,7 +19,7 @@ from earmark.errors import RunError
 
 FILE = "run.db"
 
-VERSION = 3
+VERSION = 4
 
 BUSY_TIMEOUT = 10.0
 """Seconds."""

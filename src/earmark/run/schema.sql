@@ -90,7 +90,8 @@ CREATE TABLE gaps (
 CREATE TABLE corrections (
     id INTEGER PRIMARY KEY, recording INTEGER NOT NULL REFERENCES recordings,
     "start" REAL NOT NULL, "end" REAL NOT NULL,
-    verdict TEXT NOT NULL CHECK (verdict IN ('right', 'wrong', 'reworded', 'missed')),
+    verdict TEXT NOT NULL
+        CHECK (verdict IN ('right', 'partly', 'wrong', 'reworded', 'missed')),
     text TEXT NOT NULL, author TEXT NOT NULL, at TEXT NOT NULL, call INTEGER REFERENCES calls,
     withdrawn TEXT);
 CREATE INDEX corrections_of ON corrections (recording, "start");

@@ -5,6 +5,7 @@ import { link } from "./controls.js";
 import { archiveAddress, showArchive } from "./archive.js";
 import { showRecording } from "./recording.js";
 import { openRunDialog } from "./planning.js";
+import { showRating } from "./rate.js";
 
 let view = null, turn = 0;
 
@@ -31,7 +32,7 @@ async function route() {
   const place = make("div", "view");
   $("main").replaceChildren(place);
   try {
-    const shown = await (kind !== "run" ? showRuns(place) : recording ? showRecording(place, run, recording, shared) : showArchive(place, run, shared));
+    const shown = await (kind === "rate" ? showRating(place, shared) : kind !== "run" ? showRuns(place) : recording ? showRecording(place, run, recording, shared) : showArchive(place, run, shared));
     if (isHere()) view = shown;
     else shown.close?.();
   } catch (error) { if (isHere()) showError(error); }
@@ -47,7 +48,7 @@ async function showRuns(place) {
       run.told ? make("p", "told", run.told) : null, make("p", "quiet", facts), make("p", "quiet", run.opened ? `started ${run.opened.slice(0, 16).replace("T", " ")} UTC` : ""));
   });
   const begin = button("", "New run …", () => openRunDialog(place, go).catch(showError));
-  place.append(make("div", "head-line", make("h1", "", plural(runs.length, "run")), begin),
+  place.append(make("div", "head-line", make("h1", "", plural(runs.length, "run")), begin, runs.length ? link("button", "/rate", "Rate captions …") : null),
     runs.length ? make("ul", "runs", ...rows) : make("p", "none", "There are no runs in the served folders. Start one here, or with `earmark caption`."));
   return {};
 }

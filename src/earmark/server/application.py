@@ -17,6 +17,7 @@ from earmark.media.storage import Meter
 from earmark.redaction import redact
 from earmark.server.access_control import LOOPBACK, AccessControl
 from earmark.server.api_routes import Served, api
+from earmark.server.rating_routes import ratings
 from earmark.server.run_jobs import explain_refusal
 from earmark.server.run_library import Service, UnknownRun
 from earmark.server.run_views import UnknownRecording, find_recording
@@ -69,6 +70,7 @@ def play(request: Request, served: Served, recording: str, part: int) -> Respons
 
 
 @pages.get("/")
+@pages.get("/rate")
 @pages.get("/run/{rest:path}")
 def show_page() -> Response:
     """The page; its URL says what it shows."""
@@ -107,6 +109,7 @@ def make_app(
     )
     app.state.service = service
     app.include_router(api)
+    app.include_router(ratings)
     app.include_router(pages)
     app.add_exception_handler(RequestValidationError, _explain_validation)
     for kind in STATUSES:

@@ -6,7 +6,7 @@ import { archiveAddress } from "./archive.js";
 import { TimeLine } from "./timeline.js";
 
 const PAGE = 100, MOST = 500; // picks shown at first, and at most sent at once
-const VERDICTS = { right: "right", wrong: "wrong", reworded: "better words", missed: "missed" };
+const VERDICTS = { right: "right", partly: "partly right", wrong: "wrong", reworded: "better words", missed: "missed" };
 
 export async function showRecording(place, run, recording, { trail }) {
   const [detail, parent, session] = await Promise.all([call(recordingPath(run, recording)), call(runPath(run)), call("/session")]);

@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 from scipy import stats
 
-from earmark.timeline import FloatArray
+from earmark.timeline import FloatArray, IndexArray
 
 Values = Sequence[float] | FloatArray
 
@@ -96,6 +96,46 @@ def _draws(count: int, draws: int, seed: int) -> FloatArray:
     drawn = rng.multinomial(count, np.full(count, 1 / count), size=draws).astype(np.float32)
     drawn.setflags(write=False)
     return drawn
+
+
+@dataclass(frozen=True, slots=True)
+class Kappa:
+    """Cohen's: 1 for two raters who always agree, 0 for as much agreement as chance gives."""
+
+    n: int
+    agreed: float
+    """Share of what both rated."""
+    value: float
+    """nan if there is nothing to agree on, or if both always say the same one thing."""
+    low: float
+    """Of the 95 % interval, by drawing items with replacement; nan for fewer than two."""
+    high: float
+
+
+def cohen_kappa(pairs: Sequence[tuple[str, str]], *, draws: int = 2000) -> Kappa:
+    """Of what two raters said about the same items."""
+    labels = sorted({label for pair in pairs for label in pair})
+    codes = np.array([[labels.index(label) for label in pair] for pair in pairs]).reshape(-1, 2)
+    agreed = share_of((codes[:, 0] == codes[:, 1]).tolist())
+    rng = np.random.default_rng(0)
+    drawn = rng.integers(0, len(codes), (draws, len(codes))) if len(codes) > 1 else []
+    values = np.array([_kappa(codes[places], len(labels)) for places in drawn])
+    values = values[np.isfinite(values)] if len(values) else values
+    low, high = np.quantile(values, [0.025, 0.975]) if len(values) else (math.nan, math.nan)
+    return Kappa(len(codes), agreed, _kappa(codes, len(labels)), float(low), float(high))
+
+
+def share_of(values: Sequence[bool]) -> float:
+    return sum(values) / len(values) if values else math.nan
+
+
+def _kappa(codes: IndexArray, kinds: int) -> float:
+    if not len(codes):
+        return math.nan
+    first, second = (np.bincount(codes[:, side], minlength=kinds) / len(codes) for side in (0, 1))
+    chance = float(first @ second)
+    observed = float((codes[:, 0] == codes[:, 1]).mean())
+    return (observed - chance) / (1 - chance) if chance < 1 else math.nan
 
 
 @dataclass(frozen=True, slots=True)
