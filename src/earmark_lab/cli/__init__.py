@@ -11,6 +11,7 @@ _COMMANDS = {
     "demo": "demo:demo",
     "evaluate": "evaluate:evaluate",
     "captions": "evaluate:captions",
+    "ratings": "evaluate:ratings",
     "occupancy": "evaluate:occupancy",
     "cost": "evaluate:cost",
     "sites": "sites:sites",

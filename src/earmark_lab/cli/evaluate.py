@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -168,7 +169,10 @@ def captions(
     ],
     nouns: Annotated[Path, typer.Option(help="CSV of noun classes: key and instances.")],
     verbs: Annotated[Path, typer.Option(help="CSV of verb classes: key and instances.")],
-    model: Model = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(help="Vision model to ask: http://HOST/v1#NAME or gguf:FILE. Repeat it."),
+    ] = None,
     variants: Annotated[
         str, typer.Option(help="Other ways to ask, with commas: hands, sounds, or visual tokens.")
     ] = "",
@@ -183,38 +187,71 @@ def captions(
 
     The full frame at the middle of each action is compared with a crop around
     the hands, with a prompt that names the sounds, and with other token counts,
-    always on the same actions. With --out every answer is stored as it arrives,
-    and the same command asks only what is missing.
+    always on the same actions. Several models are asked about the same actions
+    and compared: naming, agreement, and the cost of a correct caption. With
+    --out every answer is stored as it arrives, and the same command asks only
+    what is missing.
 
     For example:
 
       earmark lab captions marks.csv -m videos/ --nouns n.csv --verbs v.csv --model gguf:model.gguf
     """
     from earmark_lab.experiments import caption_comparison
+    from earmark_lab.experiments.caption_comparison import captions_table
     from earmark_lab.experiments.captions import CaptionLog
 
     chosen = caption_comparison.list_variants(words(variants))
-    captioner = open_captioner(model, max(variant.tokens for variant in chosen))
+    most = max(variant.tokens for variant in chosen)
+    captioners = [open_captioner(name, most) for name in model or [None]]
     with progress_bar("asked", "listening" if "sounds" in words(variants) else "") as advance:
         order = [variant.name for variant in chosen]
-
-        def progress(name: str, done: int, total: int) -> None:
-            advance(order.index(name) * total + done, len(order) * total, name)
-
         answers = CaptionLog.open(log) if log else CaptionLog()
-        tools = caption_comparison.CaptionTools(captioner, log=answers, progress=progress)
+
+        def progress(asked: int, name: str, done: int, total: int) -> None:
+            place = asked * len(order) + order.index(name)
+            advance(place * total + done, len(captioners) * len(order) * total, name)
+
+        tools = [
+            caption_comparison.CaptionTools(each, log=answers, progress=partial(progress, number))
+            for number, each in enumerate(captioners)
+        ]
         scores = caption_comparison.evaluate_captions(
             actions, media, tools, nouns=nouns, verbs=verbs, variants=chosen, stimuli=stimuli
         )
     if format is Format.json:
         emit_json([score.to_json() for score in scores])
     else:
-        table = caption_comparison.captions_table(scores)
-        rows = [[*map(table.text, row)] for row in table.rows]
-        print_table(table.columns, rows, words=table.columns[:1])
+        tables = (f(scores) for f in (captions_table, caption_comparison.agreement_table))
+        for table in filter(None, tables):
+            rows = [[*map(table.text, row)] for row in table.rows]
+            print_table(table.columns, rows, words=table.columns[:2])
     failures = Counter(reason for score in scores for reason in score.failures)
     for reason, count in failures.most_common(5):
         err.print(f"earmark: {counted(count, 'call')} failed: {reason}", style="red")
+
+
+def ratings(
+    runs: Annotated[list[Path], typer.Argument(help="Runs, or folders of runs.")],
+    output: Out = None,
+    format: TableFormat = "markdown",
+) -> None:
+    """Show what people said about captions: shares by model, and how far raters agree.
+
+    Two people rate the captions of one or several runs in `earmark serve`, at
+    /rate, without seeing which model wrote them. This prints the share of
+    captions that are right, partly right and wrong, and Cohen's kappa with an
+    interval.
+
+    For example:
+
+      earmark lab ratings runs/ --out ratings/
+    """
+    from earmark_lab.experiments.ratings import report_ratings
+
+    report = report_ratings(runs)
+    if output:
+        report.write(output)
+    show(report, format, output)
 
 
 def occupancy(

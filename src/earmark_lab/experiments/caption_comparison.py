@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import astuple, dataclass, field, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +35,9 @@ from earmark_lab.experiments.captions import (
     draw_stimuli,
     read_stimuli,
 )
-from earmark_lab.experiments.report import Cells, Table, mean, p_value, plain
-from earmark_lab.metrics.statistics import mcnemar
+from earmark_lab.experiments.report import Cells, Table, interval, mean, p_value, plain
+from earmark_lab.metrics.counts import or_dash
+from earmark_lab.metrics.statistics import cohen_kappa, mcnemar
 
 TOKENS = 1024
 ANSWER_TOKENS = 256
@@ -94,6 +96,7 @@ class CaptionTools:
 
 @dataclass(frozen=True, slots=True)
 class VariantScore:
+    model: str
     variant: CaptionVariant
     captions: Mapping[Stimulus, Caption]
     noun_named: Mapping[Stimulus, bool]
@@ -122,9 +125,26 @@ class VariantScore:
         counts = [caption.prompt_tokens for caption in self.captions.values()]
         return mean(tokens for tokens in counts if tokens is not None)
 
+    @property
+    def correct(self) -> int:
+        """Captions that name both the noun and the verb."""
+        return sum(named and self.verb_named[about] for about, named in self.noun_named.items())
+
+    @property
+    def calls_per_correct(self) -> float:
+        return len(self.captions) / self.correct if self.correct else math.nan
+
+    @property
+    def tokens_per_correct(self) -> float:
+        """Read and written; nan if the server does not report them."""
+        return self.calls_per_correct * mean(
+            caption.tokens for caption in self.captions.values() if caption.tokens is not None
+        )
+
     def to_json(self) -> dict[str, Any]:
         names = ("variant", "tokens", "hand_crop", "sounds_told", "deployed_frame")
         values = {
+            "model": self.model,
             **dict(zip(names, astuple(self.variant), strict=True)),
             "answered": self.nouns.asked,
             "failed": len(self.failures),
@@ -136,6 +156,8 @@ class VariantScore:
             "noun_p": self.noun_p,
             "verb_p": self.verb_p,
             "mean_prompt_tokens": self.prompt_tokens,
+            "calls_per_correct": self.calls_per_correct,
+            "tokens_per_correct": self.tokens_per_correct,
         }
         return {name: plain(value) for name, value in values.items()}
 
@@ -167,7 +189,8 @@ def compare(
         noun_p = compare_named(scores[0].noun_named, by_noun) if scores else math.nan
         verb_p = compare_named(scores[0].verb_named, by_verb) if scores else math.nan
         named = (by_noun, by_verb, noun_p, verb_p)
-        scores.append(VariantScore(variant, run.captions, *named, tuple(run.failures)))
+        model, failures = tools.captioner.model, tuple(run.failures)
+        scores.append(VariantScore(model, variant, run.captions, *named, failures))
     return scores
 
 
@@ -227,9 +250,10 @@ class _VariantRun:
     def answered(self, request: Request, answer: Answer) -> None:
         identity = request.identity
         words = (identity, answer.text, answer.prompt_tokens, request.tags)
-        caption = Caption(*words, is_whole=identity in self._whole)
-        stimulus = self._about[identity][0]
-        self.tools.log.add(caption, variant=self.variant.name, stimulus=stimulus)
+        whole = identity in self._whole
+        caption = Caption(*words, is_whole=whole, answer_tokens=answer.completion_tokens)
+        about = {"model": request.model, "variant": self.variant.name}
+        self.tools.log.add(caption, about, stimulus=self._about[identity][0])
         self._take(caption)
         self._report()
 
@@ -280,7 +304,7 @@ def compare_named(first: Mapping[Stimulus, bool], second: Mapping[Stimulus, bool
 def evaluate_captions(
     actions: Path,
     media: Sequence[str],
-    tools: CaptionTools,
+    tools: CaptionTools | Sequence[CaptionTools],
     *,
     nouns: Path,
     verbs: Path,
@@ -288,7 +312,10 @@ def evaluate_captions(
     stimuli: int = 200,
     seed: int = 0,
 ) -> list[VariantScore]:
-    """`actions` is a CSV with recording, start, end, noun and verb, or EPIC-KITCHENS' own."""
+    """Of each of `tools`, on the same stimuli.
+
+    `actions` is a CSV with recording, start, end, noun and verb, or EPIC-KITCHENS' own.
+    """
     known_nouns, known_verbs = Vocabulary.from_epic(nouns), Vocabulary.from_epic(verbs)
     marked = read_stimuli(actions, nouns=known_nouns, verbs=known_verbs)
     named = {stimulus.recording for stimulus in marked}
@@ -302,7 +329,14 @@ def evaluate_captions(
         )
     check_inside(usable, recordings)
     chosen = draw_stimuli(usable, stimuli, seed=seed)
-    return compare(chosen, recordings, variants, tools, nouns=known_nouns, verbs=known_verbs)
+    every = [tools] if isinstance(tools, CaptionTools) else tools
+    models = [each.captioner.model for each in every]
+    if len(set(models)) < len(models):
+        raise ValueError(f"models are told apart by their names, and these are {models}")
+    known = {"nouns": known_nouns, "verbs": known_verbs}
+    return [
+        score for each in every for score in compare(chosen, recordings, variants, each, **known)
+    ]
 
 
 def captions_table(scores: Sequence[VariantScore]) -> Table:
@@ -311,14 +345,38 @@ def captions_table(scores: Sequence[VariantScore]) -> Table:
         noun = (100 * score.nouns.accuracy, p_value(score.noun_p))
         verb = (100 * score.verbs.accuracy, p_value(score.verb_p))
         whole = score.uncropped if score.variant.crops_hands else "—"
-        key = (score.variant.name, score.nouns.asked)
-        rows.append((*key, *noun, *verb, len(score.failures), whole, score.prompt_tokens))
+        key = (score.model, score.variant.name, score.nouns.asked)
+        cost = (score.prompt_tokens, score.calls_per_correct, score.tokens_per_correct)
+        rows.append((*key, *noun, *verb, len(score.failures), whole, *cost))
     note = (
-        "Share of answered captions that name the class in any of its ways. p: McNemar's exact "
-        "test against the first variant, on the moments both answered."
+        "Share of answered captions whose words name the class: a lexical score, which neither "
+        "sees a wrong detail nor accepts every right word. p: McNemar's exact test against the "
+        "model's first variant, on the moments both answered. Correct: noun and verb are named."
     )
     columns = (
-        *("variant", "n", "noun %", "p noun", "verb %", "p verb"),
-        *("failed", "shown whole", "tokens in"),
+        *("model", "variant", "n", "noun %", "p noun", "verb %", "p verb"),
+        *("failed", "shown whole", "tokens in", "calls / correct", "tokens / correct"),
     )
     return Table("Ways of asking", columns, rows, note)
+
+
+def agreement_table(scores: Sequence[VariantScore]) -> Table | None:
+    """Every two models on the first variant; None for one model."""
+    first = {score.model: score for score in reversed(scores)}
+    rows: list[Cells] = []
+    for one, other in combinations(reversed(first.values()), 2):
+        for what in ("noun", "verb"):
+            ours, theirs = (getattr(score, f"{what}_named") for score in (one, other))
+            both = [about for about in ours if about in theirs]
+            kappa = cohen_kappa([(str(ours[about]), str(theirs[about])) for about in both])
+            gap = 100 * mean(float(ours[about]) - theirs[about] for about in both)
+            ends = interval(kappa.low, kappa.high, ".2f")
+            cells = (kappa.n, 100 * kappa.agreed, or_dash(kappa.value, ".2f"), ends)
+            p = p_value(compare_named(ours, theirs))
+            rows.append((f"{one.model} – {other.model}", what, *cells, gap, p))
+    note = (
+        "On the moments that both answered: whether both name the class or both do not, Cohen's "
+        "kappa of that with a 95 % interval, and the difference of their shares with McNemar's p."
+    )
+    columns = ("models", "class", "n", "agree %", "kappa", "95 %", "difference", "p")
+    return Table("Agreement between models", columns, rows, note) if rows else None

@@ -192,11 +192,19 @@ class Caption:
     sounds: tuple[str, ...] = ()
     is_whole: bool = False
     """No hand was found to crop to."""
+    answer_tokens: int | None = None
+
+    @property
+    def tokens(self) -> int | None:
+        """Read and written; None if the server does not report them."""
+        if self.prompt_tokens is None or self.answer_tokens is None:
+            return self.prompt_tokens
+        return self.prompt_tokens + self.answer_tokens
 
     @classmethod
     def from_json(cls, row: dict[str, Any]) -> Caption:
         answer = (row["text"], row["prompt_tokens"], tuple(row["sounds"]))
-        return cls(row["identity"], *answer, row["whole_frame"])
+        return cls(row["identity"], *answer, row["whole_frame"], row["answer_tokens"])
 
 
 @dataclass(slots=True)
@@ -225,12 +233,13 @@ class CaptionLog:
             ) from error
         return cls(path, {caption.identity: caption for caption in captions})
 
-    def add(self, caption: Caption, *, variant: str, stimulus: Stimulus) -> None:
+    def add(self, caption: Caption, asked: Mapping[str, str], *, stimulus: Stimulus) -> None:
+        """`asked` names the model and the variant."""
         self.captions[caption.identity] = caption
         if self.path is not None:
             values, about = asdict(caption), asdict(stimulus)
             whole = {"whole_frame": values.pop("is_whole")}
-            row = {"variant": variant, **values, **about.pop("span"), **about, **whole}
+            row = {**asked, **values, **about.pop("span"), **about, **whole}
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
 

@@ -376,3 +376,36 @@ def test_variants_are_checked():
     for word in ("many", "0", "-5"):
         with pytest.raises(ValueError, match=f"'{word}' is no variant"):
             list_variants([word])
+
+
+def test_any_number_of_models_are_compared_on_the_same_windows(kitchen, tmp_path, capsys):
+    """Through the command line, each its own server: naming, agreement, what is right and costs."""
+    marks, nouns, verbs = tmp_path / "marks.csv", tmp_path / "nouns.csv", tmp_path / "verbs.csv"
+    rows = ["recording,start,end,noun,verb", "kitchen,1,3,plate,take", "kitchen,4,6,tap,turn-on"]
+    marks.write_text("\n".join(rows) + "\n")
+    for path, words in ((nouns, ("plate", "tap")), (verbs, ("take", "turn-on"))):
+        lines = [f"{number},{word},\"['{word}']\"" for number, word in enumerate(words)]
+        path.write_text("\n".join(["id,key,instances", *lines]) + "\n")
+    answers = tmp_path / "answers.jsonl"
+    with fault_server(then="ok:Takes a plate.") as good, fault_server(then="ok:A wall.") as bad:
+        captions(
+            marks, media=[kitchen.source.uris[0]], nouns=nouns, verbs=verbs,
+            model=[f"{good.url}#good", f"{bad.url}#bad"], log=answers, format=Format.table,
+        )  # fmt: skip
+    shown = capsys.readouterr().out
+    named, agreed = (
+        [line.split() for line in part.splitlines()] for part in shown.split("models", 1)
+    )
+    good_row, bad_row = (next(r for r in named if r[:1] == [m]) for m in ("good", "bad"))
+    assert good_row[3:5] == ["2", "50.0"] and bad_row[3:5] == ["2", "0.0"]
+    assert good_row[-2] == "2.0" and bad_row[-2] == "—"  # calls for one right caption
+    assert any(line[:5] == ["good", "–", "bad", "noun", "2"] for line in agreed)
+    kept = [json.loads(line) for line in answers.read_text().splitlines()]
+    assert {(line["model"], line["noun"]) for line in kept} == {
+        ("good", "plate"), ("good", "tap"), ("bad", "plate"), ("bad", "tap")
+    }  # fmt: skip
+    with pytest.raises(ValueError, match="told apart by their names"):
+        captions(
+            marks, media=[kitchen.source.uris[0]], nouns=nouns, verbs=verbs,
+            model=["http://localhost:9/v1#same"] * 2, format=Format.table,
+        )  # fmt: skip
