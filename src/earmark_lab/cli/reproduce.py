@@ -12,7 +12,7 @@ from earmark.gate.frontline import with_checkpoints
 from earmark.gate.listener import cache_at
 from earmark.models.model_store import checkpoint_folder, model_store
 from earmark.report.console import Format, emit_json, err, out, print_table, progress_bar
-from earmark_lab.cli.evaluate import Model, Set, open_captioner, parse_settings, words
+from earmark_lab.cli.evaluate import Model, Set, names, open_captioner, parse_settings, words
 from earmark_lab.experiments.caption_comparison import CaptionTools
 from earmark_lab.experiments.captions import CaptionLog
 from earmark_lab.experiments.report import Report, claim_folder
@@ -22,6 +22,7 @@ from earmark_lab.reproduce.reproduction import ARTEFACTS, COLUMNS, check_names
 from earmark_lab.reproduce.reproduction import reproduce as run_reproduction
 
 PLAN = ReproductionPlan()
+OWN = ("audio_is", "seeds", "stimuli", "threads", "rounding", "judged", "training")
 TRAINING = ("steps", "width", "batch", "crop", "learning_rate", "tau")
 
 TableFormat = Annotated[Format, typer.Option("--format", help="Output format.")]
@@ -37,6 +38,10 @@ def reproduce(
     ] = None,
     audio: Annotated[
         list[Path] | None, typer.Option(help="More media of it, matched by file name.")
+    ] = None,
+    marks: Annotated[
+        list[Path] | None,
+        typer.Option(help="Annotations of your own recordings, to judge in place of EPIC's."),
     ] = None,
     ego4d: Annotated[
         Path | None, typer.Option(help="Folder of EgoSound annotations and clips.")
@@ -76,8 +81,9 @@ def reproduce(
     index.html with everything side by side, CSV, Markdown and PNG.
 
     With --set: audio_is (what the media are, printed in every row), seeds,
-    stimuli, threads, and of the trainings steps, width, batch, crop,
-    learning_rate and tau.
+    stimuli, threads, rounding (round or floor), judged and training (names, a
+    file of names; or how many to train on), and of the trainings steps, width,
+    batch, crop, learning_rate and tau.
 
     For example:
 
@@ -87,14 +93,20 @@ def reproduce(
 
       earmark lab reproduce paired transfer --epic DIR --audio DIR --encoders beats,panns -f my.gate
 
+      earmark lab reproduce sparse objective --marks made/actions.csv --audio made
+
       earmark lab reproduce captions --epic DIR --audio DIR --model http://localhost:8000/v1
     """
-    chosen = parse_settings(settings, ["audio_is", "seeds", "stimuli", "threads", *TRAINING])
+    chosen = parse_settings(settings, [*OWN, *TRAINING])
     threads = int(chosen.pop("threads", 2))
+    for name in {"judged", "training"} & chosen.keys():
+        if not isinstance(chosen[name], int):
+            chosen[name] = tuple(names(chosen[name]))
     plan = ReproductionPlan(
         epic=epic,
         ego4d=ego4d,
         audio=tuple(audio or ()),
+        marks=tuple(marks or ()),
         occupancy=dict(named_folder(word) for word in occupancy or ()),
         frontlines=tuple(words(frontlines)),
         encoders=tuple(words(encoders)),
@@ -106,19 +118,19 @@ def reproduce(
     if listing:
         show_list(inputs, format)
         return
-    names = check_names(tables or [])
+    asked = check_names(tables or [])
     claim_folder(output, {"experiment": "reproduce", **plan.to_json()})
     if model:
         log = CaptionLog.open(output / "kept" / "captions.jsonl")
         inputs.caption_tools = CaptionTools(open_captioner(model, max(TOKEN_COUNTS)), log=log)
-    needs = {need for name in names for need in ARTEFACTS[name].needs.split()}
+    needs = {need for name in asked for need in ARTEFACTS[name].needs.split()}
     if (PAPER_HEAD in plan.frontlines or "train" in needs) and not inputs.lacks("train"):
         from earmark_lab.training.optimisation import use_threads
 
         use_threads(threads)
     with progress_bar("recordings", "reproducing") as progress:
         inputs.progress = progress
-        report = run_reproduction(names, inputs, announce=announce)
+        report = run_reproduction(asked, inputs, announce=announce)
     show_report(report, format, output, named=tables or ())
 
 

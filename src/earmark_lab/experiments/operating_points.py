@@ -6,6 +6,7 @@ In the discarded time, looks of two seconds at a fixed interval may still touch 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -14,10 +15,17 @@ from typing import Literal, get_args
 import numpy as np
 
 from earmark.gate.episodes import Episodes
+from earmark.grid import Grid
 from earmark.timeline import Span, merge
 from earmark_lab.experiments.report import Cells, Table, interval, percent
 from earmark_lab.experiments.score_sources import AnnotatedScores
-from earmark_lab.metrics.counts import EpisodeCounts, count_kept
+from earmark_lab.metrics.counts import (
+    CoverageCounts,
+    EpisodeCounts,
+    count_kept,
+    count_overlaps,
+    is_covered,
+)
 from earmark_lab.metrics.statistics import bootstrap_ratio
 
 TARGETS = (0.99, 0.97, 0.95, 0.93, 0.90, 0.87)
@@ -29,6 +37,8 @@ SHAPE_TARGET = 0.93
 THRESHOLDS = 40
 """Quantiles of the development scores."""
 
+FINE_THRESHOLDS = 400
+DRAWS = 20
 LOOK = 2.0
 LOOK_INTERVALS = (4.0, 8.0, 16.0, 32.0, 64.0)
 
@@ -85,6 +95,26 @@ def count_setting(
                 scored.actions, episodes + looks, scored.duration, window=window
             )
     return totals
+
+
+def place_at_random(spans: Sequence[Span], duration: float, rng: np.random.Generator) -> list[Span]:
+    """Spans of the same lengths, in another order and anywhere, never overlapping."""
+    lengths = rng.permutation([span.duration for span in spans])
+    free = max(0.0, duration - lengths.sum())
+    begins = np.sort(rng.uniform(0, free, len(lengths))) + np.cumsum(lengths) - lengths
+    return [
+        Span(begin, begin + length)
+        for begin, length in zip(begins.tolist(), lengths.tolist(), strict=True)
+    ]
+
+
+def count_called(scored: AnnotatedScores, rule: Episodes, *, window: float) -> CoverageCounts:
+    """Of a call in every window that an episode touches."""
+    size = Grid(window).count(scored.duration)
+    touched = count_overlaps(find_episodes(scored, rule), size, window=window) > 0
+    chosen, actions = np.flatnonzero(touched), scored.actions
+    covered = is_covered(actions, chosen, windows=size, length=window).sum()
+    return CoverageCounts(size, len(chosen), len(actions), float(covered))
 
 
 def saving(counts: EpisodeCounts, unit: Unit) -> float:
@@ -165,6 +195,33 @@ class EpisodeTrial:
                 point = OperatingPoint(target, rule, gap, tuple(total for (total,) in counts))
             points.append(point)
         return points
+
+    def spend_threshold(self, budget: float) -> list[CoverageCounts]:
+        """One threshold for all recordings: the lowest that asks at most `budget` in development.
+
+        Every window that an episode touches is a call.
+        """
+        thresholds = self.candidates(FINE_THRESHOLDS)
+
+        def is_affordable(threshold: float) -> bool:
+            rule = EpisodeShape().rule(threshold)
+            (counts,) = count_setting(self.development, rule, window=self.window)
+            return counts.cost <= budget
+
+        first = bisect_left(thresholds, True, hi=len(thresholds) - 1, key=is_affordable)
+        rule = EpisodeShape().rule(thresholds[first])
+        return [count_called(scored, rule, window=self.window) for scored in self.judged]
+
+    def recall_at_random(self, rule: Episodes) -> list[EpisodeCounts]:
+        """Spans as long as the episodes, anywhere: one total a draw."""
+        totals = []
+        for draw in range(DRAWS):
+            rng, total = np.random.default_rng(draw), EpisodeCounts()
+            for scored in self.judged:
+                spans = place_at_random(find_episodes(scored, rule), scored.duration, rng)
+                total += count_kept(scored.actions, spans, scored.duration, window=self.window)
+            totals.append(total)
+        return totals
 
     def downsample_table(self, unit: Unit = "time", targets: Sequence[float] = TARGETS) -> Table:
         shape, rows = self.choose_shape(unit), []

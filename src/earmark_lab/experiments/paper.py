@@ -275,7 +275,7 @@ _KNOWN = (
     _network("frame-mn10"),
     _line("packets", "compressed-domain motion", 0.1, reads="index"),
     _rule("coverage", "exact expected coverage"),
-    _rule("facility", "facility location"),
+    _rule("facility", "facility location", paper="Facility location, greedy"),
     _rule("strata", "one window in each of equal stretches", reads="nothing"),
 )  # fmt: skip
 

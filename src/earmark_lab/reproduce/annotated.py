@@ -32,6 +32,13 @@ from earmark_lab.reproduce.inputs import PaperInputs
 from earmark_lab.reproduce.reproduction import Comparison, Made
 
 ALONE = "annotations alone"
+UNUSABLE = {
+    "dasm": "its weights are published without a licence",
+    "slowfast": "the paper's fine-tuned weights are unpublished",
+    "gate": "the paper's weights are unpublished",
+}
+"""Why a system of the paper cannot be run itself."""
+
 BLIND = ("uniform", "strata", PHASES, ORACLE)
 row = partial(Comparison, ran=ALONE)
 
@@ -41,10 +48,11 @@ def make_methods(inputs: PaperInputs) -> Iterator[Comparison]:  # noqa: ARG001 -
     for system in systems():
         if named := system.paper or system.stands_for:
             state = system.state(store)
-            own = "" if system.paper else "stands in its place: the paper's weights are unpublished"
+            own = f"stands in its place: {UNUSABLE[system.name]}" if system.stands_for else ""
             here = f"{system.kind} {system.name}"
             ran = system.scores if state == READY else f"not ready: {state}"
-            yield Comparison(named, "listed", here, ran=ran, remarks=own)
+            listed = "in the text" if system.name == "facility" else "listed"
+            yield Comparison(named, listed, here, ran=ran, remarks=own)
 
 
 def make_occupancy(inputs: PaperInputs) -> Iterator[Comparison]:

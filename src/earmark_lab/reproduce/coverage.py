@@ -37,7 +37,7 @@ from earmark_lab.experiments.score_sources import (
 )
 from earmark_lab.metrics.counts import CoverageCounts
 from earmark_lab.metrics.statistics import correlate
-from earmark_lab.reproduce.episodes import deployed_rule
+from earmark_lab.reproduce.episodes import deployed_rule, make_trial
 from earmark_lab.reproduce.inputs import NEEDS, PaperInputs
 from earmark_lab.reproduce.printed import PRINTED, QUARTER, SPENT_BY, coverage_name, pair_name
 from earmark_lab.reproduce.reproduction import Comparison, Made
@@ -70,10 +70,19 @@ def coverage_rows(inputs: PaperInputs, *, window: float = 4.0) -> list[Benchmark
     swept = ("uniform", "rank", RULE)
     rules = tuple(rule for rule in benchmark.COMPARED if window == 4.0 or rule in swept)
     budgets = benchmark.BUDGETS if window == 4.0 else tuple(sorted(SWEEP_BUDGETS))
-    design = BenchmarkDesign(rules=rules, budgets=budgets, window=window, subject=RULE)
+    design = BenchmarkDesign(
+        rules=rules, budgets=budgets, window=window, subject=RULE, rounding=inputs.plan.rounding
+    )
     names = list(source.evaluated.recordings)
     return run_rules(
-        inputs, source, design, "coverage", window=window, rules=rules, recordings=names
+        inputs,
+        source,
+        design,
+        "coverage",
+        window=window,
+        rules=rules,
+        recordings=names,
+        rounding=design.rounding,
     )
 
 
@@ -147,21 +156,22 @@ def make_coverage(inputs: PaperInputs) -> Iterator[Made]:
             yield Comparison.coverage(quantity, paper, counts, n=n, ran=ran)
             shares = (100 * total.coverage, 100 * total.strict_coverage)
             rows.append((set_name, rule, percent(budget), *shares, total.calls, total.windows))
-    yield from _spending_rows(results.only(primary_of(results.recordings)), ran)
+    yield from _spending_rows(inputs, results.only(primary_of(results.recordings)), ran)
     columns = ("set", "rule", "calls", "coverage %", "strict %", "calls made", "windows")
     note = "Strict: the instant that is shown lies inside the action."
     yield Table("Coverage and strict coverage, pooled", columns, rows, note)
     yield _plane(found_rows, results.system(RULE), results.system("uniform"))
 
 
-def _spending_rows(results: BenchmarkResults, ran: str) -> Iterator[Comparison]:
+def _spending_rows(
+    inputs: PaperInputs, results: BenchmarkResults, ran: str
+) -> Iterator[Comparison]:
     """What the text says of the rules on the primary set."""
     printed, ours = PRINTED["coverage"], results.system(RULE)
     n, half = f"{results.with_actions} recordings", results.pooled(ours, 0.5)
     quantity = f"primary: calls that {RULE} spends at half"
-    remarks = (
-        f"of {sum(whole_calls(0.5, c.windows) for c in results.by_recording(ours, 0.5).values())}"
-    )
+    sizes = [counts.windows for counts in results.by_recording(ours, 0.5).values()]
+    remarks = f"of {sum(whole_calls(0.5, size, inputs.plan.rounding) for size in sizes)}"
     yield Comparison(quantity, printed[quantity], half.calls, n, ran=ran, remarks=remarks)
     for rule, budget in (("aks", 0.335), *(("bolt", share) for share in results.budgets[:-1])):
         quantity = f"primary, {RULE} minus {rule} at {percent(budget)}, pooled, points"
@@ -256,7 +266,7 @@ def make_window_gains(inputs: PaperInputs) -> Iterator[Comparison]:
 
 
 def make_frontlines(inputs: PaperInputs) -> Iterator[Comparison]:
-    """Spent by ranking, as in the paper's plane."""
+    """Spent by ranking, as in the paper's plane, and by one threshold, as in its Table I."""
     results = load_results(inputs)
     lines = dict.fromkeys(("uniform", "gate"), results.frontlines[0])
     lines |= {line: line for line in results.frontlines[1:]}
@@ -270,6 +280,17 @@ def make_frontlines(inputs: PaperInputs) -> Iterator[Comparison]:
         counts = [by_recording[recording] for recording in primary_of(results.recordings)]
         ran = "nothing is heard" if rule == "uniform" else inputs.describe_scores(lines[name])
         yield Comparison.coverage(quantity, paper, counts, ran=ran)
+        if rule == "rank":
+            spent = make_trial(inputs, lines[name]).spend_threshold(0.25)
+            asked = 100 * sum(spent, CoverageCounts()).cost
+            remarks = f"chosen to ask 25 % in development; here {asked:.1f} %"
+            label = QUARTER.format(name, "thresholded")
+            yield Comparison.coverage(label, None, spent, ran=ran, remarks=remarks)
+    ran = inputs.describe_scores(results.frontlines[0])
+    for rule in ("rank", "aks", "bolt", "facility", "random", "coverage"):
+        by_recording = results.by_recording(results.system(rule), 0.25)
+        counts = [by_recording[recording] for recording in primary_of(results.recordings)]
+        yield Comparison.coverage(QUARTER.format("gate", rule), None, counts, ran=ran)
 
 
 def annotation_files(folder: Path) -> list[Path]:
@@ -316,8 +337,11 @@ def make_ego4d(inputs: PaperInputs) -> Iterator[Made]:
     ran = f"{inputs.describe_frontline(line)}; {inputs.plan.clips}"
     own, gates = marked.only(chosen), {line: inputs.resolve_frontline(line)}
     source = MediaScores(marked, own, opened, (line,), window, inputs.cache, gates)
-    design = BenchmarkDesign(rules=SHOWN_RULES, subject=RULE, window=window)
-    results = BenchmarkResults.of_rows(run_rules(inputs, source, design, "ego4d", clips=chosen))
+    design = BenchmarkDesign(
+        rules=SHOWN_RULES, subject=RULE, window=window, rounding=inputs.plan.rounding
+    )
+    rows = run_rules(inputs, source, design, "ego4d", clips=chosen, rounding=design.rounding)
+    results = BenchmarkResults.of_rows(rows)
     yield from paired_rows(results, published.EGO4D_PAIRED, ran=ran, what="clips")
     yield from _point_rows(inputs, source, chosen, ran)
     yield replace(coverage_table(results), title=f"Coverage on {inputs.plan.clips}")

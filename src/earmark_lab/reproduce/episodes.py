@@ -26,7 +26,7 @@ from earmark_lab.experiments.operating_points import (
     points_table,
 )
 from earmark_lab.experiments.paper import RULE, primary_of
-from earmark_lab.experiments.report import Drawing
+from earmark_lab.experiments.report import Drawing, mean
 from earmark_lab.experiments.score_sources import score_recordings
 from earmark_lab.metrics.counts import (
     MatchCounts,
@@ -71,7 +71,8 @@ def make_operating_points(inputs: PaperInputs) -> Iterator[Made]:
     source = inputs.scores()
     n = f"{len(primary_of(source.evaluated.recordings))} recordings"
     first = next(iter(points))
-    for name, paper in published.REDUCTIONS.items():
+    others = {split_name(line)[0]: None for line in list(points)[1:]}
+    for name, paper in {**others, **published.REDUCTIONS}.items():
         yield _reduction_row(inputs, points, name, paper)
     yield _threshold_row(inputs, first)
     counts = find_point(points[first]).counts
@@ -80,6 +81,12 @@ def make_operating_points(inputs: PaperInputs) -> Iterator[Made]:
     emitted = (100 * counts.recall, *sizes, counts.undercount)
     for (what, paper), ours in zip(published.UNDERCOUNT.items(), emitted, strict=True):
         yield Comparison(f"gate at 93 %: {what}", paper, ours, n, ran=ran)
+    if rule := find_point(points[first]).rule:
+        drawn = make_trial(inputs, first).recall_at_random(rule)
+        values = [100 * counts.recall for counts in drawn]
+        ends = (mean(values), f"{len(drawn)} draws", min(values), max(values), ran)
+        remarks = "as many spans of the same lengths, placed at random (interval: range of draws)"
+        yield Comparison("random spans like the gate's at 93 %: recall, %", None, *ends, remarks)
     yield from _crossing_rows(inputs, points, first)
     for target, threshold in published.THRESHOLDS.items():
         rule = find_point(points[first], target).rule
@@ -90,7 +97,7 @@ def make_operating_points(inputs: PaperInputs) -> Iterator[Made]:
 
 
 def _reduction_row(
-    inputs: PaperInputs, points: dict[str, list[OperatingPoint]], name: str, paper: float
+    inputs: PaperInputs, points: dict[str, list[OperatingPoint]], name: str, paper: Printed
 ) -> Comparison:
     quantity = REDUCTION.format(name)
     own = [line for line in points if split_name(line)[0] == name]
@@ -101,7 +108,7 @@ def _reduction_row(
     return _point_row(quantity, paper, find_point(points[line]), inputs.describe_scores(line))
 
 
-def _point_row(quantity: str, paper: float, point: OperatingPoint, ran: str) -> Comparison:
+def _point_row(quantity: str, paper: Printed, point: OperatingPoint, ran: str) -> Comparison:
     if point.rule is None:
         return Comparison.missing(quantity, paper, f"no threshold reaches it; {ran}")
     counts, (low, high) = point.counts, point.reduction_interval
@@ -209,7 +216,7 @@ def make_strip(inputs: PaperInputs) -> Iterator[Made]:
     source, ran, rule = inputs.scores(), inputs.describe_scores(), deployed_rule(inputs)
     line, name = source.frontlines[0], next(iter(source.evaluated.recordings))
     case = source.tasks()[line, name]()
-    (picks,) = choose(case, RULE, [whole_calls(0.25, len(case.windows))])
+    (picks,) = choose(case, RULE, [whole_calls(0.25, len(case.windows), inputs.plan.rounding)])
     minute = figures.busiest_minute(picks, case.windows.duration)
     episodes = find_episodes(score_recordings(source, line, [name])[0], rule) if rule else []
     strip = figures.TimelineStrip(

@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from earmark.errors import AnnotationError, EarmarkError
+from earmark.features.encoder import encoder_files, split_name
 from earmark.gate.frontline import frontline_named
 from earmark.gate.gate import gate_of
 from earmark.media import Recording, Source, open_recording
-from earmark_lab.annotations.actions import Annotations, find_media
+from earmark.text_format import counted
+from earmark_lab.annotations.actions import Annotations, find_media, list_few
 from earmark_lab.annotations.readers import read_annotations
 from earmark_lab.annotations.table_readers import read_durations
-from earmark_lab.experiments.benchmark import CaseProgress
+from earmark_lab.experiments.benchmark import CaseProgress, Rounding
 from earmark_lab.experiments.paper import RECORDINGS
 from earmark_lab.experiments.score_sources import (
     FittedScores,
@@ -26,7 +28,7 @@ from earmark_lab.experiments.score_sources import (
     ScoreSource,
     split_for_fitting,
 )
-from earmark_lab.training.dataset import fold, hold_out
+from earmark_lab.training.dataset import fold, group, hold_out, participant
 
 VALIDATION = "EPIC_100_validation.csv"
 DURATIONS = "EPIC_100_video_info.csv"
@@ -41,6 +43,7 @@ Value = TypeVar("Value")
 
 NEEDS: Mapping[str, str] = {
     "epic": f"EPIC-KITCHENS-100 annotations: --epic DIR with {VALIDATION} and {DURATIONS}",
+    "marks": "annotated actions: those of EPIC-KITCHENS-100 (--epic DIR), or --marks FILE",
     "events": f"EPIC-SOUNDS annotations: {EVENTS[0]} in --epic DIR",
     "scores": f"sound to listen to (--epic or --audio DIR), or {EVENTS[0]} in --epic DIR",
     "audio": "the recordings' sound, files named P01_14.*: --audio DIR, or in --epic DIR",
@@ -56,6 +59,9 @@ class ReproductionPlan:
     epic: Path | None = None
     ego4d: Path | None = None
     audio: tuple[Path, ...] = ()
+    marks: tuple[Path, ...] = ()
+    """Annotations of other recordings, which are judged in place of EPIC-KITCHENS-100: by heads
+    that are trained on EPIC-KITCHENS-100 if it is given too, else on some of them."""
     audio_is: str = ""
     """Such as `composites`; shown in every row that uses the media. Empty if all of it is what its
     option names: EPIC-KITCHENS-100, and EgoSound's clips of Ego4D."""
@@ -71,10 +77,17 @@ class ReproductionPlan:
     stimuli: int = 200
     caption_seed: int = 0
     window: float = 4.0
+    rounding: Rounding = "round"
+    judged: tuple[str, ...] = ()
+    """Recordings; empty for those of the paper, or for people that are held out."""
+    training: tuple[str, ...] | int = ()
+    """Recordings to train heads on, or how many; the others choose operating points. Empty for two
+    thirds of those that are not judged."""
 
     @property
     def sound(self) -> str:
-        return self.audio_is or "EPIC-KITCHENS-100 sound"
+        own = ", ".join(path.parent.name or path.name for path in self.marks)
+        return self.audio_is or (f"recordings of {own}" if own else "EPIC-KITCHENS-100 sound")
 
     @property
     def clips(self) -> str:
@@ -83,6 +96,17 @@ class ReproductionPlan:
     def to_json(self) -> dict[str, Any]:
         plain: dict[str, Any] = json.loads(json.dumps(asdict(self), default=str))
         return plain
+
+
+def encoder_label(encoder: str) -> str:
+    """Without the files it is loaded from.
+
+    >>> encoder_label("mn04:weights=/data/mn04.pt"), encoder_label("yamnet:reads=embedding")
+    ('mn04', 'yamnet:reads=embedding')
+    """
+    name, options = split_name(encoder)
+    files = {"store", *encoder_files(name)}
+    return ":".join([name, *(f"{key}={options[key]}" for key in options if key not in files)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +132,9 @@ class PaperInputs:
     def lacks(self, need: str) -> bool:
         present: dict[str, Callable[[], object]] = {
             "epic": lambda: self.validation,
+            "marks": lambda: self.marked,
             "events": lambda: self.events,
-            "scores": lambda: self.events or self.media,
+            "scores": lambda: self.media or (self.events and not self.plan.marks),
             "audio": lambda: self.media,
             "video": lambda: self.media and self.recording(self.split.judged[0]).has_video,
             "ego4d": lambda: self.plan.ego4d,
@@ -133,8 +158,21 @@ class PaperInputs:
         return self.validation.only(RECORDINGS[name])
 
     @cached_property
+    def marked(self) -> Annotations | None:
+        return self._read(self.plan.marks) if self.plan.marks else self.validation
+
+    @property
+    def is_transferred(self) -> bool:
+        """Trained on EPIC-KITCHENS-100, judged on the recordings of `marks`."""
+        return bool(self.plan.marks and self.validation)
+
+    @cached_property
     def training_actions(self) -> Annotations | None:
-        return self._read(self._files(*TRAINING)[:1])
+        read = self._read(self._files(*TRAINING)[:1])
+        if read and self.validation and self.plan.marks:
+            both = read.recordings | self.validation.recordings
+            return Annotations(both, read.durations | self.validation.durations)
+        return read or (self.validation if self.plan.marks else None)
 
     @cached_property
     def events(self) -> Annotations | None:
@@ -164,7 +202,7 @@ class PaperInputs:
             return {}
         annotated = {
             name
-            for split in (self.validation, self.training_actions)
+            for split in (self.marked, self.training_actions)
             for name in (split.recordings if split else ())
         }
         return {name: source for name, source in sources.items() if name in annotated}
@@ -174,7 +212,7 @@ class PaperInputs:
 
     @property
     def all_actions(self) -> Annotations:
-        first, second = self.validation, self.training_actions
+        first, second = self.marked, self.training_actions
         assert first is not None
         if second is None:
             return first
@@ -185,22 +223,48 @@ class PaperInputs:
     def split(self) -> RecordingSplit:
         """The paper's recordings are evaluated if their sound is here, else held-out people."""
         names = sorted(self.media)
-        judged = [name for name in RECORDINGS["paper"] if name in self.media]
-        others = [name for name in names if name not in RECORDINGS["paper"]]
-        description = f"{len(judged)} of the paper's 24 recordings"
+        judged = self._chosen(self.plan.judged)
+        if not judged and self.is_transferred and self.marked:
+            judged = [name for name in self.marked.recordings if name in self.media]
+        description = f"{counted(len(judged), 'recording')} that you named"
+        if not judged:
+            judged = [name for name in RECORDINGS["paper"] if name in self.media]
+            description = f"{len(judged)} of the paper's 24 recordings"
+        others = [name for name in names if name not in {*judged, *RECORDINGS["paper"]}]
         if judged and self.training_actions is not None:
             own = [name for name in others if name in self.training_actions.recordings]
             others = own or others
         elif not judged:
             others, judged = hold_out(names)
             description = f"{len(judged)} recordings held out by participant, none of the paper's"
+        training, development = self._divide(others)
+        description += f"; chosen on {len(development)}, trained on {len(training)} others"
+        return RecordingSplit(tuple(judged), tuple(development), tuple(training), description)
+
+    def _divide(self, others: Sequence[str]) -> tuple[list[str], list[str]]:
+        """To train on, and to choose on."""
+        asked = self.plan.training
+        if isinstance(asked, int):
+            training = [name for names in group(others).values() for name in names][:asked]
+        else:
+            training = self._chosen(asked)
+        if training:
+            met, people = set(training), {participant(name) for name in training}
+            development = [name for name in others if participant(name) not in people]
+            development = development or [name for name in others if name not in met]
+            if not development:
+                raise AnnotationError("every recording is trained on: none is left to choose on")
+            return sorted(training), development
         try:
             development = fold(others, folds=3)[0]
         except AnnotationError:
             development = others[::3]
-        training = [name for name in others if name not in set(development)]
-        description += f"; chosen on {len(development)}, trained on {len(training)} others"
-        return RecordingSplit(tuple(judged), tuple(development), tuple(training), description)
+        return [name for name in others if name not in set(development)], list(development)
+
+    def _chosen(self, names: Sequence[str]) -> list[str]:
+        if absent := [name for name in names if name not in self.media]:
+            raise AnnotationError(f"no annotated media for {list_few(absent)}")
+        return list(names)
 
     def training_identity(self) -> dict[str, Any]:
         names = (*self.split.training, *self.split.development)
@@ -211,7 +275,8 @@ class PaperInputs:
         own = "the paper's head, loss and settings"
         other = ", ".join(f"{name} {value}" for name, value in self.plan.settings.items())
         changed = f" but {other}" if other else ""
-        return f"{own}{changed} over {encoder}; {self.plan.sound}; {self.split.description}"
+        head = f"{own}{changed} over {encoder_label(encoder)}"
+        return f"{head}; {self.plan.sound}; {self.split.description}"
 
     def compute_once(self, name: str, make: Callable[[], Value]) -> Value:
         if name not in self.computed:
@@ -230,13 +295,15 @@ class PaperInputs:
         digest.update("\n".join(sorted(self.media)).encode())
         for path in self._files(VALIDATION, *TRAINING, *EVENTS):
             digest.update(path.read_bytes())
+        if self.plan.marks and self.marked:
+            digest.update(self.marked.fingerprint.encode())
         return digest.hexdigest()[:16]
 
     def resolve_frontline(self, name: str) -> str:
         """The gate file of `paper`, which is trained if need be; other names as they are."""
         if name != PAPER_HEAD:
             return name
-        if absent := [NEEDS[need] for need in ("epic", "audio", "train") if self.lacks(need)]:
+        if absent := [NEEDS[need] for need in ("marks", "audio", "train") if self.lacks(need)]:
             raise EarmarkError(f"the frontline {name} is trained here: bring {'; '.join(absent)}")
         from earmark_lab.reproduce.trainings import paper_gate  # needs PyTorch
 
@@ -250,13 +317,16 @@ class PaperInputs:
             assert self.events is not None and self.validation is not None
             fitted = split_for_fitting(self.validation, RECORDINGS["paper"])
             return FittedScores(self.validation, self.events, fitted, window)
-        lines, actions, split = self.plan.frontlines, self.all_actions, self.split
-        opened = {name: self.recording(name) for name in (*split.judged, *split.development)}
+        return self.media_scores(self.split.judged, window)
+
+    def media_scores(self, judged: Sequence[str], window: float = 4.0) -> MediaScores:
+        lines, actions = self.plan.frontlines, self.all_actions
+        names = dict.fromkeys((*judged, *self.split.development))
+        opened = {name: self.recording(name) for name in names}
         lengths = {name: recording.duration for name, recording in opened.items()}
         actions = replace(actions, durations={**actions.durations, **lengths})
         files = {line: self.resolve_frontline(line) for line in lines}
-        judged = actions.only(split.judged)
-        return MediaScores(actions, judged, opened, lines, window, self.cache, files)
+        return MediaScores(actions, actions.only(judged), opened, lines, window, self.cache, files)
 
     def describe_scores(self, frontline: str | None = None) -> str:
         """The frontline `paper` names the sound already, as what it was trained on."""

@@ -174,7 +174,7 @@ class Artefact:
 
 _ALONE, _COVERAGE = "annotated", "coverage"
 _EPISODES, _TRAINING = "episodes", "trainings"
-_SCORED, _HEARD, _TRAINED = "epic scores", "epic audio", "epic audio train"
+_SCORED, _HEARD, _TRAINED = "marks scores", "marks audio", "marks audio train"
 
 _ROWS = {
     "methods": ("Systems compared", "Table I", _ALONE, ""),
@@ -192,6 +192,12 @@ _ROWS = {
     "window-gains": ("Ranking by window length", "Table VIII", _COVERAGE, _SCORED),
     "frontlines": (
         "Every frontline at a quarter of the calls", "Fig. 4 (b), Sec. IV-E", _COVERAGE, _HEARD,
+    ),
+    "sparse": (
+        "Sparse footage: every frontline and rule", "Sec. V, VI (open there)", "sparse", _HEARD,
+    ),
+    "placement": (
+        "Windows and frames chosen together", "Sec. V (open there)", "placement", _HEARD,
     ),
     "operating-points": (
         "Operating points and the undercount", "Sec. III-A, IV-C, IV-D, Table IX", _EPISODES,

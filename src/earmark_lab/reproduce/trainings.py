@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 
 import numpy as np
 
 from earmark.errors import AnnotationError, EarmarkError
 from earmark.gate.episodes import CLOSED_GAP, SHORTEST
-from earmark.gate.gate import Gate
+from earmark.gate.lengths import LengthModel
+from earmark.gate.rates import RankRates
 from earmark.grid import Grid
 from earmark.media.atomic_file import replacing
 from earmark.selection.rules.ranking import MinimumSeparation
@@ -22,18 +24,19 @@ from earmark.timeline import HOP, FloatArray, Track
 from earmark_lab.annotations.actions import Annotations
 from earmark_lab.encoders.chunk_encoder import PAPER_THRESHOLD, Layout
 from earmark_lab.experiments import figures
-from earmark_lab.experiments.benchmark import BUDGETS, Case, run_case
+from earmark_lab.experiments.benchmark import BUDGETS, PHASES, BenchmarkRow, Case, run_case
+from earmark_lab.experiments.coverage_tables import BenchmarkResults, paired_table, pooled_table
 from earmark_lab.experiments.operating_points import (
     EpisodeShape,
     EpisodeTrial,
     OperatingPoint,
 )
 from earmark_lab.experiments.paper import RULE, TRANSFER, primary_of
-from earmark_lab.experiments.report import Cells, Drawing, Table, p_value, percent
+from earmark_lab.experiments.report import Cells, Drawing, Table, mean, p_value, percent
 from earmark_lab.experiments.score_sources import AnnotatedScores
 from earmark_lab.metrics.counts import CoverageCounts, EpisodeCounts
 from earmark_lab.metrics.statistics import welch, welch_of_summaries
-from earmark_lab.reproduce.inputs import PaperInputs
+from earmark_lab.reproduce.inputs import PaperInputs, encoder_label
 from earmark_lab.reproduce.printed import ABLATION, PRINTED
 from earmark_lab.reproduce.reproduction import Comparison, Made, boundary_rows, mean_std
 from earmark_lab.training import gate_training as recipe
@@ -44,35 +47,28 @@ from earmark_lab.training.settings import CLASSES, PAPER, Settings, settings_of
 
 
 def paper_gate(inputs: PaperInputs) -> Path:
-    encoder = inputs.plan.encoders[0]
-    train_gates(inputs, encoder, "span")
+    """The head of the first seed over the first encoder, calibrated and exported."""
+    encoder, path = inputs.plan.encoders[0], inputs.folder / "paper.gate"
     settings = settings_for(inputs, encoder, "span")
-    trained = gates_folder(inputs, encoder, settings) / f"seed-{settings.first_seed}.gate"
-    with replacing(inputs.folder / "paper.gate") as scratch:
+    folder = gates_folder(inputs, encoder, settings)
+    trained = folder / f"seed-{settings.first_seed}.gate"
+    if not trained.is_file():
+        features, split = gather_actions(inputs, encoder), inputs.split
+        material = {name: features[name] for name in (*split.training, *split.development)}
+        words = f"span over {encoder_label(encoder)}"
+        ensemble = _fit(inputs, material, settings, folder=folder, words=words)
+        origin = recipe.Provenance(inputs.plan.sound, "of the data")
+        run = recipe.describe_run(material, settings, split.development, origin)
+        gate, _ = recipe.finish(material, ensemble, run, seeds=[settings.first_seed])
+        gate.save(trained)
+    with replacing(path) as scratch:
         shutil.copyfile(trained, scratch)
-    return inputs.folder / "paper.gate"
+    return path
 
 
 def settings_for(inputs: PaperInputs, encoder: str, objective: str) -> Settings:
     own = {**inputs.plan.settings, "objective": objective, "seeds": inputs.plan.seeds}
     return settings_of("paper", encoder, **own)
-
-
-def train_gates(inputs: PaperInputs, encoder: str, objective: str) -> tuple[list[Gate], Material]:
-    """One gate per seed, and the features of the evaluated recordings."""
-    settings, split = settings_for(inputs, encoder, objective), inputs.split
-    material = gather_actions(inputs, encoder)
-    others = {name: material.pop(name) for name in split.judged}
-    judged = {name: others[name] for name in primary_of(others)}
-    folder = gates_folder(inputs, encoder, settings)
-    files = [folder / f"seed-{seed}.gate" for seed in settings.all_seeds]
-    if not all(path.is_file() for path in files):
-        origin = recipe.Provenance(inputs.plan.sound, "of the data")
-        words = f"{objective} over {encoder}"
-        ensemble = _fit(inputs, material, settings, folder=folder, words=words)
-        run = recipe.describe_run(material, settings, split.development, origin)
-        recipe.finish_seeds(material, ensemble, run, folder=folder)
-    return [Gate.load(path) for path in files], judged
 
 
 def _fit(
@@ -81,9 +77,11 @@ def _fit(
     def watch(step: recipe.Step) -> None:
         inputs.progress(step.done, step.steps, f"{words}, seed {step.seed}")
 
-    return recipe.fit_heads(
-        material, settings, inputs.split.development, folder=folder, watch=watch
-    )
+    training = {name: material[name] for name in inputs.split.training}
+    return recipe.fit_heads(training, settings, (), folder=folder, watch=watch)
+
+
+JUDGED_RULES = ("uniform", PHASES, "rank", "aks", "bolt", RULE)
 
 
 def gather_actions(inputs: PaperInputs, encoder: str) -> Material:
@@ -97,7 +95,7 @@ def gather_features(inputs: PaperInputs, marked: Annotations, encoder: str) -> M
     folder = inputs.folder / "kept" / "features"
 
     def watch(what: str, done: int, total: int) -> None:
-        inputs.progress(done, total, f"{what}: {encoder}")
+        inputs.progress(done, total, f"{what}: {encoder_label(encoder)}")
 
     return gather(marked, list(folders), encoder=encoder, cache=folder, watch=watch)
 
@@ -118,55 +116,107 @@ def score_features(
     ]
 
 
-def score_gate(gate: Gate, judged: Material) -> list[AnnotatedScores]:
+def judge_seeds(inputs: PaperInputs, encoder: str, objective: str) -> list[list[BenchmarkRow]]:
+    """Of every rule on every judged recording, one list a seed; the frontline is the objective."""
+    settings = settings_for(inputs, encoder, objective)
+    material = gather_actions(inputs, encoder)
+    folder = gates_folder(inputs, encoder, settings)
+    words = f"{objective} over {encoder_label(encoder)}"
+    fitted = _fit(inputs, material, settings, folder=folder, words=words)
+    lengths, judged = LengthModel().usual, primary_of(inputs.split.judged)
+    seeds = []
+    for head in fitted.heads.values():
+        rows: list[BenchmarkRow] = []
+        for scored in score_features(material, judged, partial(score, head, settings.loss)):
+            windows = Grid().score(
+                scored.track, scored.duration, rates=RankRates(), lengths=lengths
+            )
+            case = Case(scored.recording, objective, windows, scored.actions)
+            rows += run_case(case, JUDGED_RULES, BUDGETS, rounding=inputs.plan.rounding)
+        seeds.append(rows)
+    return seeds
 
-    def rate(features: FloatArray) -> FloatArray:
-        return np.concatenate([part.values for part in gate.scorer([Track(features)])])
 
-    return score_features(judged, judged, rate)
-
-
-def gate_coverage(gate: Gate, judged: Material, rule: str = RULE) -> dict[float, float]:
-    """Pooled coverage in per cent, by budget."""
-    total = dict.fromkeys(BUDGETS, CoverageCounts())
-    for scored in score_gate(gate, judged):
-        windows = Grid().score(
-            scored.track, scored.duration, rates=gate.rates, lengths=gate.lengths.usual
+def average_seeds(seeds: Sequence[Sequence[BenchmarkRow]]) -> list[BenchmarkRow]:
+    """Each recording once: what is covered, on average over the seeds."""
+    same: dict[tuple[str, str, str, float], list[BenchmarkRow]] = {}
+    for row in chain.from_iterable(seeds):
+        same.setdefault((row.recording, row.frontline, row.rule, row.budget), []).append(row)
+    return [
+        replace(
+            rows[0],
+            calls=round(mean(row.calls for row in rows)),
+            covered=mean(row.covered for row in rows),
+            strict=mean(row.strict for row in rows),
         )
-        case = Case(scored.recording, "gate", windows, scored.actions)
-        for row in run_case(case, [rule], BUDGETS):
-            total[row.budget] += row.counts
-    return {budget: 100 * counts.coverage for budget, counts in total.items()}
+        for rows in same.values()
+    ]
 
 
 def make_objective(inputs: PaperInputs) -> Iterator[Made]:
     """Same features, head, crops, order, seeds and rule; another loss."""
-    encoder, printed = inputs.plan.encoders[0], PRINTED["objective"]
-    reached: dict[str, list[dict[float, float]]] = {}
-    for objective in ("span", "frame"):
-        gates, judged = train_gates(inputs, encoder, objective)
-        reached[objective] = [gate_coverage(gate, judged) for gate in gates]
-    reached["uniform"] = [gate_coverage(gates[0], judged, "uniform")]
+    for encoder in inputs.plan.encoders:
+        try:
+            seeds = {name: judge_seeds(inputs, encoder, name) for name in ("span", "frame")}
+        except EarmarkError as error:
+            yield Comparison.missing(_over(inputs, encoder, "span minus frame"), None, str(error))
+            continue
+        yield from _objective_rows(inputs, encoder, seeds)
+        rows = [*average_seeds(seeds["span"]), *average_seeds(seeds["frame"])]
+        is_shown = {("frame", RULE), *(("span", rule) for rule in JUDGED_RULES)}
+        results = BenchmarkResults.of_rows(r for r in rows if (r.frontline, r.rule) in is_shown)
+        table = paired_table(results, ("span", RULE))
+        words = f"over {encoder_label(encoder)}, {counted(inputs.plan.seeds, 'seed')} averaged"
+        yield replace(table, title=f"{table.title}, {words}")
+        yield replace(pooled_table(results), title=f"Pooled coverage {words}")
+
+
+def _over(inputs: PaperInputs, encoder: str, quantity: str) -> str:
+    """The first encoder has the paper's rows."""
+    is_first = encoder == inputs.plan.encoders[0]
+    return quantity if is_first else f"over {encoder_label(encoder)}, {quantity}"
+
+
+def _objective_rows(
+    inputs: PaperInputs, encoder: str, seeds: Mapping[str, Sequence[Sequence[BenchmarkRow]]]
+) -> Iterator[Made]:
+    printed, rule_of = PRINTED["objective"], {"span": RULE, "frame": RULE, "uniform": "uniform"}
+    reached = {name: [_pooled(rows, rule_of[name]) for rows in own] for name, own in seeds.items()}
+    reached["uniform"] = [_pooled(seeds["span"][0], "uniform")]
     settings = settings_for(inputs, encoder, "span")
     ran = f"{inputs.describe_training(encoder)}; {settings.steps} steps; {RULE}"
-    n = f"{counted(len(gates), 'seed')}, {len(judged)} recordings"
+    judged = primary_of(inputs.split.judged)
+    n = f"{counted(len(seeds['span']), 'seed')}, {counted(len(judged), 'recording')}"
     row = partial(Comparison.over_seeds, n=n, ran=ran)
     for budget in BUDGETS:
-        values = {name: [seed[budget] for seed in seeds] for name, seeds in reached.items()}
+        values = {name: [seed[budget] for seed in own] for name, own in reached.items()}
         span, frame = values["span"], values["frame"]
         gaps = (np.array(span) - np.array(frame)).tolist()
         remarks = f"Welch p {p_value(welch(span, frame).p)} (interval: seed range)"
         quantity = f"{percent(budget)}: span minus frame, points"
-        yield row(quantity, printed[quantity], gaps, remarks=remarks)
+        yield row(_over(inputs, encoder, quantity), printed[quantity], gaps, remarks=remarks)
         for name, own in values.items():
             quantity = f"{percent(budget)}: {name}, %"
-            yield row(quantity, printed.get(quantity), own, remarks=mean_std(own))
+            paper, label = printed.get(quantity), _over(inputs, encoder, quantity)
+            yield row(label, paper, own, remarks=mean_std(own))
         if budget == 0.25:
             quantity = "25 %: span, deviation over seeds, points"
             spread = float(np.std(span, ddof=1)) if len(span) > 1 else None
-            yield Comparison(quantity, printed[quantity], spread, n, ran=ran)
-    caption = "Coverage by training objective, mean and range over seeds, and even spacing."
-    yield Drawing("objective", caption, partial(figures.seed_curves, reached))
+            label = _over(inputs, encoder, quantity)
+            yield Comparison(label, printed[quantity], spread, n, ran=ran)
+    name = encoder_label(encoder)
+    caption = f"Coverage by training objective over {name}, mean and range over seeds."
+    drawing = re.sub(r"\W", "_", f"over_{name}")
+    yield Drawing(drawing, caption, partial(figures.seed_curves, reached))
+
+
+def _pooled(rows: Iterable[BenchmarkRow], rule: str) -> dict[float, float]:
+    """Coverage of all actions together in per cent, by budget."""
+    total = dict.fromkeys(BUDGETS, CoverageCounts())
+    for row in rows:
+        if row.rule == rule:
+            total[row.budget] += row.counts
+    return {budget: 100 * counts.coverage for budget, counts in total.items()}
 
 
 def make_transfer(inputs: PaperInputs) -> Iterator[Made]:
@@ -181,11 +231,11 @@ def make_transfer(inputs: PaperInputs) -> Iterator[Made]:
         except EarmarkError as error:
             yield from _transfer_rows(inputs, encoder, [], absent=str(error))
             continue
-        results[encoder] = [point.counts for point in points if point.rule]
-        absent = "" if results[encoder] else "no threshold reaches that recall"
-        yield from _transfer_rows(inputs, encoder, results[encoder], absent=absent)
+        counts = results[encoder_label(encoder)] = [point.counts for point in points if point.rule]
+        absent = "" if counts else "no threshold reaches that recall"
+        yield from _transfer_rows(inputs, encoder, counts, absent=absent)
     for encoder in TRANSFER:
-        if encoder not in inputs.plan.encoders:
+        if encoder not in map(encoder_label, inputs.plan.encoders):
             why = f"bring its weights, and --encoders {encoder}"
             if " " in encoder:
                 why = "its weights are unpublished; the table `ablation` trains such a head"
@@ -213,10 +263,11 @@ def make_transfer(inputs: PaperInputs) -> Iterator[Made]:
 def _transfer_rows(
     inputs: PaperInputs, encoder: str, results: Sequence[EpisodeCounts], *, absent: str = ""
 ) -> Iterator[Comparison]:
-    printed = TRANSFER.get(encoder)
+    name = encoder_label(encoder)
+    printed = TRANSFER.get(name)
     for index, what in enumerate(("recall", "reduction")):
         paper = printed[2 * index] if printed else None
-        quantity = f"{encoder}: {what}, %"
+        quantity = f"{name}: {what}, %"
         if absent:
             yield Comparison.missing(quantity, paper, absent)
             continue
@@ -257,7 +308,7 @@ def make_segmentation(inputs: PaperInputs) -> Iterator[Made]:
     encoder = inputs.plan.encoders[0]
     segmenter, judged = train_on_classes(inputs, encoder)
     settings = settings_for(inputs, encoder, CLASSES)
-    head = f"a head of width {settings.width} over {encoder}, {settings.steps} steps"
+    head = f"a head of width {settings.width} over {encoder_label(encoder)}, {settings.steps} steps"
     ran = f"{head}; {inputs.plan.sound}; {inputs.split.description}"
     scores = judge_segmenter(segmenter, judged.values(), actions=inputs.all_actions.recordings)
     n = f"{len(judged)} recordings"
@@ -309,13 +360,14 @@ def make_ablation(inputs: PaperInputs) -> Iterator[Comparison]:
         for name, recording in features.items()
     }
     classes, ran = len(segmenter.classes), inputs.describe_training(encoder)
-    for name, words, material, folder in (
-        ("classes", f"over {classes} classes heard in {encoder}", in_classes,
+    name = encoder_label(encoder)
+    for kind, words, material, folder in (
+        ("classes", f"over {classes} classes heard in {name}", in_classes,
          inputs.results_folder("gates-span-classes", own)),
-        ("plain", f"over {encoder}", features, gates_folder(inputs, encoder, settings)),
+        ("plain", f"over {name}", features, gates_folder(inputs, encoder, settings)),
     ):  # fmt: skip
         for points in _measure_points(inputs, material, settings, folder).values():
-            yield from _ablation_rows(name, words, points, ran)
+            yield from _ablation_rows(kind, words, points, ran)
 
 
 def _measure_points(
@@ -324,8 +376,7 @@ def _measure_points(
     """By plain recall of the development recordings, one point a seed; used by every table."""
     split = inputs.split
     points: dict[float, list[OperatingPoint]] = {inputs.plan.recall: [], 0.90: []}
-    met = {name: material[name] for name in (*split.training, *split.development)}
-    fitted = _fit(inputs, met, settings, folder=folder, words="operating points")
+    fitted = _fit(inputs, material, settings, folder=folder, words="operating points")
     for head in fitted.heads.values():
         rate = partial(score, head, settings.loss)
         chosen = score_features(material, split.development, rate)

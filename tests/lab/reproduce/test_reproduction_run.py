@@ -26,7 +26,7 @@ from earmark_lab.experiments.paper import (
 )
 from earmark_lab.experiments.score_sources import FittedScores, split_for_fitting
 from earmark_lab.metrics.counts import CONTIGUOUS, GAPPED
-from earmark_lab.reproduce.coverage import has_enough_windows, run_rules
+from earmark_lab.reproduce.coverage import coverage_rows, has_enough_windows, run_rules
 from earmark_lab.reproduce.inputs import NEEDS, PaperInputs, ReproductionPlan
 from earmark_lab.reproduce.printed import PRINTED
 from earmark_lab.reproduce.reproduction import ARTEFACTS, Comparison, reproduce
@@ -171,11 +171,12 @@ def heard(kitchen: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "ablation",
         "savings",
         "frontlines",
+        "sparse",
     )
     few = settings("steps=4 width=8 batch=2 crop=8 seeds=2 threads=1")
     run(
         *names, "--epic", kitchen, "--out", folder, "--set", "audio_is=made clicks", *few,
-        "--frontlines", "flux", "--encoders", "energy,flux",
+        "--frontlines", "flux,energy", "--encoders", "energy,flux",
     )  # fmt: skip
     return folder
 
@@ -241,7 +242,13 @@ def test_the_objectives_share_a_delta_and_stand_beside_even_spacing(heard: Path)
         gap = rows[f"{budget}: span, %"]["ours"] - rows[f"{budget}: frame, %"]["ours"]
         assert rows[f"{budget}: span minus frame, points"]["ours"] == pytest.approx(gap)
     assert rows["25 %: span, deviation over seeds, points"]["paper"] == 1.1
-    assert (heard / "objective-objective.png").read_bytes().startswith(b"\x89PNG")
+    assert (heard / "objective-over_energy.png").read_bytes().startswith(b"\x89PNG")
+    assert rows["over flux, 25 %: span minus frame, points"]["paper"] == "4.0 to 10.8"
+    tables = [path.read_text() for path in (heard / "tables").glob("objective_paired*")]
+    assert len(tables) == 2  # one an encoder, over seeds
+    for budget in ("5 %", "33.5 %", "50 %"):
+        for against in ("uniform", "phases", "span / bolt", "frame / separated:delta=2"):
+            assert all(f"{budget},{against}," in text for text in tables)
 
 
 def test_coverage_says_what_the_text_says_of_the_rules(heard: Path):
@@ -254,6 +261,77 @@ def test_coverage_says_what_the_text_says_of_the_rules(heard: Path):
     assert bolt["paper"] == "0.6 to 1.7" and bolt["ours"] is not None
     table = next((heard / "tables").glob("coverage_coverage_and_strict*.csv")).read_text()
     assert table.startswith("set,rule,calls,coverage %,strict %,calls made,windows")
+
+
+def test_a_detector_is_spent_by_ranking_and_by_one_threshold(heard: Path):
+    made = rows_of(heard)
+    ranked = made["frontlines"]["energy (rank) at 25 %, pooled, %"]
+    cut = made["frontlines"]["energy (thresholded) at 25 %, pooled, %"]
+    assert ranked["ours"] is not None and cut["ours"] is not None
+    assert "chosen to ask 25 % in development; here " in cut["remarks"]
+    points = made["operating-points"]
+    assert points["energy: reduction of time at a dev recall of 93 %, %"]["ours"] is not None
+    blind = points["random spans like the gate's at 93 %: recall, %"]
+    assert blind["n"] == "20 draws" and blind["low"] <= blind["ours"] <= blind["high"]
+
+
+def test_sparse_footage_has_a_table_with_every_frontline_and_rule(heard: Path):
+    rows = rows_of(heard)["sparse"]
+    assert rows["occupied windows, %"]["paper"] == 85.1 and rows["occupied windows, %"]["ours"] < 85
+    assert rows["occupied windows, %"]["n"] == "6 recordings"  # nothing is trained: all are judged
+    assert rows["5 %: separated:delta=2 minus uniform, points"]["paper"] == 2.5
+    for line in ("flux", "energy"):
+        assert rows[f"1 %: coverage of {line} minus even spacing, points"]["ours"] is not None
+    header = next((heard / "tables").glob("sparse_coverage_by*.csv")).read_text().splitlines()[0]
+    for rule in ("uniform", "strata", "phases", "flux / rank", "flux / random", "flux / aks",
+                 "flux / bolt", "flux / facility", "flux / separated:delta=2", "energy / coverage",
+                 "oracle"):  # fmt: skip
+        assert rule in header.split(","), rule
+
+
+@pytest.fixture
+def shift(tmp_path: Path) -> Path:
+    """A user's own marks: five recordings of five people, in no format of EPIC-KITCHENS."""
+    folder, lines = tmp_path / "shift", ["recording,start,end,label"]
+    folder.mkdir()
+    for number in range(5):
+        name = f"A{number}_shift"
+        make_audio(folder / f"{name}.wav", duration=48.0, clicks=[9.0, 30.0 + number])
+        lines += [f"{name},{start},{start + 1.5},saw" for start in (9.0, 30.0 + number)]
+    (folder / "marks.csv").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def test_a_user_s_own_marks_are_judged_in_place_of_epic(shift: Path, tmp_path: Path):
+    chosen = tmp_path / "judged.txt"
+    chosen.write_text("A0_shift\nA3_shift\n")
+    words = ("paired", "sparse", "occupancy", "--marks", shift / "marks.csv", "--audio", shift)
+    run(*words, "--out", tmp_path / "out", "-f", "flux", "--set", f"judged={chosen}")
+    made = rows_of(tmp_path / "out")
+    gain = made["paired"]["25 %: separated:delta=2 minus uniform, points"]
+    assert gain["n"] == "2 recordings" and "recordings of shift" in gain["ran"]
+    assert made["sparse"]["occupied windows, %"]["n"] == "2 recordings"
+    assert "bring EPIC-KITCHENS-100" in made["occupancy"]["EPIC-KITCHENS-100: hours"]["ran"]
+
+
+def test_the_recordings_to_train_on_are_chosen_by_name_or_number(shift: Path, tmp_path: Path):
+    plan = ReproductionPlan(marks=(shift / "marks.csv",), audio=(shift,), judged=("A1_shift",))
+    for training in (("A2_shift", "A4_shift"), 2):
+        split = PaperInputs(replace(plan, training=training), tmp_path).split
+        assert split.judged == ("A1_shift",) and len(split.training) == 2
+        assert len({*split.judged, *split.training, *split.development}) == 5
+        assert "trained on 2 others" in split.description
+    with pytest.raises(EarmarkError, match="no annotated media for Z9"):
+        _ = PaperInputs(replace(plan, training=("Z9",)), tmp_path).split
+
+
+def test_shares_may_be_cut_to_whole_calls_as_in_equation_3(shift: Path, tmp_path: Path):
+    for rounding, calls in (("round", 2), ("floor", 1)):
+        plan = ReproductionPlan(
+            marks=(shift / "marks.csv",), audio=(shift,), frontlines=("flux",), rounding=rounding
+        )
+        rows = coverage_rows(PaperInputs(plan, tmp_path / rounding))
+        assert {row.calls for row in rows if (row.rule, row.budget) == ("rank", 0.15)} == {calls}
 
 
 def test_what_is_not_ego4d_is_never_called_so(tmp_path: Path):
@@ -275,6 +353,8 @@ def test_a_frontline_has_one_name_whether_or_not_it_is_made(heard: Path):
     assert shown["gate (separated:delta=2) at 25 %, pooled, %"]["paper"] == 48.4
     assert shown["uniform (uniform) at 25 %, pooled, %"]["ours"] is not None
     assert "--frontlines" in shown["flow (rank) at 25 %, pooled, %"]["ran"]
+    for rule in ("facility", "aks", "bolt", "random"):
+        assert shown[f"gate ({rule}) at 25 %, pooled, %"]["ours"] is not None
 
 
 def test_the_paper_s_gates_are_judged_on_its_primary_set():
@@ -310,17 +390,17 @@ def test_the_folder_holds_a_page_tables_and_figures(heard: Path):
 def test_the_same_command_goes_on_where_it_was(heard: Path, kitchen: Path):
     """Nothing is trained or judged again: what was kept is as it was."""
     kept = {path: path.stat().st_mtime_ns for path in heard.glob("kept/gates-*/checkpoints/*")}
-    assert len(kept) == 8  # two encoders, two objectives of the first, over classes; two seeds each
+    assert len(kept) == 10  # two encoders by two objectives, and over classes; two seeds each
     few = settings("steps=4 width=8 batch=2 crop=8 seeds=2 threads=1")
     run(
         "objective", "--epic", kitchen, "--out", heard, "--set", "audio_is=made clicks", *few,
-        "--frontlines", "flux", "--encoders", "energy,flux",
+        "--frontlines", "flux,energy", "--encoders", "energy,flux",
     )  # fmt: skip
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     assert {"paired", "objective", "transfer"} <= set(rows_of(heard))  # what was made before stays
     page = (heard / "index.html").read_text()
     assert page.index("paired: ") < page.index("objective: ")
-    assert page.count("<figure") == 3  # two of tables that were not made again
+    assert page.count("<figure") == 4  # two of tables that were not made again
 
 
 def test_what_cannot_be_made_after_all_says_why(kitchen: Path, tmp_path: Path):
@@ -377,6 +457,8 @@ def test_annotations_alone_give_the_paper_s_numbers(shared_data: Path, tmp_path:
     assert round(made["sets"]["replication: hours"]["ours"], 2) == 3.04
     assert round(made["cost"]["full scan of 1,000 h, GPU-h"]["ours"]) == 185
     assert made["methods"]["BEATs–SlowFast"]["remarks"].startswith("stands in its place")
+    assert made["methods"]["DASM"]["remarks"].endswith("published without a licence")
+    assert made["methods"]["Facility location, greedy"]["ours"] == "rule facility"
 
 
 def test_ego4d_is_filtered_paired_and_its_unreadable_questions_counted(tmp_path: Path):
