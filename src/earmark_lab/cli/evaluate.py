@@ -202,7 +202,7 @@ def captions(
 
     chosen = caption_comparison.list_variants(words(variants))
     most = max(variant.tokens for variant in chosen)
-    captioners = [open_captioner(name, most) for name in model or [None]]
+    captioners = [open_captioner(name, most) for name in model or [""]]
     with progress_bar("asked", "listening" if "sounds" in words(variants) else "") as advance:
         order = [variant.name for variant in chosen]
         answers = CaptionLog.open(log) if log else CaptionLog()

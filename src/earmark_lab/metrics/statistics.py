@@ -117,11 +117,10 @@ def cohen_kappa(pairs: Sequence[tuple[str, str]], *, draws: int = 2000) -> Kappa
     labels = sorted({label for pair in pairs for label in pair})
     codes = np.array([[labels.index(label) for label in pair] for pair in pairs]).reshape(-1, 2)
     agreed = share_of((codes[:, 0] == codes[:, 1]).tolist())
-    rng = np.random.default_rng(0)
-    drawn = rng.integers(0, len(codes), (draws, len(codes))) if len(codes) > 1 else []
-    values = np.array([_kappa(codes[places], len(labels)) for places in drawn])
-    values = values[np.isfinite(values)] if len(values) else values
-    low, high = np.quantile(values, [0.025, 0.975]) if len(values) else (math.nan, math.nan)
+    rng, count = np.random.default_rng(0), len(codes)
+    drawn = rng.integers(0, max(1, count), (draws if count > 1 else 0, count))
+    values = [value for places in drawn if np.isfinite(value := _kappa(codes[places], len(labels)))]
+    low, high = np.quantile(values, [0.025, 0.975]) if values else (math.nan, math.nan)
     return Kappa(len(codes), agreed, _kappa(codes, len(labels)), float(low), float(high))
 
 

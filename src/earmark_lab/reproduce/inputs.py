@@ -258,8 +258,8 @@ class PaperInputs:
         try:
             development = fold(others, folds=3)[0]
         except AnnotationError:
-            development = others[::3]
-        return [name for name in others if name not in set(development)], list(development)
+            development = list(others[::3])
+        return [name for name in others if name not in set(development)], development
 
     def _chosen(self, names: Sequence[str]) -> list[str]:
         if absent := [name for name in names if name not in self.media]:
