@@ -54,6 +54,8 @@ class Tracks:
     access_reason: str
     is_fragmented: bool = False
     description: bytes = b""
+    end: int | None = None
+    """The first byte that libav must not read; None if it may read the whole file."""
 
 
 _tracks_cache: dict[tuple[str, str], Tracks] = {}
@@ -82,7 +84,7 @@ def open_media(
     """Refuses another `version` of the storage; with `index_only`, libav gets no packets."""
     storage = open_storage(uri, meter)
     try:
-        if version and storage.version != version:
+        if version and not storage.go_back_to(version):
             raise file_changed(uri)
         if storage.size_bytes == 0:
             raise UnreadableFile(f"{place_of(uri)} is empty (0 bytes); copy it again")
@@ -116,9 +118,8 @@ def _read_tracks(storage: Storage) -> Tracks:
     traks = read_traks(storage, index)
     obstacles = [why_unsupported(storage, trak) for trak in traks]
     if b"moof" in boxes or any(box.kind == b"mvex" for box in index.children):
-        check_fragments(storage)
         reason = "it is fragmented, so its index is in pieces"
-        return Tracks(index, {}, reason, is_fragmented=True)
+        return Tracks(index, {}, reason, is_fragmented=True, end=check_fragments(storage))
     media_traks = {}
     for trak, obstacle in zip(traks, obstacles, strict=True):
         if trak.kind in (b"soun", b"vide"):
@@ -141,7 +142,7 @@ def _open_indexed(storage: Storage, tracks: Tracks, *, index_only: bool) -> Medi
         bare.close()
         reason = "its index and its tracks do not agree"
         tracks = replace(tracks, traks={}, access_reason=reason)
-    return MediaFile(_open_container(_ByteFile(storage), storage), storage, tracks)
+    return MediaFile(_open_container(_ByteFile(storage, tracks.end), storage), storage, tracks)
 
 
 def _open_container(file: object, storage: Storage) -> InputContainer:
@@ -272,8 +273,9 @@ def decode_stream(
 
 
 class _ByteFile:
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, end: int | None = None) -> None:
         self._storage = storage
+        self._end = storage.size_bytes if end is None else end
         self._position = self._buffer_start = 0
         self._buffer = b""
 
@@ -282,13 +284,12 @@ class _ByteFile:
         return self._position
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        size = self._storage.size_bytes
-        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: size}[whence]
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._end}[whence]
         self._position = max(0, base + offset)
         return self._position
 
     def read(self, size: int = -1) -> bytes:
-        size = size if size >= 0 else self._storage.size_bytes
+        size = max(0, min(size if size >= 0 else self._end, self._end - self._position))
         offset = self._position - self._buffer_start
         if not 0 <= offset < len(self._buffer):
             end = self._position + max(size, self._storage.read_ahead_bytes)

@@ -54,9 +54,15 @@ class PacketIndex:
             first = end
 
 
-def check_fragments(storage: Storage) -> None:
-    count = 0
+def check_fragments(storage: Storage) -> int:
+    """Where the last whole box ends, or the packets after it that the file holds of a fragment.
+
+    libav refuses a file that ends within the index of a fragment.
+    """
+    count = end = 0
     for moof in walk_boxes(storage, range(storage.size_bytes)):
+        if moof.whole.stop <= storage.size_bytes or moof.kind == b"mdat":
+            end = min(moof.whole.stop, storage.size_bytes)
         trafs = walk_boxes(storage, moof.body) if moof.kind == b"moof" else ()
         runs = (
             run for traf in trafs for run in walk_boxes(storage, traf.body) if run.kind == b"trun"
@@ -69,6 +75,7 @@ def check_fragments(storage: Storage) -> None:
                 f"{place_of(storage.uri)} has a damaged index: its fragments name {count:,} "
                 "packets or more; copy the file again, or repair it"
             )
+    return end
 
 
 def why_unsupported(storage: Storage, trak: Trak) -> str:

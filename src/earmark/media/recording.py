@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import repeat
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ from earmark.media.frame import Frame
 from earmark.media.frame_reader import FrameReader, VideoPackets, read_video_packets
 from earmark.media.mp4_index import PacketIndex, read_packets
 from earmark.media.prefetch import read_ahead
-from earmark.media.source import Source, name_of
+from earmark.media.source import Source, is_remote, name_of
 from earmark.media.source_listing import missing_chapters
 from earmark.media.storage import Meter
 from earmark.text_format import Heading, counted, format_bytes
@@ -120,10 +122,21 @@ class Recording:
     parts: tuple[Part, ...]
     began: str = ""
     """ISO 8601, from the container; empty if it has none."""
+    first_key: str = ""
+    """The key under which a run knows it, if it has grown since."""
+
+    @property
+    def id(self) -> str:
+        """Names it in a run."""
+        return self.first_key or self.key
 
     @property
     def name(self) -> str:
         return self.source.name
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        return tuple(part.version for part in self.parts)
 
     @property
     def audio_tracks(self) -> tuple[AudioTrack, ...]:
@@ -350,7 +363,12 @@ def _part_warnings(recording: Recording, part: Part) -> Iterator[str]:
     missing = sum(track.missing_packets for track in part.audio_tracks)
     missing += part.video.missing_packets if part.video else 0
     length = f"it is treated as {part.duration:.1f} s long; copy the whole file again"
-    if missing:
+    if _has_grown(part):
+        yield (
+            f"it is still being written, so only its first {part.duration:.1f} s are used; run the "
+            "same command again for the rest, or follow it with `earmark watch`"
+        )
+    elif missing:
         yield f"cut off: {missing} packets in its index are past the end of the file, so {length}"
     elif part.promised - part.duration - max(0.0, part.zero) > _HEADER_TOLERANCE:
         yield f"cut off: its header says {part.promised:.1f} s, but {length}"
@@ -364,3 +382,9 @@ def _part_warnings(recording: Recording, part: Part) -> Iterator[str]:
         yield f"sound starts {late:.1f} s late; silence until then"
     if early > _LEAST_SILENCE:
         yield f"sound ends {early:.1f} s before the pictures; silence after that"
+
+
+def _has_grown(part: Part) -> bool:
+    with suppress(OSError, ValueError):
+        return not is_remote(part.uri) and Path(part.uri).stat().st_size > part.size_bytes
+    return False

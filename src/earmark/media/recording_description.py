@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -132,6 +132,21 @@ def content_key(source: Source) -> str:
         with closing(open_storage(uri, Meter())) as storage:
             keys.append(storage.key())
     return _join_keys(keys)
+
+
+def continues(recording: Recording, versions: Sequence[str]) -> bool:
+    """Whether its files begin with those `versions`; the last may have grown, and more may follow.
+
+    ├── chapter 1 ──┼─ chapter 2 ─┤               before
+    ├── chapter 1 ──┼─ chapter 2 ───┼─ chapter 3  now
+    """
+    if not versions or recording.versions[: len(versions) - 1] != tuple(versions[:-1]):
+        return False
+    if len(versions) > len(recording.parts):
+        return False
+    uri = recording.parts[len(versions) - 1].uri
+    with closing(open_storage(uri, Meter())) as storage:
+        return storage.go_back_to(versions[-1])
 
 
 def _join_keys(keys: list[str]) -> str:

@@ -106,6 +106,9 @@ class RemoteStorage:
         head = b"" if self._info.tag else self.read(0, _BLOCK_BYTES)
         return hashlib.sha256(f"{self.version}:".encode() + head).hexdigest()
 
+    def go_back_to(self, version: str) -> bool:
+        return version == self.version
+
     def close(self) -> None:
         self._file.close()
 

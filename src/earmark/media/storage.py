@@ -53,6 +53,10 @@ class Storage(Protocol):
     def read_all(self, ranges: Sequence[range]) -> list[bytes]: ...
     def hold(self, stretch: range) -> None: ...
     def key(self) -> str: ...
+    def go_back_to(self, version: str) -> bool:
+        """Whether it holds the content of `version`; of a file that grew since, only that."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -82,14 +86,14 @@ class LocalStorage:
             reason = error.strerror if isinstance(error, OSError) else error
             raise UnreadableFile(f"{place} cannot be opened: {reason}") from error
         state = os.fstat(self._descriptor)
-        self.size_bytes, self._changed_at = state.st_size, state.st_mtime_ns
-        self.version = f"{self.size_bytes}:{self._changed_at}"
+        self.size_bytes, self._state = state.st_size, (state.st_size, state.st_mtime_ns)
         if stat.S_ISDIR(state.st_mode):
             self.close()
             raise UnreadableFile(f"{place} is a directory with no media in it; name a media file")
         if not stat.S_ISREG(state.st_mode):
             self.close()
             raise UnreadableFile(f"{place} is not a regular file; copy it to one first")
+        self.version = f"{self.size_bytes}:{state.st_mtime_ns}:{self._hash_tail(self.size_bytes)}"
 
     def read(self, start: int, end: int) -> bytes:
         if self._held_start <= start and end <= self._held_start + len(self._held):
@@ -109,9 +113,32 @@ class LocalStorage:
                 ) from error
         self._meter.bytes_read += sum(map(len, chunks))
         state = os.fstat(self._descriptor)
-        if (state.st_size, state.st_mtime_ns) != (self.size_bytes, self._changed_at):
-            raise file_changed(self.uri)
+        if (now := (state.st_size, state.st_mtime_ns)) != self._state:
+            if not (now[0] > self.size_bytes and self._holds(self.version)):
+                raise file_changed(self.uri)
+            self._state = now  # more was appended
         return chunks
+
+    def go_back_to(self, version: str) -> bool:
+        if version == self.version:
+            return True
+        size = int(version.partition(":")[0])
+        if size >= self.size_bytes or not self._holds(version):
+            return False
+        self.size_bytes, self.version = size, version
+        return True
+
+    def _holds(self, version: str) -> bool:
+        size, _, tail = version.split(":")
+        return self._hash_tail(int(size)) == tail
+
+    def _hash_tail(self, size: int) -> str:
+        """Of the bytes before `size`: a file that is only appended to keeps them."""
+        start = max(0, size - _SAMPLE_BYTES)
+        try:
+            return hashlib.sha256(os.pread(self._descriptor, size - start, start)).hexdigest()[:16]
+        except OSError:  # reading it says why
+            return ""
 
     def hold(self, stretch: range) -> None:
         if len(stretch) <= _MOST_HELD_BYTES:

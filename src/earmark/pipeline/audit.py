@@ -250,5 +250,5 @@ def _tasks(run: Run, draws: Sequence[Draw], asking: Session, model: str) -> list
 
 
 def _activities(run: Run, tasks: Sequence[Task]) -> dict[str, str | None]:
-    keys = {task.recording.key for task in tasks}
+    keys = {task.recording.id for task in tasks}
     return {call: name for key in keys for call, name in run.activities(key).items()}

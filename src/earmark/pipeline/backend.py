@@ -105,7 +105,7 @@ def decode(
                 yield Failure(task.request, decoded.failure, attempts=0)
                 continue
             frames, request = decoded.output
-            log.run.keep_frames(task.recording.key, frames)
+            log.run.keep_frames(task.recording.id, frames)
             yield request
 
 

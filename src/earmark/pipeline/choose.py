@@ -119,9 +119,9 @@ def _choose(job: RunJob, tasks: Tasks, choices: Iterator[Choice], number: int | 
     """Store the picks of each recording, and count those without an answer in `tasks`."""
     chosen = zip(job.recordings.values(), choices, strict=True)
     named = _name_sounds(job, chosen) if job.plan.namer else ((*pair, {}) for pair in chosen)
-    for recording, choice, names in named:
-        key = recording.key
-        heard = job.run.heard(key)
+    for recording, spent, names in named:
+        key = recording.id
+        heard, choice = job.run.heard(key), _with_paid(job, recording, spent)
         requests = tasks.requests(heard, choice.picks, names, job.plan.namer)
         actions = float(heard.rates.sum())
         share, forecast = forecast_coverage(
@@ -138,6 +138,17 @@ def _choose(job: RunJob, tasks: Tasks, choices: Iterator[Choice], number: int | 
         )
         waiting = job.run.unanswered(requests)
         tasks.open[key] = sum((key, row.span) not in tasks.lost for row in waiting)
+
+
+def _with_paid(job: RunJob, recording: Recording, choice: Choice) -> Choice:
+    """What was answered before the recording grew stays a pick, its last short window too."""
+    if recording.id == recording.key:
+        return choice
+    picks = {pick.start: pick for pick in choice.picks}
+    for pick in job.run.picks(recording.id):
+        if pick.answer and pick.answer.kind == "caption":
+            picks[pick.start] = pick
+    return replace(choice, picks=[picks[start] for start in sorted(picks)])
 
 
 def _name_sounds(
@@ -167,18 +178,18 @@ def _paid_windows(
 
     Paid are also windows whose call was lost in an earlier round: its share of the budget is spent.
     """
-    unanswered = [span for key, span in lost if key == recording.key]
-    answered = job.run.answered(recording.key)
+    unanswered = [span for key, span in lost if key == recording.id]
+    answered = job.run.answered(recording.id)
     if not answered and not unanswered:
         return []
-    heard = job.run.heard(recording.key)
+    heard = job.run.heard(recording.id)
     indices = {heard.window_at(span.start) for span in (*answered.values(), *unanswered)}
     picks = explain(heard, sorted(index for index in indices if index < len(heard)), lambda *_: "")
     spans = [pick.span for pick in picks]
     ((names, _),) = name_sounds(job.plan.namer, [(recording, spans)], job.backend.map)
     tasks = Tasks(job.plan.question, job.model, job.run, job.recordings)
     requests = tasks.requests(heard, picks, names, job.plan.namer)
-    activities = job.run.activities(recording.key)
+    activities = job.run.activities(recording.id)
     paid = []
     for pick, request in zip(picks, requests, strict=True):
         if request.identity in answered or pick.span in unanswered:

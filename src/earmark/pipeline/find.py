@@ -267,7 +267,7 @@ class _Search:
                 name = recording.source.name
                 self.notes.append(f"{name}: its sounds could not be named: {result}")
                 continue
-            target = self._by_key[recording.key]
+            target = self._by_key[recording.id]
             target.relevance = np.maximum(target.relevance, result.likely[: len(target.windows)])
             hints[target.key] = result.hints[: len(target.windows)]
         for key, lift in lifts(hints).items():

@@ -17,10 +17,9 @@ from pathlib import Path
 
 from earmark.captioning.spool import SPOOL, spooled_about
 from earmark.errors import EarmarkError, RunError
-from earmark.evidence.sound_names import NAMES
-from earmark.evidence.sound_track import SOUNDS
-from earmark.media.atomic_file import files_of_recording, write_whole
+from earmark.media.atomic_file import write_whole
 from earmark.media.source import name_of, stored_path
+from earmark.pipeline.listen import cached_files
 from earmark.pipeline.resume import PAGE
 from earmark.report.report_page import PAGES, pictures_of
 from earmark.report.run_report import write_report
@@ -130,7 +129,8 @@ def forget_recordings(
     """
     page = run.folder / PAGE
     deletion = Deletion.begin(run, {row.id for row in rows}, has_page=page.exists())
-    files = [path for path in _files_about(run, deletion.ids, cache) if path.is_file()]
+    keys = deletion.ids | {row.content for row in rows}
+    files = [path for path in _files_about(run, keys, cache) if path.is_file()]
     for path in files:
         path.unlink()
         if path.suffix == ".html":
@@ -152,8 +152,7 @@ def _files_about(run: Run, ids: Set[str], cache: Path | None) -> Iterator[Path]:
         yield from (run.folder / PAGES).glob(f"*-{key[:10]}.html")
         yield from clip_folder(run.folder, key).glob("*.mp4")
         yield from spooled_about(run.folder / SPOOL, key)
-        for folder in (cache, cache / NAMES, cache / SOUNDS) if cache else ():
-            yield from files_of_recording(folder, key)
+        yield from cached_files(cache, key) if cache else ()
 
 
 def _files(recording: RecordingRow) -> list[str]:

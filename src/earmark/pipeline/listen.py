@@ -11,14 +11,16 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from earmark.errors import EarmarkError
 from earmark.evidence.evidence_entry import TRACK
 from earmark.gate.listener import Failed, listen_cached
-from earmark.grid import ScoredRecording
+from earmark.grid import ScoredRecording, Windows
 from earmark.media import Recording, Source, open_recording
-from earmark.media.recording_description import content_key
+from earmark.media.atomic_file import files_of_recording
+from earmark.media.recording_description import content_key, continues
 from earmark.media.source import stored_path
 from earmark.pipeline.backend import Backend
 from earmark.pipeline.session import ListenJob
@@ -28,6 +30,7 @@ from earmark.text_format import counted
 if TYPE_CHECKING:
     from earmark.evidence.sound_track import SoundListener
     from earmark.evidence.speech_listener import SpeechListener
+    from earmark.run.records import HeardRow, RecordingRow
     from earmark.run.run import Run
 
 logger = logging.getLogger(__name__)
@@ -136,13 +139,20 @@ def listen_and_store(
             reason = f"{source.name} {SOUND_ALONE}" if is_sound else str(recording)
             run.fail_recording(stored_path(source.path), source.path, reason, name=source.id)
             continue
-        recordings[source] = recording
+        earlier = run.recording_at(source.path)
+        recordings[source] = recording = named_as(recording, earlier)
         run.add(RecordingRow.of(recording))
         if isinstance(result, ScoredRecording):  # else an earlier run has stored its windows
-            heard = result.heard
+            heard, windows = result.heard, result.windows
+            if earlier and earlier.id == recording.id and earlier.content != recording.key:
+                logger.info("%s has grown to %.1f s", source.path, recording.duration)
+                for path in cached_files(plan.cache.folder, earlier.content) if plan.cache else ():
+                    path.unlink(missing_ok=True)
+                windows = with_instants_of(windows, run.heard(recording.id))
+                run.forget_ends(recording.id)
             run.hear(
-                recording.key,
-                result,
+                recording.id,
+                replace(result, windows=windows),
                 key=key,
                 level=heard.level,
                 sound_bytes=heard.bytes_read,
@@ -152,18 +162,46 @@ def listen_and_store(
             )
     run.drop_past_failures(source.path for source in sources)
     ordered = (recordings[source] for source in sources if source in recordings)
-    return {recording.key: recording for recording in ordered}, len(sources) - len(recordings)
+    return {recording.id: recording for recording in ordered}, len(sources) - len(recordings)
+
+
+def cached_files(cache: Path, key: str) -> Iterator[Path]:
+    from earmark.evidence.sound_names import NAMES
+    from earmark.evidence.sound_track import SOUNDS
+
+    for folder in (cache, cache / NAMES, cache / SOUNDS):
+        yield from files_of_recording(folder, key)
+
+
+def named_as(recording: Recording, earlier: RecordingRow | None) -> Recording:
+    """With the id of `earlier`, if it is the same recording or has grown since."""
+    if earlier is None:
+        return recording
+    if earlier.content != recording.key and not continues(recording, earlier.versions):
+        return recording
+    return replace(recording, first_key=earlier.id)
+
+
+def with_instants_of(windows: Windows, earlier: HeardRow) -> Windows:
+    """The frames of windows that were whole before stay the same, so no answer is asked for again.
+
+    The new sound may move the noise floor, and with it the largest score of a window.
+    """
+    instants, count = windows.instants.copy(), int(earlier.duration / windows.length)
+    if earlier.length == windows.length:
+        instants[:count] = earlier.instants[:count]
+    return replace(windows, instants=instants)
 
 
 def keep_sounds(
     recordings: Iterable[Recording], listener: SoundListener, run: Run, backend: Backend
 ) -> None:
     known = run.recordings_with_sound_track()
-    missing = [item for item in recordings if item.has_audio and item.key not in known]
+    missing = [item for item in recordings if item.has_audio and item.id not in known]
     for recording, evidence in backend.map(listener.evidence, missing):
         if not isinstance(evidence, EarmarkError):
             origin = listener.encoder.name + TRACK
-            run.keep_evidence(recording.key, evidence, kinds=["heard"], origin=origin)
+            run.keep_evidence(recording.id, evidence, kinds=["heard"], origin=origin)
 
 
 def keep_speech(
@@ -171,7 +209,7 @@ def keep_speech(
 ) -> None:
     origin = listener.transcriber.name
     known = run.transcribed(origin)
-    missing = [recording for recording in recordings if recording.key not in known]
+    missing = [recording for recording in recordings if recording.id not in known]
     for recording, speech in backend.map(listener, missing):
         if isinstance(speech, EarmarkError):
             logger.warning("%s: its speech could not be transcribed: %s", recording.name, speech)
@@ -181,7 +219,7 @@ def keep_speech(
             logger.warning(
                 "%s: the transcript is too uncertain, %s left out", recording.name, left_out
             )
-        run.keep_speech(recording.key, speech.entries, by=origin)
+        run.keep_speech(recording.id, speech.entries, by=origin)
 
 
 def forget_speech(run: Run) -> None:

@@ -112,9 +112,9 @@ def reopen(
                 f"`--addresses {place_of(uri).rpartition('/')[0]}`"
             )
     recording = open_recording(row.source, audio_track=heard.audio_track if heard else 0)
-    if recording.key != row.id:
+    if recording.key != (row.content or row.id):
         raise MediaError(f"{row.path} has changed since the run; run `earmark caption` on it again")
-    return recording
+    return replace(recording, first_key=row.id)
 
 
 def reopen_all(

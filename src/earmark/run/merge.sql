@@ -14,15 +14,16 @@ INSERT OR REPLACE INTO main.notes SELECT 'audit', json_group_array(json(part)) F
     ORDER BY part) HAVING count(*);
 INSERT INTO main.recordings
     (id, path, name, chapters, duration, size_bytes, frame_rate, frame_count, failure, is_replaced,
-        began, clock, marks, transcribed_by)
+        began, clock, marks, transcribed_by, content, versions)
     SELECT id, path, name, chapters, duration, size_bytes, frame_rate, frame_count, failure,
-        is_replaced, began, clock, marks, transcribed_by
+        is_replaced, began, clock, marks, transcribed_by, content, versions
     FROM other.recordings WHERE true
     ON CONFLICT (id) DO UPDATE SET path = excluded.path, name = excluded.name,
         chapters = excluded.chapters, duration = excluded.duration,
         size_bytes = excluded.size_bytes, frame_rate = excluded.frame_rate,
         frame_count = excluded.frame_count, began = excluded.began, clock = excluded.clock, marks = excluded.marks,
-        failure = excluded.failure, is_replaced = excluded.is_replaced, transcribed_by = excluded.transcribed_by
+        failure = excluded.failure, is_replaced = excluded.is_replaced, transcribed_by = excluded.transcribed_by,
+        content = excluded.content, versions = excluded.versions
     WHERE recordings.failure IS NOT NULL OR recordings.is_replaced;
 UPDATE main.recordings AS lost SET is_replaced = 1 WHERE failure IS NOT NULL AND EXISTS (
     SELECT 1 FROM main.recordings found WHERE found.path = lost.path

@@ -38,6 +38,10 @@ class RecordingRow:
     """ISO 8601, with a zone if it is known; empty if it is not known."""
     marks: tuple[float, ...] = ()
     """Seconds at which somebody marked a highlight on the camera."""
+    content: str = ""
+    """The key of its content; not the id if it has grown."""
+    versions: tuple[str, ...] = ()
+    """Of its files."""
     folder: str = ""
     """Tells it from another of the run with the same file name."""
 
@@ -45,7 +49,7 @@ class RecordingRow:
     def of(cls, recording: Recording) -> RecordingRow:
         video, starts = recording.video, [part.start for part in recording.parts]
         return cls(
-            id=recording.key,
+            id=recording.id,
             path=recording.source.path,
             duration=recording.duration,
             size_bytes=recording.size_bytes,
@@ -57,6 +61,8 @@ class RecordingRow:
             else (),
             began=recording.began,
             marks=recording.marks,
+            content=recording.key,
+            versions=recording.versions,
         )
 
     @property

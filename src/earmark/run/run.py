@@ -198,6 +198,8 @@ class Run(RunTexts, AbstractContextManager["Run"]):
             "name": as_text(recording.name),
             "chapters": json.dumps(chapters, ensure_ascii=False),
             "marks": json.dumps(recording.marks),
+            "content": recording.content or recording.id,
+            "versions": json.dumps(recording.versions),
         }
         with self.writing() as database:
             # Missed under another id before its content was known, or another content since.
@@ -233,6 +235,10 @@ class Run(RunTexts, AbstractContextManager["Run"]):
         name = parts_of(path)[-1]
         query = "SELECT path FROM present WHERE substr(path, length(path) - ? + 1) = ?"
         return folders_apart(path for (path,) in self.rows(query, len(name), name))
+
+    def recording_at(self, path: str) -> RecordingRow | None:
+        row = self._row("SELECT * FROM present WHERE path = ?", stored_path(path))
+        return row and read_recording(row, {})
 
     def failed_recordings(self) -> list[FailedRecording]:
         rows = self.rows(
@@ -277,9 +283,9 @@ class Run(RunTexts, AbstractContextManager["Run"]):
         return _read_error(self.note(FORECAST_ERROR))
 
     def known(self, sources: Iterable[Source], *, key: str) -> dict[Source, tuple[str, int]]:
-        """The id and audio track of those that were heard in the way that `key` names."""
+        """The content and audio track of those that were heard in the way that `key` names."""
         query = (
-            "SELECT path, id, audio_track FROM present JOIN heard ON number = recording"
+            "SELECT path, content, audio_track FROM present JOIN heard ON number = recording"
             " WHERE key = ?"
         )
         by_path = {path: (name, track) for path, name, track in self.rows(query, key)}
@@ -440,6 +446,13 @@ class Run(RunTexts, AbstractContextManager["Run"]):
             f"%{TRACK}",
         )
 
+    def forget_ends(self, recording: str) -> None:
+        """Sounds and speech of a recording that has grown are looked for again."""
+        with self.writing() as database:
+            self._replace_evidence(database, recording, (), kinds={"heard", "said"})
+            mark = "UPDATE recordings SET transcribed_by = '' WHERE id = ?"
+            database.execute(mark, (recording,))
+
     def transcribed(self, transcriber: str) -> set[str]:
         return self._values("SELECT id FROM recordings WHERE transcribed_by = ?", transcriber)
 
@@ -468,6 +481,7 @@ def read_recording(row: sqlite3.Row, folders: Mapping[str, str]) -> RecordingRow
     values = {column: row[column] for column in RECORDING_COLUMNS}
     values["chapters"] = read_chapters(row["chapters"])
     values["marks"] = tuple(json.loads(row["marks"]))
+    values["versions"] = tuple(json.loads(row["versions"]))
     values["began"] = in_local_zone(row["clock"] or row["began"])
     return RecordingRow(**values, folder=folders.get(row["path"], ""))
 

@@ -18,7 +18,7 @@ CREATE TABLE recordings (
     frame_rate REAL NOT NULL, frame_count INTEGER NOT NULL, failure TEXT,
     is_replaced INTEGER NOT NULL DEFAULT 0, began TEXT NOT NULL DEFAULT '',
     clock TEXT NOT NULL DEFAULT '', marks TEXT NOT NULL DEFAULT '[]',
-    transcribed_by TEXT NOT NULL DEFAULT '');
+    transcribed_by TEXT NOT NULL DEFAULT '', content TEXT NOT NULL DEFAULT '', versions TEXT NOT NULL DEFAULT '[]');
 CREATE INDEX recordings_at ON recordings (path);
 CREATE VIEW present AS SELECT * FROM recordings WHERE failure IS NULL AND NOT is_replaced;
 CREATE TABLE heard (

@@ -197,7 +197,7 @@ class RayCaptioner:
         task = self._log.tasks[request.identity]
         frames, outcome = self._send(task, timeout)
         if frames is not None:
-            self._log.run.keep_frames(task.recording.key, frames)
+            self._log.run.keep_frames(task.recording.id, frames)
         if isinstance(outcome, Answer):
             return outcome
         raise outcome
