@@ -103,9 +103,13 @@ class BlackCorner:
 
     def __call__(self, frame, also=()):
         self.held.append(len(also))
+        return self.hide(frame, [(0, 40, 0, 40)]), [(0, 40, 0, 40)]
+
+    def hide(self, frame, boxes):
         rgb = frame.rgb.copy()
-        rgb[:40, :40] = 0
-        return Frame(frame.time, rgb), [(0, 40, 0, 40)]
+        if boxes:
+            rgb[:40, :40] = 0
+        return Frame(frame.time, rgb)
 
 
 @pytest.mark.parametrize(
@@ -129,6 +133,44 @@ def test_a_blurred_clip_is_just_the_span_every_picture_blurred_and_the_sound_in_
         change = np.abs(before.rgb.astype(int) - after.rgb.astype(int))
         assert change[48:, 48:].mean() < 6
     assert {round(time, 1) for time in loud_times(tmp_path / "clip.mp4")} & {1.4, 1.5}
+
+
+def test_between_two_searches_the_faces_of_both_and_their_way_are_blurred(tmp_path):
+    """A face that moves right by its width from one search to the next, at 30 pictures a second."""
+    path = make_video(tmp_path / "a.mp4", duration=1.0, fps=30, size=(1600, 1200))
+    blur = MovingFace()
+    cut_clip(open_recording(path), Span(0.0, 1.0), tmp_path / "clip.mp4", blur=blur)
+    assert 9 <= blur.searches <= 12, "not in every picture"
+    clip = open_recording(tmp_path / "clip.mp4")
+    assert (clip.video.width_pixels, clip.video.height_pixels) == (1280, 960)
+    with av.open(str(tmp_path / "clip.mp4")) as video:
+        frames = [frame.to_ndarray(format="rgb24") for frame in video.decode(video=0)]
+    assert len(frames) == 30
+    for number in range(1, 27):
+        left = round(number / 3 * 40)  # where it is in this picture
+        assert frames[number][8:32, left + 4 : left + 36].max() < 40, number
+
+
+class MovingFace:
+    """Finds one face, 40 pixels wide, that moves 40 pixels in 0.1 s."""
+
+    def __init__(self) -> None:
+        self.searches = 0
+
+    def at_half_resolution(self) -> MovingFace:
+        return self
+
+    def __call__(self, frame, also=()):
+        self.searches += 1
+        left = round(frame.time * 400)
+        boxes = [(0, 40, left, left + 40)]
+        return self.hide(frame, [*also, *boxes]), boxes
+
+    def hide(self, frame, boxes):
+        rgb = frame.rgb.copy()
+        for top, bottom, left, right in boxes:
+            rgb[top:bottom, left:right] = 0
+        return Frame(frame.time, rgb)
 
 
 def test_a_clip_that_begins_with_a_chapter_is_cut_from_it(tmp_path):

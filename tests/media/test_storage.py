@@ -84,10 +84,22 @@ def test_a_key_tells_both_ends_and_the_time_of_change(path: Path, monkeypatch: p
     assert len(opened(path)[0].key()) == 64
 
 
+def test_a_file_that_grows_while_it_is_open_is_read_as_it_was(path: Path):
+    storage, _ = opened(path)
+    with path.open("ab") as file:
+        file.write(b"more")
+    assert storage.read(0, len(DATA) + 4) == DATA
+    later, _ = opened(path)
+    assert later.version != storage.version and later.size_bytes == len(DATA) + 4
+    assert later.go_back_to(storage.version) and later.read(0, len(DATA) + 4) == DATA
+    path.write_bytes(bytes(len(DATA) + 9))
+    assert not opened(path)[0].go_back_to(storage.version)
+
+
 def test_a_file_that_changes_while_it_is_open_is_an_error(path: Path):
     storage, _ = opened(path)
     assert storage.read(0, 1) == b"\0"
-    path.write_bytes(DATA + b"more")
+    path.write_bytes(bytes(len(DATA) + 4))
     with pytest.raises(UnreadableFile, match=r"a\.bin changed while it was in use"):
         storage.read(0, 1)
 

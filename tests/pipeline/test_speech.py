@@ -21,6 +21,7 @@ from earmark.pipeline.clips import speech_to_mute
 from earmark.pipeline.listen import forget_speech, keep_speech
 from earmark.pipeline.session import open_session
 from earmark.report.export_formats import export
+from earmark.report.progress import Progress
 from earmark.run.records import RecordingRow
 from earmark.run.run import Run
 from earmark_lab.demo import write_scene
@@ -160,10 +161,10 @@ def test_where_nobody_speaks_is_not_heard_again(tmp_path):
     here = InProcessBackend()
     with Run(folder, {"model": "m"}) as ledger:
         ledger.add(row)
-        keep_speech(recordings, listener, ledger, here)
-        keep_speech(recordings, listener, ledger, here)
+        keep_speech(recordings, listener, ledger, here, Progress())
+        keep_speech(recordings, listener, ledger, here, Progress())
         forget_speech(ledger)
-        keep_speech(recordings, listener, ledger, here)
+        keep_speech(recordings, listener, ledger, here, Progress())
     assert listener.heard == ["a.mp4"] * 2  # once more after what was heard had to go
 
 
@@ -175,7 +176,7 @@ def test_speech_of_which_no_sentence_is_kept_is_told(uncertain, told, tmp_path, 
     with Run(tmp_path / "run", {"model": "m"}) as ledger:
         ledger.add(RecordingRow("a", "a.mp4", 60.0, 10))
         recordings = [SimpleNamespace(key="a", name="a.mp4")]
-        keep_speech(recordings, Deaf(uncertain=uncertain), ledger, InProcessBackend())
+        keep_speech(recordings, Deaf(uncertain=uncertain), ledger, InProcessBackend(), Progress())
     assert caplog.messages == told
 
 

@@ -35,6 +35,17 @@ _HERE = "earmark.cli"
 INTERRUPTED = 130
 """Of typer, after Ctrl-C."""
 
+_RESUMED = "; finished work is kept; run the same command to continue"
+_CACHED = (
+    "; recordings that were listened to are cached, so the same command continues with the rest"
+)
+KEPT = {
+    **dict.fromkeys(("caption", "find", "watch", "audit", "merge", "import", "forget"), _RESUMED),
+    **dict.fromkeys(("plan", "select"), _CACHED),
+    "export": "; no unfinished file is left",
+}
+"""What is said after Ctrl-C."""
+
 PANELS = {
     "Work on recordings": {
         "plan": f"{_HERE}.select:plan",
@@ -265,7 +276,7 @@ def run(commands: Callable[..., Any], args: Sequence[str] | None = None, **choic
         _fail(f"cannot go on: {where}{error.strerror or error}")
     except SystemExit as error:
         if error.code == INTERRUPTED:
-            err.print("earmark: stopped; finished work is kept; run the same command to continue")
+            err.print(f"earmark: stopped{_what_is_kept(args or sys.argv[1:])}")
             sys.stdout.flush()
             sys.stderr.flush()
             from multiprocessing import active_children
@@ -274,6 +285,11 @@ def run(commands: Callable[..., Any], args: Sequence[str] | None = None, **choic
                 worker.kill()
             os._exit(INTERRUPTED)
         raise
+
+
+def _what_is_kept(words: Sequence[str]) -> str:
+    names = [word for word in words if not word.startswith("-")][:2]
+    return next((KEPT[name] for name in names if name in KEPT), "")
 
 
 def _fail(reason: str) -> NoReturn:

@@ -300,14 +300,17 @@ def export(
         if to is None:
             emit(_as_text(run, format))
             return
-        paths = write_export(run, to, format=format)
+        with options.progress_of(settings) as progress:
+            progress.enter("writing")
+            paths = write_export(run, to, format=format)
     note_written(folder, paths)
     print_lines(map(str, paths))
 
 
 def _export_clips(folder: Path, to: Path, settings: Settings, format: str) -> None:
     write_clips = bundle if format == "bundle" else highlights
-    result = write_clips(folder, to, settings)
+    with options.progress_of(settings) as progress:
+        result = write_clips(folder, to, settings, progress=progress)
     for line in result.left_out:
         warn(line)
     if format == "bundle":

@@ -54,12 +54,16 @@ class FaceBlur:
         self, frame: Frame, also: Sequence[PictureBox] = ()
     ) -> tuple[Frame, list[PictureBox]]:
         faces = self.find(frame)
-        if not faces and not also:
-            return frame, faces
+        return self.hide(frame, (*also, *faces)), faces
+
+    def hide(self, frame: Frame, boxes: Sequence[PictureBox]) -> Frame:
+        """The frame with only `boxes` blurred."""
+        if not boxes:
+            return frame
         rgb = frame.rgb.copy()
-        for top, bottom, left, right in (*also, *faces):
+        for top, bottom, left, right in boxes:
             rgb[top:bottom, left:right] = _mosaic(rgb[top:bottom, left:right])
-        return Frame(frame.time, rgb), faces
+        return Frame(frame.time, rgb)
 
     def jpeg(self, picture: bytes) -> bytes:
         if not picture:

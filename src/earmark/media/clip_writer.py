@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -44,6 +45,12 @@ _TICKS_PER_SECOND = 90_000
 _BLUR_HOLD = 0.3
 """Seconds for which a detected face stays blurred: one that turns away is still there."""
 
+_SEARCH_INTERVAL = 0.1
+"""Seconds between two searches for faces; pictures between them have the faces of both blurred."""
+
+_LONGEST_SIDE = 1280
+"""Pixels of a blurred picture: all that pages show, and half the work of 1080p."""
+
 _MILLISECONDS = Fraction(1, 1000)
 _SAMPLE_RATE = 48_000
 
@@ -60,6 +67,10 @@ class Blur(Protocol):
         self, frame: Frame, also: Sequence[PictureBox] = ()
     ) -> tuple[Frame, list[PictureBox]]:
         """The frame with its faces and the boxes `also` blurred; and the boxes of its faces."""
+        ...
+
+    def hide(self, frame: Frame, boxes: Sequence[PictureBox]) -> Frame:
+        """The frame with only `boxes` blurred."""
         ...
 
     def at_half_resolution(self) -> Blur: ...
@@ -183,10 +194,21 @@ def _cut(
 
 
 class _BlurredVideo:
+    """Faces are searched for in some pictures; those between wait for the next search.
+
+    searches  |        |        |
+    pictures  ^  .  .  ^  .  .  ^       . has the faces of both neighbours blurred, and their way
+    """
+
     def __init__(self, output_file: Any, first: Frame, blur: Blur, cut: _CutRange) -> None:
         self._output_file, self._blur, self._cut = output_file, blur.at_half_resolution(), cut
-        self._stream = _add_video(output_file, first.width, first.height)
+        scale = min(1.0, _LONGEST_SIDE / max(first.width, first.height))
+        self._stream = _add_video(
+            output_file, round(first.width * scale), round(first.height * scale)
+        )
         self._faces: deque[tuple[float, list[PictureBox]]] = deque()
+        self._waiting: list[Frame] = []
+        self._searched = -math.inf
         self._earlier: VideoFrame | None = None
 
     def write(self, pictures: Iterable[VideoFrame], tick: Fraction | None) -> None:
@@ -198,26 +220,55 @@ class _BlurredVideo:
                 self._earlier = picture
                 continue
             if time > self._cut.begin:
-                self._write_earlier()
+                self._add_earlier()
             self._earlier = None
-            self._encode(picture, time)
+            self._add(picture, time)
 
     def close(self) -> None:
-        self._write_earlier()
+        self._add_earlier()
+        if self._waiting:
+            self._search(self._waiting.pop())
         self._output_file.mux(self._stream.encode(None))
 
-    def _write_earlier(self) -> None:
+    def _add_earlier(self) -> None:
         if self._earlier:
-            self._encode(self._earlier, self._cut.begin)
+            self._add(self._earlier, self._cut.begin)
 
-    def _encode(self, picture: VideoFrame, time: float) -> None:
-        while self._faces and self._faces[0][0] < time - _BLUR_HOLD:
+    def _add(self, picture: VideoFrame, time: float) -> None:
+        frame = convert_frame(picture, time, longest=_LONGEST_SIDE)
+        if time - self._searched >= _SEARCH_INTERVAL - 1e-3:
+            self._search(frame)
+        else:
+            self._waiting.append(frame)
+
+    def _search(self, frame: Frame) -> None:
+        while self._faces and self._faces[0][0] < frame.time - _BLUR_HOLD:
             self._faces.popleft()
         earlier_boxes = [box for _, boxes in self._faces for box in boxes]
-        frame, boxes = self._blur(convert_frame(picture, time), earlier_boxes)
-        self._faces.append((time, boxes))
+        last_boxes = self._faces[-1][1] if self._faces else []
+        blurred, boxes = self._blur(frame, earlier_boxes)
+        moved = [hull for box in boxes for hull in _ways(box, last_boxes)]
+        for waiting in self._waiting:
+            self._encode(self._blur.hide(waiting, [*earlier_boxes, *boxes, *moved]))
+        self._waiting.clear()
+        self._faces.append((frame.time, boxes))
+        self._searched = frame.time
+        self._encode(blurred)
+
+    def _encode(self, frame: Frame) -> None:
         rgb = frame.rgb[: self._stream.height, : self._stream.width]
-        self._output_file.mux(_encode_picture(self._stream, rgb, time - self._cut.begin))
+        time = frame.time - self._cut.begin
+        self._output_file.mux(_encode_picture(self._stream, rgb, time))
+
+
+def _ways(box: PictureBox, before: Iterable[PictureBox]) -> Iterator[PictureBox]:
+    """What `box` may have crossed since: the hull with each of `before` less than a side away."""
+    top, bottom, left, right = box
+    for above, below, west, east in before:
+        if max(top, above) - min(bottom, below) < bottom - top and (
+            max(left, west) - min(right, east) < right - left
+        ):
+            yield min(top, above), max(bottom, below), min(left, west), max(right, east)
 
 
 def _add_video(output_file: Any, width: int, height: int) -> Any:

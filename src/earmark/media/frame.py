@@ -7,6 +7,7 @@ reference white (203 cd/m², ITU-R BT.2408), then to the BT.709 primaries, tone-
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -97,12 +98,19 @@ def usual_colorspace(height_pixels: int) -> Colorspace:
     return Colorspace.ITU709 if height_pixels >= _HD_HEIGHT else Colorspace.ITU601
 
 
-def convert_frame(picture: VideoFrame, time: float) -> Frame:
+def convert_frame(picture: VideoFrame, time: float, *, longest: int | None = None) -> Frame:
+    """Its longer side has at most `longest` pixels."""
+    scale = min(1.0, (longest or math.inf) / max(picture.width, picture.height))
+    size: dict[str, Any] = {}
+    if scale < 1:
+        sides = {"width": picture.width, "height": picture.height}
+        size = {name: max(2, round(side * scale / 2) * 2) for name, side in sides.items()}
+        size["interpolation"] = Interpolation.AREA
     is_unspecified = picture.colorspace == _UNSPECIFIED
     space = usual_colorspace(picture.height) if is_unspecified else None
     curve = _CURVES.get(picture.color_trc)
     form = "rgb48le" if curve else "rgb24"
-    rgb: Any = picture.reformat(format=form, src_colorspace=space).to_ndarray()
+    rgb: Any = picture.reformat(format=form, src_colorspace=space, **size).to_ndarray()
     if curve:
         rgb = _tone_map(rgb, curve)
     quarter_turns = round(picture.rotation / 90) % 4

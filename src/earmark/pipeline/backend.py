@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from contextvars import ContextVar
 from functools import partial
 from importlib import import_module
 from itertools import tee
@@ -37,6 +38,24 @@ Value = TypeVar("Value")
 
 
 Outcomes = Iterator[tuple[Item, Value | EarmarkError]]
+OnSeconds = Callable[[str, float, float], None]
+
+_on_seconds: ContextVar[OnSeconds | None] = ContextVar("_on_seconds", default=None)
+
+
+@contextmanager
+def seconds_told_to(listener: OnSeconds | None) -> Iterator[None]:
+    token = _on_seconds.set(listener)
+    try:
+        yield
+    finally:
+        _on_seconds.reset(token)
+
+
+def tell_seconds(name: str, now: float, total: float) -> None:
+    """Called by the work of a backend, in whatever process it runs."""
+    if listener := _on_seconds.get():
+        listener(name, now, total)
 
 
 class Backend(Protocol):
@@ -50,7 +69,8 @@ class Backend(Protocol):
     the last bit.
     """
 
-    shares_memory: bool
+    on_seconds: OnSeconds | None
+    """Told how far the recordings at work are: name, seconds done and in all."""
 
     def map(
         self, work: Callable[[Item], Value], items: Sequence[Item]
@@ -62,13 +82,16 @@ class Backend(Protocol):
 
 
 class InProcessBackend:
-    shares_memory = True
+    on_seconds: OnSeconds | None = None
     open_decoder: Callable[[], Decoder] | None = None
 
     def close(self) -> None: ...
 
     def map(self, work: Callable[[Item], Value], items: Sequence[Item]) -> Outcomes[Item, Value]:
-        return (attempt(work, item) for item in items)
+        for item in items:
+            with seconds_told_to(self.on_seconds):
+                outcome = attempt(work, item)
+            yield outcome
 
     def ask(self, tasks: Iterator[Task], captioner: Captioner, log: CallRecorder) -> Tally:
         from earmark.captioning.dispatch import dispatch  # `select` starts faster without

@@ -78,18 +78,19 @@ def caption(
         recordings, missed = listen_and_store(sources, plan.listening, opened, backend, progress)
         opened.correct_clock(plan.settings.listening.correction)
         if sounds:
-            keep_sounds(recordings.values(), sounds, opened, backend)
+            keep_sounds(recordings.values(), sounds, opened, backend, progress)
         if listener:
-            keep_speech(recordings.values(), listener, opened, backend)
+            keep_speech(recordings.values(), listener, opened, backend, progress)
         elif not plan.settings.voices:
             forget_speech(opened)
-        job = RunJob(plan, captioner.model, recordings, opened, backend)
+        job = RunJob(plan, captioner.model, recordings, opened, backend, progress)
         log = CallRecorder(
             plan.settings.limits, opened, opened.spent(), count_calls=progress.count_calls
         )
         seen = choose_and_ask(job, captioner, log)
         tally = log.tally
         logger.info("%d answered, %d failed; writing the report", tally.answered, tally.failed)
+        progress.enter("writing the report")
         opened.keep_last_picks()
         page, totals = write_report(opened, opened.folder / PAGE), opened.totals()
     forecast = totals.forecast(plan.forecast_error)
@@ -156,7 +157,7 @@ def preview(
             recordings, missed = listen_and_store(
                 sources, plan.listening, stored, backend, progress
             )
-            tasks = choose_tasks(RunJob(plan, model, recordings, stored, backend))
+            tasks = choose_tasks(RunJob(plan, model, recordings, stored, backend, progress))
             totals = stored.totals()
             failures = [Failed(row.path, row.reason) for row in stored.failed_recordings()]
             limits, spent = plan.settings.limits, stored.spent()

@@ -12,7 +12,7 @@ import json
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ from earmark.grid import Windows
 from earmark.media import Recording
 from earmark.pipeline.backend import Backend
 from earmark.pipeline.session import Session
+from earmark.report.progress import Progress
 from earmark.run.run import Run
 from earmark.run.tasks import CallRecorder, StoredWindows, Tasks
 from earmark.selection import Choice, allocate
@@ -54,6 +55,7 @@ class RunJob:
     recordings: Mapping[str, Recording]
     run: Run
     backend: Backend
+    progress: Progress = field(default_factory=Progress)
 
     def allocate(self, windows: Collection[Windows]) -> Iterator[Choice]:
         plan = self.plan
@@ -74,7 +76,7 @@ def choose_and_ask(job: RunJob, captioner: Captioner, log: CallRecorder) -> Sigh
         tasks = choose_tasks(job, replace(turn, lost=frozenset(log.unanswered)))
         if len(tasks) or tasks.is_whole:
             log.calls += len(tasks)
-            log.count_calls(log.tally, log.calls)
+            job.progress.enter("decoding")
             logger.info("%d calls to make to %s", len(tasks), captioner.model)
             with closing(iter(tasks)) as waiting:
                 job.backend.ask(waiting, captioner, log)
@@ -95,6 +97,7 @@ def choose_tasks(job: RunJob, turn: Turn | None = None) -> Tasks:
     command would add picks each time and never finish.
     """
     plan, run = job.plan, job.run
+    job.progress.enter("choosing", sum(item.duration for item in job.recordings.values()))
     turn = turn or Turn(is_auto=plan.rounds == "auto")
     tasks = Tasks(plan.question, job.model, run, job.recordings, lost=turn.lost)
     tasks.error = plan.forecast_error
@@ -136,6 +139,7 @@ def _choose(job: RunJob, tasks: Tasks, choices: Iterator[Choice], number: int | 
             notes=recording_notes(heard, choice),
             round=number,
         )
+        job.progress.advance(recording.duration)
         waiting = job.run.unanswered(requests)
         tasks.open[key] = sum((key, row.span) not in tasks.lost for row in waiting)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -22,6 +22,7 @@ from earmark.media.source import name_of
 from earmark.pipeline.resume import reopen
 from earmark.pipeline.session import Session, open_session
 from earmark.report.export_formats import export, is_shown
+from earmark.report.progress import Progress
 from earmark.report.report_page import write_page
 from earmark.run.erasure import note_written
 from earmark.run.records import RecordingRow, RunPick, spare_recordings
@@ -43,7 +44,9 @@ class ClipsResult:
     """False if pictures and sound were encoded again."""
 
 
-def bundle(run: Path, to: Path, settings: Settings | None = None) -> ClipsResult:
+def bundle(
+    run: Path, to: Path, settings: Settings | None = None, *, progress: Progress | None = None
+) -> ClipsResult:
     """Write the run in the folder `run` to the archive `to`; if this fails, `to` is unchanged.
 
     The .zip file contains no paths of recordings, no address of a model server, and no keys; no
@@ -55,7 +58,7 @@ def bundle(run: Path, to: Path, settings: Settings | None = None) -> ClipsResult
         plan, folder = _plan_of_clips(stored, settings), Path(scratch)
         voices, blur = plan.settings.voices, plan.question.blur
         with shareable_copy(run, voices=voices, blur=blur) as shared:
-            files, uncut = _cut(stored, folder, plan)
+            files, uncut = _cut(stored, folder, plan, progress or Progress())
             write_page(shared, folder / "index.html", title=run.resolve().name, files=files)
             for kind, name in FORMATS.items():
                 export(shared, folder / name, format=kind)
@@ -66,11 +69,12 @@ def bundle(run: Path, to: Path, settings: Settings | None = None) -> ClipsResult
 
 
 def _cut(
-    run: Run, folder: Path, plan: Session
+    run: Run, folder: Path, plan: Session, progress: Progress
 ) -> tuple[dict[str, list[tuple[str, float]]], list[str]]:
     files: dict[str, list[tuple[str, float]]] = {}
-    uncut = []
-    for index, row in enumerate(run.recordings(), start=1):
+    uncut, rows = [], run.recordings()
+    _enter_cutting(progress, plan, [pick.span for row in rows for pick in run.picks(row.id)])
+    for index, row in enumerate(rows, start=1):
         clips = []
         try:
             recording = reopen(row, run.heard(row.id), folders=plan.settings.folders)
@@ -79,59 +83,80 @@ def _cut(
                 name = f"clips/{index:03d}-{number:04d}.mp4"
                 start = cut_clip(recording, pick.span, folder / name, muted=muted, blur=blur)
                 clips.append((name, start))
+                progress.advance(pick.span.duration)
         except EarmarkError as error:
             uncut.append(hide_places(f"{name_of(row.path)} has no clips: {error}", {row.path}))
         else:
             files[row.id] = sorted(clips, key=itemgetter(1))
+    progress.enter("writing the archive")
     return files, uncut
 
 
-def highlights(run: Path, to: Path, settings: Settings | None = None) -> ClipsResult:
+def _enter_cutting(progress: Progress, plan: Session, spans: Sequence[Span]) -> None:
+    phase = "blurring faces" if plan.question.blur else "cutting clips"
+    progress.enter(phase, sum(span.duration for span in spans))
+
+
+def highlights(
+    run: Path, to: Path, settings: Settings | None = None, *, progress: Progress | None = None
+) -> ClipsResult:
     """Write the picks of the run in the folder `run` to the MP4 file `to`, in order of time.
 
     Windows in which `find` did not see what it looked for are left out. Picks that touch become one
     clip. Each clip begins at the key frame before it.
     """
     clips: list[CaptionedClip] = []
-    left_out = []
+    left_out, progress = [], progress or Progress()
     with tempfile.TemporaryDirectory() as scratch, Run(run) as stored:
         spare_recordings(stored.recordings(), [to])
         plan = _plan_of_clips(stored, settings)
         rows = sorted(stored.recordings(), key=lambda row: (row.began, row.path))
+        shown = [span for row in rows for span in map(_span, _stretches(stored, row))]
+        _enter_cutting(progress, plan, shown)
         for number, row in enumerate(rows):
             try:
-                clips += _clips(stored, row, Path(scratch, str(number)), plan)
+                clips += _clips(stored, row, Path(scratch, str(number)), plan, progress)
             except EarmarkError as error:
                 left_out.append(f"{name_of(row.path)} is left out: {error}")
         if not clips:
             reason = f": {left_out[0]}" if left_out else "; it has no picks, or saw nothing in them"
             raise MediaError(f"the run in {run} has no clips to show{reason}")
+        progress.enter("writing the video")
         is_copied = join_clips(clips, to) and plan.question.blur is None
     note_written(run, [to])
     picks = sum(len(clip.cues) for clip in clips)
     return ClipsResult(to, picks, tuple(left_out), is_copied)
 
 
-def _clips(run: Run, row: RecordingRow, folder: Path, plan: Session) -> list[CaptionedClip]:
+def _clips(
+    run: Run, row: RecordingRow, folder: Path, plan: Session, progress: Progress
+) -> list[CaptionedClip]:
     recording = reopen(row, run.heard(row.id), folders=plan.settings.folders)
     if recording.video is None:
         raise MediaError("it has no pictures")
     muted = speech_to_mute(recording, plan)
     clips = []
-    is_search = bool(run.plan().get("find"))
-    picks = (pick for pick in run.picks(row.id) if is_shown(pick.seen, is_search=is_search))
-    for number, group in enumerate(_stretches(picks)):
-        span = Span(group[0].span.start, group[-1].span.end)
+    for number, group in enumerate(_stretches(run, row)):
+        span = _span(group)
         path = folder / f"{number:05d}.mp4"
         start = cut_clip(recording, span, path, muted=muted, blur=plan.question.blur)
         cues = tuple(_cue(pick, start, min(pick.span.end, recording.duration)) for pick in group)
         clips.append(CaptionedClip(path, cues))
+        progress.advance(span.duration)
     return clips
 
 
-def _stretches(picks: Iterable[RunPick]) -> list[list[RunPick]]:
+def _span(group: Sequence[RunPick]) -> Span:
+    return Span(group[0].span.start, group[-1].span.end)
+
+
+def _stretches(run: Run, row: RecordingRow) -> list[list[RunPick]]:
+    """The picks to show, those that touch together."""
     groups: list[list[RunPick]] = []
-    for pick in picks:
+    is_search = bool(run.plan().get("find"))
+    for pick in run.picks(row.id):
+        if not is_shown(pick.seen, is_search=is_search):
+            continue
         if groups and pick.span.start <= groups[-1][-1].span.end:
             groups[-1].append(pick)
         else:

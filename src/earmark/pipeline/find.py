@@ -158,7 +158,7 @@ def find(
     ):
         recordings, _ = listen_and_store(sources, plan.listening, opened, backend, progress)
         if plan.listening.beside:
-            keep_sounds(recordings.values(), plan.listening.beside, opened, backend)
+            keep_sounds(recordings.values(), plan.listening.beside, opened, backend, progress)
         if not plan.settings.voices:
             forget_speech(opened)
         search = _Search(question, plan, recordings, opened, backend)
@@ -174,6 +174,7 @@ def find(
             with closing(iter(tasks)) as waiting:
                 backend.ask(waiting, captioner, log)
             search.read_answers(log.unanswered)
+        progress.enter("writing the report")
         page, totals = write_report(opened, opened.folder / PAGE), opened.totals()
         moments, uncut = search.found(Path(clips) if clips else None)
         tally = log.tally

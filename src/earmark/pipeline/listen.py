@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 from earmark.errors import EarmarkError
 from earmark.evidence.evidence_entry import TRACK
 from earmark.gate.listener import Failed, listen_cached
-from earmark.grid import ScoredRecording, Windows
+from earmark.grid import ScoredRecording
 from earmark.media import Recording, Source, open_recording
 from earmark.media.atomic_file import files_of_recording
 from earmark.media.recording_description import content_key, continues
 from earmark.media.source import stored_path
-from earmark.pipeline.backend import Backend
+from earmark.pipeline.backend import Backend, tell_seconds
 from earmark.pipeline.session import ListenJob
 from earmark.report.progress import Progress
 from earmark.text_format import counted
@@ -61,14 +61,13 @@ def listen(
 
 
 def listen_unless_known(
-    source: Source, *, plan: ListenJob, known: Known, progress: Progress | None
+    source: Source, *, plan: ListenJob, known: Known
 ) -> ScoredRecording | Recording:
     """Only the description if the content is as in `known`; a partial of this is pickled."""
     key, track = known.get(source, ("", 0))
     if key and content_key(source) == key:
         return open_recording(source, audio_track=track)
-    on_seconds = None if progress is None else progress.at(source.name)
-    scored = listen(source, plan, on_seconds=on_seconds)
+    scored = listen(source, plan, on_seconds=partial(tell_seconds, source.name))
     return replace(scored, heard=scored.heard.compact())
 
 
@@ -81,12 +80,13 @@ def listen_all(
     progress: Progress | None = None,
 ) -> Iterator[tuple[Source, Listened]]:
     now = progress or Progress()
-    now.update(recordings=len(sources))
-    shared = now if backend.shares_memory else None
-    work = partial(listen_unless_known, plan=plan, known=known or {}, progress=shared)
+    now.recordings, backend.on_seconds = len(sources), now.at
+    now.enter("listening")
+    work = partial(listen_unless_known, plan=plan, known=known or {})
     for source, result in backend.map(work, sources):
         if isinstance(result, EarmarkError):
             logger.info("%s could not be listened to", source.path, exc_info=result)
+            now.at_work.pop(source.name, None)
             now.update(missed=now.missed + 1, trouble=str(result))
         elif isinstance(result, Recording):
             logger.info("%s is unchanged; its windows are already in the run", source.path)
@@ -100,8 +100,9 @@ def listen_all(
                 result.heard.bytes_read,
                 "from the cache" if result.heard.from_cache else result.heard.access,
             )
-            seconds = now.seconds_heard + result.heard.recording.duration
-            now.update(heard=now.heard + 1, seconds_heard=seconds)
+            duration = result.heard.recording.duration
+            now.heard, now.seconds_heard = now.heard + 1, now.seconds_heard + duration
+            now.advance(duration, source.name)
         yield source, result
 
 
@@ -143,7 +144,7 @@ def listen_and_store(
         recordings[source] = recording = named_as(recording, earlier)
         run.add(RecordingRow.of(recording))
         if isinstance(result, ScoredRecording):  # else an earlier run has stored its windows
-            heard, windows = result.heard, result.windows
+            heard, windows = result.heard, result
             if earlier and earlier.id == recording.id and earlier.content != recording.key:
                 logger.info("%s has grown to %.1f s", source.path, recording.duration)
                 for path in cached_files(plan.cache.folder, earlier.content) if plan.cache else ():
@@ -152,7 +153,7 @@ def listen_and_store(
                 run.forget_ends(recording.id)
             run.hear(
                 recording.id,
-                replace(result, windows=windows),
+                windows,
                 key=key,
                 level=heard.level,
                 sound_bytes=heard.bytes_read,
@@ -182,7 +183,7 @@ def named_as(recording: Recording, earlier: RecordingRow | None) -> Recording:
     return replace(recording, first_key=earlier.id)
 
 
-def with_instants_of(windows: Windows, earlier: HeardRow) -> Windows:
+def with_instants_of(windows: ScoredRecording, earlier: HeardRow) -> ScoredRecording:
     """The frames of windows that were whole before stay the same, so no answer is asked for again.
 
     The new sound may move the noise floor, and with it the largest score of a window.
@@ -194,23 +195,35 @@ def with_instants_of(windows: Windows, earlier: HeardRow) -> Windows:
 
 
 def keep_sounds(
-    recordings: Iterable[Recording], listener: SoundListener, run: Run, backend: Backend
+    recordings: Iterable[Recording],
+    listener: SoundListener,
+    run: Run,
+    backend: Backend,
+    progress: Progress,
 ) -> None:
     known = run.recordings_with_sound_track()
     missing = [item for item in recordings if item.has_audio and item.id not in known]
+    progress.enter("naming sounds", sum(item.duration for item in missing))
     for recording, evidence in backend.map(listener.evidence, missing):
+        progress.advance(recording.duration, recording.name)
         if not isinstance(evidence, EarmarkError):
             origin = listener.encoder.name + TRACK
             run.keep_evidence(recording.id, evidence, kinds=["heard"], origin=origin)
 
 
 def keep_speech(
-    recordings: Iterable[Recording], listener: SpeechListener, run: Run, backend: Backend
+    recordings: Iterable[Recording],
+    listener: SpeechListener,
+    run: Run,
+    backend: Backend,
+    progress: Progress,
 ) -> None:
     origin = listener.transcriber.name
     known = run.transcribed(origin)
     missing = [recording for recording in recordings if recording.id not in known]
+    progress.enter("transcribing speech", sum(recording.duration for recording in missing))
     for recording, speech in backend.map(listener, missing):
+        progress.advance(recording.duration, recording.name)
         if isinstance(speech, EarmarkError):
             logger.warning("%s: its speech could not be transcribed: %s", recording.name, speech)
             continue

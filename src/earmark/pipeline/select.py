@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
 from earmark.errors import EarmarkError
@@ -134,12 +135,15 @@ def list_episodes(
     session = open_session(paths, settings, frontline=gate.frontline())
     for source in session.sources():
         try:
-            heard = listen(source, session.listening, on_seconds=progress.at(source.name)).heard
+            heard = listen(
+                source, session.listening, on_seconds=partial(progress.at, source.name)
+            ).heard
             window = session.listening.grid.length
             recordings.append(find_episodes(heard, rule, window=window))
         except EarmarkError as error:
             failures.append(str(error))
             continue
+        progress.advance(heard.recording.duration, source.name)
         notes += [f"{source.name}: {note}" for note in heard.notes()]
     return EpisodeListing(tuple(recordings), tuple(failures), tuple(notes), promised)
 

@@ -22,7 +22,7 @@ from earmark.media import Source, open_recording
 from earmark.media.recording import list_warnings
 from earmark.media.source import place_of
 from earmark.models.sentence_encoder import SentenceEncoder
-from earmark.pipeline.backend import open_backend
+from earmark.pipeline.backend import open_backend, tell_seconds
 from earmark.pipeline.session import Choices, Paths, Session, open_session
 from earmark.report.progress import Progress
 from earmark.settings import Settings
@@ -136,14 +136,17 @@ def sounds(
     names = listener.encoder.classes
     matches = match_sounds(words, names, SentenceEncoder.if_available(plan.store))
     sources, now = plan.sources(), progress or Progress()
-    now.update(recordings=len(sources))
+    now.recordings = len(sources)
+    now.enter("listening")
     with open_backend(plan.settings.backend, len(sources)) as backend:
-        shared = now if backend.shares_memory else None
-        work = partial(_hear, listener=listener, track=plan.listening.audio_track, progress=shared)
+        backend.on_seconds = now.at
+        work = partial(_hear, listener=listener, track=plan.listening.audio_track)
         results = {}
         for source, result in backend.map(work, sources):
             results[source] = result
-            now.update(heard=now.heard + 1)
+            now.heard += 1
+            heard = 0.0 if isinstance(result, EarmarkError) else result.duration
+            now.advance(heard, source.name)
     recordings, failures = [], []
     for source in sources:
         result = results[source]
@@ -155,14 +158,12 @@ def sounds(
     return SoundListing(words, matches, tuple(recordings), tuple(failures))
 
 
-def _hear(
-    source: Source, *, listener: SoundListener, track: int, progress: Progress | None
-) -> RecordingSounds:
+def _hear(source: Source, *, listener: SoundListener, track: int) -> RecordingSounds:
     """If track 0 is silent, the first track that is not."""
     recording = open_recording(source, audio_track=track)
     if not recording.has_audio:
         raise NoAudioStream(f"{source.name} has no audio stream, so it has no sounds to name")
-    on_seconds = progress.at(source.name) if progress else None
+    on_seconds = partial(tell_seconds, source.name)
     heard, notes = listener(recording, on_seconds=on_seconds), tuple(list_warnings(recording))
     if not len(heard.cells) and len(recording.audio_tracks) > 1:
         audible = listen_to_any(recording, energy_frontline())

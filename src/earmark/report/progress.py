@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from earmark.redaction import redact
+from earmark.text_format import format_length
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,12 +26,22 @@ _COUNTS = (
     "calls", "done", "failed", "tokens", "spend",
 )  # fmt: skip
 
+CALL_PHASES = ("asking", "looking")
+"""Counted in calls or windows; the others in seconds of recordings."""
+
 
 @dataclass(slots=True)
 class Progress:
-    """One thread writes, any thread may read."""
+    """What a command is doing, and how much of it is done. One thread writes, any may read."""
 
     on_change: Callable[[Progress], None] = lambda _: None
+    phase: str = "listening"
+    seconds_done: float = 0.0
+    """Of media, in this phase; without the recordings at work."""
+    seconds_total: float = 0.0
+    """0 if it is not known."""
+    at_work: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """Seconds done and in all of the recordings at work, by name."""
     recordings: int = 0
     heard: int = 0
     """Or unchanged since an earlier run."""
@@ -38,8 +49,6 @@ class Progress:
     missed: int = 0
     seconds_heard: float = 0.0
     """Of recordings, not of elapsed time."""
-    at_work: str = ""
-    at_seconds: tuple[float, float] = (0.0, 0.0)
     calls: int = 0
     done: int = 0
     answered: int = 0
@@ -48,43 +57,61 @@ class Progress:
     spend: float = 0.0
     trouble: str = ""
     began: float = field(default_factory=time.monotonic)
-    asked: float | None = None
+    """When the phase began."""
     has_model: bool = True
 
+    def enter(self, phase: str, seconds: float = 0.0) -> None:
+        """Begin a phase of work on `seconds` of recordings."""
+        self.at_work.clear()
+        self.update(phase=phase, seconds_done=0.0, seconds_total=seconds, began=time.monotonic())
+
+    def advance(self, seconds: float, name: str = "") -> None:
+        """`seconds` more of recordings are done: those of the recording `name`, if it is given."""
+        self.at_work.pop(name, None)
+        self.update(seconds_done=self.seconds_done + seconds)
+
+    def at(self, name: str, now: float, total: float) -> None:
+        self.at_work[name] = min(now, total), total
+        self.on_change(self)
+
     @property
-    def stage(self) -> str:
-        """`hearing`, then `asking`, or `looking` if no model is asked."""
-        if self.asked is None:
-            return "hearing"
-        return "asking" if self.has_model else "looking"
+    def amount(self) -> tuple[float, float]:
+        """Done and in all: calls or windows, else seconds; the total is 0 if it is not known.
+
+        Recordings that were not opened yet count as long as the mean of the others.
+        """
+        if self.phase in CALL_PHASES:
+            return self.done, self.calls
+        at_work = list(self.at_work.values())
+        done = self.seconds_done + sum(now for now, _ in at_work)
+        if self.seconds_total or self.phase != "listening":
+            return done, self.seconds_total
+        known = self.seconds_done + sum(total for _, total in at_work)
+        opened = self.heard - self.unchanged + len(at_work)
+        waiting = max(0, self.recordings - self.heard - self.missed - len(at_work))
+        return done, known * (1 + waiting / opened) if opened else 0.0
 
     @property
     def rate(self) -> float:
-        finished, _, since = self._stage_counts()
-        elapsed = time.monotonic() - since
-        return finished / elapsed if elapsed > 0 else 0.0
+        """Calls, or seconds of recordings, a second."""
+        elapsed = time.monotonic() - self.began
+        return self.amount[0] / elapsed if elapsed > 0 else 0.0
 
     @property
     def seconds_left(self) -> float | None:
-        finished, total, _ = self._stage_counts()
-        return (total - finished) / self.rate if self.rate else None
-
-    def _stage_counts(self) -> tuple[int, int, float]:
-        if self.asked is None:
-            return self.heard + self.missed, self.recordings, self.began
-        return self.done, self.calls, self.asked
+        done, total = self.amount
+        return (total - done) / self.rate if self.rate and total > done else None
 
     def update(self, **counts: Any) -> None:
         for name, value in counts.items():
             setattr(self, name, value)
         self.on_change(self)
 
-    def at(self, name: str) -> Callable[[float, float], None]:
-        return lambda now, total: self.update(at_work=name, at_seconds=(min(now, total), total))
-
     def count_calls(self, tally: Tally, calls: int) -> None:
+        phase = "asking" if self.has_model else "looking"
+        if self.phase != phase:
+            self.enter(phase)
         self.update(
-            asked=time.monotonic() if self.asked is None else self.asked,
             calls=calls,
             done=tally.calls,
             answered=tally.answered,
@@ -95,11 +122,14 @@ class Progress:
         )
 
     def to_json(self) -> dict[str, Any]:
-        left = self.seconds_left
+        left, (done, total) = self.seconds_left, self.amount
+        is_counted = self.phase in CALL_PHASES
         return {
-            "stage": self.stage,
+            "phase": self.phase,
             **{name: getattr(self, name) for name in _COUNTS},
             "seconds_heard": round(self.seconds_heard, 3),
+            "seconds_done": None if is_counted else round(done, 1),
+            "seconds_total": None if is_counted or not total else round(total, 1),
             "trouble": redact(self.trouble) or None,
             "rate": round(self.rate, 4),
             "seconds_left": None if left is None else round(left, 1),
@@ -121,7 +151,7 @@ def show_progress(log: LogKind = "bar") -> Iterator[Progress]:
 
 @contextmanager
 def json_lines(progress: Progress) -> Iterator[Callable[[Progress], None]]:
-    """First and last state, each new stage, else one a second."""
+    """First and last state, each new phase, else one a second."""
 
     def write(_: Progress) -> None:
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -132,17 +162,17 @@ def json_lines(progress: Progress) -> Iterator[Callable[[Progress], None]]:
     try:
         yield throttled(write, LINE_INTERVAL)
     finally:
-        if progress.recordings or progress.calls:
+        if progress.recordings or progress.calls or progress.seconds_done:
             write(progress)
 
 
 def throttled(write: Callable[[Progress], None], interval: float) -> Callable[[Progress], None]:
-    """Calls `write` once every `interval` seconds at most, and when a stage or its size changes."""
+    """Calls `write` once every `interval` seconds at most, and when a phase or its size changes."""
     written_at, last_stage = -interval, ("", 0, 0)
 
     def on_change(progress: Progress) -> None:
         nonlocal written_at, last_stage
-        now, stage = time.monotonic(), (progress.stage, progress.recordings, progress.calls)
+        now, stage = time.monotonic(), (progress.phase, progress.recordings, progress.calls)
         if now - written_at >= interval or stage != last_stage:
             written_at, last_stage = now, stage
             write(progress)
@@ -152,39 +182,40 @@ def throttled(write: Callable[[Progress], None], interval: float) -> Callable[[P
 
 @contextmanager
 def bars(console: Console) -> Iterator[Callable[[Progress], None]]:
-    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bars
 
-    columns = (
-        TextColumn("{task.fields[verb]}"),
-        BarColumn(),
-        TextColumn("{task.completed:.0f} of {task.total:.0f} {task.description}"),
-        TimeRemainingColumn(),
-    )
+    columns = (TextColumn("{task.fields[phase]}"), BarColumn(), TextColumn("{task.description}"))
     with Bars(*columns, console=console, transient=True) as bar:
-        tasks = [bar.add_task("", total=0, visible=False, verb="") for _ in range(3)]
+        task = bar.add_task("", total=None, phase="starting")
 
         def show(now: Progress) -> None:
-            failed = f", {now.missed} failed" if now.missed else ""
-            asking, unit = ("asking", "calls") if now.has_model else ("looking", "windows")
-            done, total = now.at_seconds
-            is_listening = bool(now.at_work) and now.asked is None
-            heard, calls = now.heard + now.missed, f"{unit}{_describe_calls(now)}"
-            rows = (
-                ("listening", heard, now.recordings, f"recordings{failed}", now.recordings > 1),
-                ("listening", done, total, f"s of {now.at_work}", is_listening),
-                (asking, now.done, now.calls, calls, now.calls > 0),
+            done, total = now.amount
+            words = ", ".join(_describe(now))
+            bar.update(
+                task, phase=now.phase, completed=done, total=total or None, description=words
             )
-            for task, (verb, done, total, text, visible) in zip(tasks, rows, strict=True):
-                bar.update(
-                    task, verb=verb, completed=done, total=total, description=text, visible=visible
-                )
 
         yield show
 
 
-def _describe_calls(progress: Progress) -> str:
-    text = f", {progress.failed} failed" if progress.failed else ""
-    text += f", {progress.tokens:,} tokens" if progress.tokens else ""
-    text += f", {progress.spend:.4g} spent" if progress.spend else ""
-    return text + (f", {progress.rate:.3g} a second" if progress.done else "")
+def _describe(progress: Progress) -> Iterator[str]:
+    """How much is done, and how long the rest takes."""
+    done, total = progress.amount
+    if progress.phase in CALL_PHASES:
+        unit = "calls" if progress.phase == "asking" else "windows"
+        yield f"{progress.done} of {progress.calls} {unit}"
+        if progress.failed:
+            yield f"{progress.failed} failed"
+        if progress.tokens:
+            yield f"{progress.tokens:,} tokens"
+    elif total:
+        yield f"{format_length(done)} of {format_length(total)}"
+    if progress.phase == "listening" and progress.recordings > 1:
+        yield f"{progress.heard + progress.missed} of {progress.recordings} recordings"
+        if progress.missed:
+            yield f"{progress.missed} failed"
+    elif len(progress.at_work) == 1:
+        yield next(iter(progress.at_work))
+    if (left := progress.seconds_left) is not None:
+        yield f"{format_length(max(1.0, left))} left"

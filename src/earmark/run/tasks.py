@@ -124,6 +124,7 @@ class CallRecorder:
         most = request.most_tokens
         reserve = (sum(most), self.limits.price(*most))
         self.run.begin(request, reserve=reserve)
+        self.count_calls(self.tally, self.calls)
 
     def withdraw(self, request: Request) -> None:
         del self.tasks[request.identity]

@@ -66,8 +66,8 @@ function drawLive(place, run, now, { can_continue: canContinue, plan }) {
   const parts = [];
   if (now.is_at_work) {
     const p = job?.progress || {}, t = now.totals;
-    const [verb, done, all] = p.stage === "hearing" ? ["listening", p.heard, p.recordings]
-      : p.stage === "looking" ? ["looking", p.done, p.calls] : ["asking", t.answered + t.failed, t.picks];
+    const [verb, done, all] = p.phase && p.phase !== "asking" && p.phase !== "looking" ? [p.phase, p.heard, p.recordings]
+      : p.phase === "looking" ? ["looking", p.done, p.calls] : ["asking", t.answered + t.failed, t.picks];
     const bar = make("progress", "progress");
     bar.max = all || 1;
     bar.value = done || 0;

@@ -43,7 +43,7 @@ from earmark.errors import (
     internal_error,
 )
 from earmark.media.prefetch import THREADS, FrameRequest, HeldRecordingDecoder
-from earmark.pipeline.backend import Item, Outcomes, Value, attempt, show
+from earmark.pipeline.backend import Item, OnSeconds, Outcomes, Value, attempt, show
 from earmark.run.records import PickFrames
 from earmark.run.tasks import CallRecorder
 from earmark.settings import Workers
@@ -61,7 +61,8 @@ TASKS_A_CORE = 2
 
 
 class RayBackend:
-    shares_memory = False
+    on_seconds: OnSeconds | None = None
+    """Not told: a recording counts when it is done."""
 
     def __init__(self, options: Workers | None = None) -> None:
         """Without an address Ray is started on this machine; `auto` joins its cluster."""

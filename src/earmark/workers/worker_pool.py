@@ -29,7 +29,15 @@ from earmark.errors import BackendError, EarmarkError, InternalError, internal_e
 from earmark.media.child_process import cores, start_process
 from earmark.media.prefetch import THREADS, DecodedFrames, FrameRequest, HeldRecordingDecoder
 from earmark.media.recording import Recording
-from earmark.pipeline.backend import InProcessBackend, Item, Outcomes, Value, attempt
+from earmark.pipeline.backend import (
+    InProcessBackend,
+    Item,
+    OnSeconds,
+    Outcomes,
+    Value,
+    attempt,
+    seconds_told_to,
+)
 from earmark.settings import Workers
 
 if TYPE_CHECKING:
@@ -54,8 +62,14 @@ CHECK_INTERVAL = 1.0
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
-READY = ("ready",)
+READY = "ready"
 """Sent by a worker once it has started: its deadline counts from then."""
+
+
+SECONDS = "seconds"
+"""First of a message that says how far the recording at work is."""
+
+SECONDS_INTERVAL = 0.5
 
 
 class WorkerPool(InProcessBackend):
@@ -67,14 +81,13 @@ class WorkerPool(InProcessBackend):
 
     def __init__(self, options: Workers, *, deadline: float = DEADLINE) -> None:
         self.workers = options.workers or cores()
-        self.shares_memory = self.workers == 1
         self.open_decoder = DecoderProcess if self.workers > 1 else None
         self._workers = WorkerProcesses(self.workers, deadline)
 
     def map(self, work: Callable[[Item], Value], items: Sequence[Item]) -> Outcomes[Item, Value]:
         if min(self.workers, len(items)) <= 1:
             return super().map(work, items)
-        return self._workers.run(work, items)
+        return self._workers.run(work, items, self.on_seconds)
 
     def ask(self, tasks: Iterator[Task], captioner: Captioner, log: CallRecorder) -> Tally:
         self.close()
@@ -135,8 +148,15 @@ class WorkerProcesses:
         self._busy: dict[Connection[Any, Any], _Worker] = {}
         self._idle: list[_Worker] = []
         self._needs_script = False
+        self._on_seconds: OnSeconds = lambda *_: None
 
-    def run(self, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[_ItemOutcome]:
+    def run(
+        self,
+        work: Callable[[Any], Any],
+        items: Sequence[Any],
+        on_seconds: OnSeconds | None = None,
+    ) -> Iterator[_ItemOutcome]:
+        self._on_seconds = on_seconds or (lambda *_: None)
         try:
             yield from self._run(work, items)
         finally:
@@ -161,8 +181,8 @@ class WorkerProcesses:
             ):
                 worker = self._busy[connection]
                 outcome = _receive(worker)
-                if outcome == READY:
-                    worker.is_ready, worker.ends_at = True, time.monotonic() + self._deadline
+                if outcome and outcome[0] in (READY, SECONDS):
+                    self._note(worker, *outcome)
                     continue
                 del self._busy[connection]
                 if outcome is not None and queue:
@@ -179,6 +199,12 @@ class WorkerProcesses:
             if time.monotonic() - last_check >= CHECK_INTERVAL:
                 self._kill_overdue()
                 last_check = time.monotonic()
+
+    def _note(self, worker: _Worker, kind: str, *seconds: Any) -> None:
+        if kind == READY:
+            worker.is_ready, worker.ends_at = True, time.monotonic() + self._deadline
+        else:
+            self._on_seconds(*seconds)
 
     def _kill_overdue(self) -> None:
         for worker in self._busy.values():
@@ -264,8 +290,16 @@ def _release(worker: _Worker) -> None:
 def _worker_main(connection: Connection[Any, Any]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent process
     work: Callable[[Any], Any] | None = None
-    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        connection.send(READY)
+    told_at = 0.0
+
+    def tell(name: str, now: float, total: float) -> None:
+        nonlocal told_at
+        if time.monotonic() - told_at >= SECONDS_INTERVAL:
+            told_at = time.monotonic()
+            connection.send((SECONDS, name, now, total))
+
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError), seconds_told_to(tell):
+        connection.send((READY,))
         while True:
             new_work, item = connection.recv()
             work = new_work or work
