@@ -62,7 +62,7 @@ def test_the_key_is_an_argument_and_never_part_of_the_address(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "from-the-environment")
     with fault_server(key="secret-key") as server:
         made(server.url, api_key="secret-key").check()
-        with pytest.raises(EarmarkError, match=r"wants a key \(401\)"):
+        with pytest.raises(EarmarkError, match=r"needs a key \(401\)"):
             made(server.url)
         with pytest.raises(EarmarkError, match=r"refuses the key \(401\)"):
             made(server.url, api_key="another-key")

@@ -48,7 +48,7 @@ def test_a_port_where_nothing_listens_is_silent():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, not listening
         (found,) = look(f"http://127.0.0.1:{taken.getsockname()[1]}/v1")
-    assert found.state == "silent" and found.detail == "nothing listens there"
+    assert found.state == "silent" and found.detail == "no server on this port"
 
 
 def test_a_program_that_is_no_model_server_is_unwell():

@@ -40,7 +40,7 @@ def ask(url, *, model="scripted", timeout=60.0, **options):
         ("empty", UnreadableAnswer, "the model answered nothing"),
         ("warm", CallRejected, r"'temperature' does not support 0.*`temperature` = server"),
         ("400", CallRejected, r"rejects the request \(400\): scripted"),
-        ("401", CallRejected, r"wants a key \(401\).*OPENAI_API_KEY"),
+        ("401", CallRejected, r"needs a key \(401\).*OPENAI_API_KEY"),
         ("422", CallRejected, r"rejects the request \(422\)"),
     ],
 )
@@ -119,7 +119,7 @@ def test_an_address_is_an_address():
 def test_a_real_server_without_its_picture_encoder_says_so(gguf_pair):
     with (
         vlm_server(gguf_pair[0].parent, pictures=False) as url,
-        pytest.raises(CallRejected, match=r"takes no pictures with this model .*mmproj"),
+        pytest.raises(CallRejected, match=r"accepts no pictures with this model .*mmproj"),
     ):
         ask(url, model="tiny")
 

@@ -28,6 +28,6 @@ def test_findings_are_json_for_machines():
 
 def test_advice_names_the_first_that_is_ready():
     ready = Discovery("server", "vLLM", "ready", "http://here/v1", "qwen")
-    assert advice([ready]) == "ask it with --model http://here/v1#qwen"
+    assert advice([ready]) == "use it with --model http://here/v1#qwen"
     assert "pip install 'earmark[local]'" in advice([Discovery("extra", "local", "missing")])
     assert "pip" not in advice([Discovery("extra", "local", "installed")])

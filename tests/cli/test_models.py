@@ -53,7 +53,7 @@ def test_a_file_is_taken_in_and_then_here(tmp_path):
     file.write_bytes(WEIGHTS)
     assert "as published" in run("add", "tiny", file, at=tmp_path / "store").out
     assert listed(tmp_path / "store")["tiny"]["state"] == "here"
-    assert "kept unproven" in run("add", "unproven", file, at=tmp_path / "store").err
+    assert "no published hash" in run("add", "unproven", file, at=tmp_path / "store").err
     file.write_bytes(b"another")
     assert "another file" in run("add", "tiny", file, at=tmp_path / "store", code=1).err
 

@@ -169,7 +169,7 @@ def test_clips_bundles_and_pages_of_any_run_are_blurred_if_asked(film, server, t
     told = earmark_says(
         "export", "--to", "highlights", run, "--out", day, env={"EARMARK_BLUR": "faces"}
     )
-    assert "encoded anew" in told and sum(faces_in_video(day)) == 0
+    assert "re-encoded" in told and sum(faces_in_video(day)) == 0
     earmark_says("export", "--to", "highlights", run, "--out", day)
     assert min(faces_in_video(day)) == 1
     report = tmp_path / "page.html"

@@ -51,11 +51,11 @@ def advice(findings: Sequence[Discovery]) -> str:
     """One line that says which options to use, or what to install."""
     for finding in findings:
         if finding.state == "ready":
-            return f"ask it with --model {finding.address}#{finding.model}"
+            return f"use it with --model {finding.address}#{finding.model}"
     is_here = any(finding.name == "local" and finding.state == "installed" for finding in findings)
     cure = "" if is_here else ": pip install 'earmark[local]'"
     way = "the shortest way to a model is a GGUF file, with --model gguf:FILE"
-    return f"no server takes pictures here; {way}{cure}"
+    return f"no server on this machine accepts pictures; {way}{cure}"
 
 
 def doctor(
@@ -86,7 +86,7 @@ def _probe_server(name: str, url: str, *, timeout: float, models_asked: int) -> 
         models = endpoint.models(timeout=min(2.0, timeout))
     except CallError as error:
         if isinstance(error, CallTimeout) and "cannot be reached" in str(error):
-            return [finding("silent", "nothing listens there")]
+            return [finding("silent", "no server on this port")]
         return [finding("unwell", str(error))]
     if not models:
         return [finding("unwell", "it serves no model")]

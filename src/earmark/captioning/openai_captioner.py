@@ -257,7 +257,7 @@ class Endpoint:
         words = words or f"Error code: {status}"
         if status not in RETRY_STATUSES and PICTURE.search(words) and REFUSAL.search(words):
             return CallRejected(
-                f"{self.address} takes no pictures with this model ({words}); "
+                f"{self.address} accepts no pictures with this model ({words}); "
                 f"serve a vision model, for llama.cpp with its mmproj file"
             )
         if code == "insufficient_quota":
@@ -265,7 +265,7 @@ class Endpoint:
         if status in RETRY_STATUSES or status >= 500:
             return self._explain_fault(response, words)
         if status in (401, 403):
-            what = "refuses the key" if self.api_key else "wants a key"
+            what = "refuses the key" if self.api_key else "needs a key"
             cure = "it is read from OPENAI_API_KEY (in Python: api_key)"
             return CallRejected(f"{self.address} {what} ({status}): {words}; {cure}")
         if status == 404:

@@ -316,7 +316,7 @@ def _export_clips(folder: Path, to: Path, settings: Settings, format: str) -> No
     if format == "bundle":
         out.print(f"{to}: the page, captions and {counted(result.picks, 'clip')}")
     else:
-        how = "copied as recorded" if result.is_copied else "encoded anew"
+        how = "copied as recorded" if result.is_copied else "re-encoded"
         out.print(f"{to}: {counted(result.picks, 'pick')}, {how}")
 
 

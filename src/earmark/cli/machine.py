@@ -129,7 +129,7 @@ def add(
         if name not in PRETRAINED:
             raise
         raise ModelMismatch(
-            f"{error}; one that you have trained further goes by its path: "
+            f"{error}; to use a checkpoint that you trained further, give its path: "
             f"--frontline {name}:weights={file}"
         ) from error
     print_lines(stored.lines())

@@ -165,8 +165,8 @@ def face_blur(settings: Settings) -> FaceBlur | None:
 
 def _warn_of_copies(copies: list[str]) -> None:
     warn(
-        f"{counted(len(copies), 'file')} left out, such as {place_of(copies[0])}: "
-        "a camera's small copies and stills of recordings that are here in full"
+        f"{counted(len(copies), 'file')} skipped, such as {place_of(copies[0])}: "
+        "small copies or stills of recordings whose full files are here"
     )
 
 

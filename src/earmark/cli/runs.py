@@ -128,7 +128,7 @@ def import_results(
     model = settings.model.rpartition("#")[2]
     imported = import_batch(folder, results, model=model, limits=settings.limits)
     counts = f"{imported.failed} failed, {imported.missing} missing"
-    out.print(f"{imported.answered} answers kept, {counts}")
+    out.print(f"{imported.answered} answers stored, {counts}")
     if imported.unknown:
         warn(f"{imported.unknown} results belong to another run or model")
     if imported.failed or imported.missing:
@@ -178,7 +178,7 @@ def audit(
         )
         return
     if settings.model is None:
-        raise InvalidSetting("model", f"an audit asks a model: {FORMS}")
+        raise InvalidSetting("model", f"an audit needs a model: {FORMS}")
     with options.progress_of(settings) as progress:
         result = audit_run(
             run,
@@ -191,8 +191,8 @@ def audit(
         )
     options.show(result, format)
     if missing := result.drawn - result.answered:
-        draws = counted(missing, "draw")
-        warn(f"{draws} without an answer that says; the same command asks again")
+        draws = counted(missing, "window")
+        warn(f"{draws} without a usable answer; run the same command to ask again")
         raise typer.Exit(1)
 
 

@@ -164,7 +164,7 @@ def _describe(file: MediaFile, uri: str, start: float) -> Part:
     if not extents:
         why = "holds no packets; copy the whole file again"
         if file.container.format.flags & _NO_TIMESTAMPS:
-            why = "is a bare stream, which does not say when a picture is shown; remux it to MP4"
+            why = "is a bare stream without timestamps; remux it to MP4"
         raise UnreadableFile(f"{place_of(uri)} {why}")
     begin, end = bounds(extents.values(), extents.get(pictures.index) if pictures else None)
     zero = clock_zero(file.tracks, begin)

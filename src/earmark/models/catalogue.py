@@ -46,15 +46,15 @@ class Model:
         if self.size_bytes not in (None, size_bytes):
             raise ModelMismatch(
                 f"{origin} gave {size_bytes:,} bytes for {self.file}, which has "
-                f"{self.size_bytes:,}; it was not kept"
+                f"{self.size_bytes:,}; it was not stored"
             )
         if self.sha256 not in (None, sha256):
             raise ModelMismatch(
                 f"{origin} gave another file than {self.file}: sha256 {sha256[:12]}… instead of "
-                f"{(self.sha256 or '')[:12]}…; it was not kept"
+                f"{(self.sha256 or '')[:12]}…; it was not stored"
             )
         if size_bytes == 0:
-            raise ModelMismatch(f"{origin} gave an empty file for {self.file}; it was not kept")
+            raise ModelMismatch(f"{origin} gave an empty file for {self.file}; it was not stored")
 
     def check_file(self, path: Path) -> None:
         with path.open("rb") as file:

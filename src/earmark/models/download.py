@@ -149,4 +149,4 @@ def _fetch_member(package: Wheel | Npm, command: Sequence[str]) -> Iterator[Iter
 def _last_error(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     wrong = [line for line in lines if "error" in line.lower()]
-    return (wrong or lines or ["it does not say why"])[-1]
+    return (wrong or lines or ["no reason given"])[-1]

@@ -37,16 +37,16 @@ class StoredModel:
     def lines(self) -> Iterator[str]:
         yield (
             f"{self.name}: {self.size_bytes:,} bytes from {self.origin} "
-            f"in {self.seconds:.1f} s, kept as {self.path}"
+            f"in {self.seconds:.1f} s, stored as {self.path}"
         )
         if self.is_verified:
             yield f"sha256 {self.sha256}, as published"
 
     def warnings(self) -> Iterator[str]:
         for reason in self.tried:
-            yield f"passed over: {reason}"
+            yield f"skipped: {reason}"
         if not self.is_verified and find_model(self.name).origins:
-            yield f"no hash is known for {self.name}, so it is kept unproven; sha256 {self.sha256}"
+            yield f"{self.name} has no published hash to check; its sha256 is {self.sha256}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class ModelStore:
             with scratch.open("rb") as file:
                 is_archive = file.read(4) == b"PK\x03\x04"
             if is_archive and not zipfile.is_zipfile(scratch):  # its end is missing
-                raise ModelMismatch(f"{origin} gave a file that is cut off; it was not kept")
+                raise ModelMismatch(f"{origin} gave a file that is cut off; it was not stored")
         facts = (size, digest.hexdigest(), model.sha256 is not None, time.monotonic() - began)
         return StoredModel(model.name, path, origin, *facts)
 

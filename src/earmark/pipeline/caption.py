@@ -118,7 +118,7 @@ class Preview:
 
     def lines(self) -> list[str]:
         return [
-            f"{counted(self.calls, 'call')} to make ({counted(self.kept, 'answer')} kept already) "
+            f"{counted(self.calls, 'call')} to make ({counted(self.kept, 'answer')} stored) "
             f"of {counted(self.windows, 'window')}; at most {self.tokens:,} tokens"
             f"{format_spend(self.money)}"
         ]

@@ -16,7 +16,6 @@ from pathlib import Path
 from sys import intern
 
 from earmark.errors import AnnotationError
-from earmark.text_format import counted
 from earmark_lab.annotations.actions import AnnotationFile, AnnotationRow
 
 FRAME = 0.1
@@ -88,7 +87,7 @@ def read_captaincook4d(path: Path) -> AnnotationFile:
     file = read_table(path, columns=COLUMNS["captaincook4d"])
     done = tuple(row for row in file.rows if row.end >= 0)
     skipped = len(file.rows) - len(done)
-    note = f"{path.name}: {counted(skipped, 'step')} not carried out, and passed over"
+    note = f"{path.name}: skipped steps that were not carried out: {skipped}"
     return replace(file, rows=done, notes=(note,) if skipped else ())
 
 

@@ -75,8 +75,8 @@ def tell_hammering(scene: Scene, done: CaptionResult) -> None:
     if named:
         strikes = [a.start for a in scene.actions if a.label == "hammer" and a.is_heard]
         out.print(
-            f"  a hammer is heard, by name, at {', '.join(map(format_clock, named))}; the scene "
-            f"has hammering one can hear at {', '.join(map(format_clock, strikes))}"
+            f"  hammering named at {', '.join(map(format_clock, named))}; audible in the scene "
+            f"at {', '.join(map(format_clock, strikes))}"
         )
 
 

@@ -170,7 +170,7 @@ def test_substeps_and_all_levels_of_goalstep(tmp_path: Path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (CAPTAINCOOK, "a.csv: 1 step not carried out, and passed over"),
+        (CAPTAINCOOK, "a.csv: skipped steps that were not carried out: 1"),
         (
             EGOEXO,
             "a file lists one split of the actions: more goes on than is marked",

@@ -30,7 +30,7 @@ def test_the_command_that_adds_captions_is_one_that_takes_a_model(tmp_path, monk
 def test_the_hammering_is_found_by_name_wherever_one_asks(tmp_path):
     require_yamnet()
     said = run("lab", "demo", "--folder", tmp_path).stdout
-    (told,) = re.findall(r"by name, at (.*); the scene has hammering one can hear at (.*)", said)
+    (told,) = re.findall(r"hammering named at (.*); audible in the scene at (.*)", said)
     found, made = ([as_seconds(each) for each in times.split(", ")] for times in told)
     assert found == pytest.approx(made, abs=2.0) and found
     video, folder = tmp_path / "scene-0-3min.mp4", tmp_path / "scene-0-3min"
