@@ -43,5 +43,5 @@ def test_nothing_names_sounds_unless_it_is_wanted_or_all_it_takes_is_here(
         monkeypatch.setenv(name, str(tmp_path))
     assert sound_namer(False, tmp_path) is None
     assert sound_namer(None, tmp_path) is None
-    with pytest.raises(ModelMissing, match="earmark models get yamnet"):
+    with pytest.raises(ModelMissing, match="earmark models get "):
         sound_namer(True, tmp_path)
