@@ -22,7 +22,7 @@ from earmark.captioning.request import Question, Request
 from earmark.evidence.sound_query import stems
 from earmark.media.source import folder_name, is_below, name_of, place_of, stored_path, suffix_of
 from earmark.redaction import SecretFilter, redact, redact_line, redact_url
-from earmark.report.run_overview import first_sentence
+from earmark.report.day import first_sentence
 from earmark.run.corrections import Correction, _checked
 from earmark.run.shareable_copy import hide_places
 from pattern_steps import MOST, attacks, steps

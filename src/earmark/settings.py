@@ -116,6 +116,14 @@ def _read_duration(value: Any) -> Any:
     return value
 
 
+def _read_list(value: Any) -> Any:
+    """Texts between commas; an array in earmark.toml is taken as it is."""
+    if isinstance(value, str):
+        return tuple(filter(None, map(str.strip, value.split(","))))
+    return value
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_read_list)]
 Duration = Annotated[float, BeforeValidator(_read_duration)]
 Folder = Annotated[Path, AfterValidator(Path.expanduser)]
 Text = Annotated[str, BeforeValidator(_read_file)]
@@ -177,6 +185,13 @@ class Evidence(Group):
         "Name text and objects of the frames in the prompt.",
         shown="if the models are installed",
     )
+
+
+class SoundNames(Group):
+    """Which sounds matter, for the choice of windows and for summaries."""
+
+    ignore: Names = setting((), "Sounds to ignore, such as music.", shown="none")
+    favour: Names = setting((), "Sounds to favour, such as drill, hammer.", shown="none")
 
 
 class Transcription(Group):
@@ -307,6 +322,7 @@ class Settings(Choosing):
     listening: Listening = Listening()
     question: Question = Question()
     evidence: Evidence = Evidence()
+    sounds: SoundNames = SoundNames()
     transcription: Transcription = Transcription()
     limits: Limits = Limits()
     backend: Workers = Workers()

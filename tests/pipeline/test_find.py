@@ -16,8 +16,8 @@ from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.gate.gate import default_gate
 from earmark.pipeline.batch import export_batch, import_batch
 from earmark.pipeline.clips import highlights
+from earmark.report.day import read_day
 from earmark.report.export_formats import export
-from earmark.report.run_overview import overview
 from earmark.run.corrections import Correction, correct
 from earmark.run.run import Run
 from earmark_lab.training.answered_windows import read_answers
@@ -49,10 +49,10 @@ def test_all_drillings_are_found_cut_and_not_paid_twice(shift, cache, tmp_path):
     assert found.missed.low <= found.missed.expected <= found.missed.high
     assert QUESTION in texts and "Drill" in texts  # what is heard is told
     with Run(tmp_path / "run") as run:
-        (told,) = overview(run)
+        (told,) = read_day(run).recordings
         reasons = [row.reason for row in run.picks(run.recordings()[0].id)]
     assert all(float(reason.split("%")[0]) <= 100 for reason in reasons)
-    heading, (first,) = next(told.lines())  # what was looked for comes before what it took
+    heading, first = next(told.lines())  # what was looked for comes before what it took
     assert heading == "Found" and first.startswith(f"“{QUESTION}” 3× at ")
     assert told.sought is not None and told.sought.seen == one.spans
     assert told.activities == ()
@@ -151,7 +151,7 @@ def test_a_batch_is_read_as_the_server_s_answers_are(tmp_path):
     assert (done.answered, done.failed) == (1, 1)
     with Run(folder) as run:
         assert run.search("drill") == []
-        (told,) = overview(run)
+        (told,) = read_day(run).recordings
     assert told.sought is not None and told.sought.seen == ()
 
 
@@ -171,7 +171,7 @@ def test_an_answer_to_a_schema_of_one_s_own_may_say_seen(tmp_path):
         earmark.caption([path], budget="2", **asked, **whom)
     assert highlights(folder, tmp_path / "day.mp4").picks == 2
     with Run(folder) as run:
-        (told,) = overview(run)
+        (told,) = read_day(run).recordings
     assert told.sought is None and told.activities
 
 
@@ -257,7 +257,7 @@ def test_captions_stay_in_a_run_that_is_searched(tmp_path):
         found = earmark.find(QUESTION, [path], calls=2, model=f"{server.url}#{MODEL}", **run)
         assert (found.calls, len(server.asked())) == (2, 2)
     with Run(tmp_path / "run") as kept:
-        (told,) = overview(kept)
+        (told,) = read_day(kept).recordings
         shown = [row.caption for row in kept.picks(kept.recordings()[0].id)]
     assert sorted(shown)[-2:] == ["No.", "No."] and caption in shown
     assert told.sought is not None and told.sought.asked == 2

@@ -5,15 +5,13 @@ from __future__ import annotations
 import base64
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from earmark.cli import options
-from earmark.evidence.sound_query import describe_matches
-from earmark.media.source import place_of
+from earmark.evidence.sound_query import SoundTaste, describe_matches
 from earmark.media.source_listing import SUFFIXES
 from earmark.models.model_store import model_store
 from earmark.models.sentence_encoder import SentenceEncoder
@@ -31,13 +29,14 @@ from earmark.report.console import (
     progress_bar,
     warn,
 )
+from earmark.report.day import read_day
 from earmark.report.export_formats import EXPORTERS
 from earmark.report.export_formats import export as write_export
-from earmark.report.run_overview import overview
+from earmark.report.moments import Moment
 from earmark.report.run_report import write_report
 from earmark.run.erasure import note_written
 from earmark.run.run import Run
-from earmark.search.archive_search import Archive, FoundMoment
+from earmark.search.archive_search import Archive
 from earmark.settings import InvalidSetting, Settings
 from earmark.text_format import counted
 
@@ -62,21 +61,24 @@ def show(
     title: Annotated[
         str | None, typer.Option(help="Title of the page.", show_default="name of the folder")
     ] = None,
+    date: Annotated[
+        str, typer.Option(help="Only this day, such as 2026-11-16.", show_default="all")
+    ] = "",
     format: options.ResultFormat = Format.table,
 ) -> None:
-    """Print what happened in a run: active time, what was heard and when, and the captions.
+    """Print the day: when work went on, what it was, what is worth a look, cost and gaps.
 
-    Active time is estimated by the gate. Louder time is measured by level and
-    named sounds alone. Recordings in which something happened come first.
-    Sounds have names if YAMNet or mn04 was installed when `earmark caption` ran. The
-    page of --page opens from disk without a network; larger runs have a folder
-    of pictures, or a page for each recording.
+    The time of work is estimated from the sound. Sounds are ranked by how sure
+    their name is, how long they last and how far they stand out; they have names
+    if YAMNet or mn04 was installed when `earmark caption` ran. The page of
+    --page opens from disk without a network; larger runs have a folder of
+    pictures, or a page for each recording.
 
     For example:
 
       earmark show runs/tuesday
 
-      earmark show runs/tuesday --format json
+      earmark show runs/tuesday --date 2026-11-16 --format json
 
       earmark show runs/tuesday --page --out tuesday.html --title "Tuesday, early shift"
     """
@@ -87,19 +89,21 @@ def show(
                 note_written(folder, [written])
             out.print(str(written))
             return
-        overviews, missed = overview(run), run.failed_recordings()
+        day, missed = read_day(run, date=date, taste=_taste(settings)), run.failed_recordings()
     if format is Format.json:
-        emit_json([asdict(recording) for recording in overviews])
+        emit_json(day.to_json())
         return
-    for number, recording in enumerate(overviews):
-        out.print(f"{'' if number == 0 else chr(10)}{place_of(recording.name)}", style="bold")
-        for heading, lines in recording.lines():
-            for row, line in enumerate(lines):
-                out.print(f"  {'' if row else heading:<11}{line}")
-    if not overviews:
+    print_lines(day.text())
+    if not day.recordings:
         warn(f"{folder} has no recordings")
     for failed in missed:
         warn(f"{failed.path} could not be processed: {failed.reason}")
+
+
+def _taste(settings: Settings) -> SoundTaste | None:
+    """None, for that of the run, unless the settings say something."""
+    names = settings.sounds
+    return SoundTaste(names.ignore, names.favour) if names.ignore or names.favour else None
 
 
 @options.takes_settings("blur", "workers")
@@ -168,14 +172,14 @@ def search(
         warn(f"nothing in {folder} matches {text!r}")
 
 
-def _show_moments(moments: Sequence[FoundMoment], thumbnails: Path | None, format: str) -> None:
+def _show_moments(moments: Sequence[Moment], thumbnails: Path | None, format: str) -> None:
     """Print moments, the best first; write their pictures, so numbered, into `thumbnails`."""
     rows = []
     for number, moment in enumerate(moments, start=1):
         picture = None
         if thumbnails and moment.thumbnail:
             thumbnails.mkdir(parents=True, exist_ok=True)
-            name = f"{number:03d}-{Path(moment.hit.path).stem}-{moment.span.start:.0f}s.jpg"
+            name = f"{number:03d}-{Path(moment.path).stem}-{moment.span.start:.0f}s.jpg"
             picture = thumbnails / name
             picture.write_bytes(moment.thumbnail)
         if format == "table":

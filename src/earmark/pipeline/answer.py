@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -21,12 +21,12 @@ from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.pipeline.find import find
 from earmark.pipeline.resume import reopen_all
 from earmark.pipeline.session import Choices, Session, open_session
+from earmark.report.moments import Moment
 from earmark.run.calls import count_unlisted
 from earmark.run.run import Run
 from earmark.run.schema import connect, explain_errors, transaction
 from earmark.search.cited_answer import (
     SCHEMA,
-    CitableEntry,
     CitedAnswer,
     as_messages,
     check_answer,
@@ -52,11 +52,13 @@ class RunAnswer:
     bought: int
     unasked: int
     tokens_a_call: int
-    likeliest: tuple[CitableEntry, ...] = ()
+    likeliest: tuple[Moment, ...] = ()
     """Best first; empty if a model was asked."""
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        facts = {"bought": self.bought, "unasked": self.unasked}
+        likeliest = [moment.to_json() for moment in self.likeliest]
+        return self.answer.to_json() | facts | {"likeliest": likeliest}
 
     def lines(self) -> Iterator[str]:
         """The answer with its sources, or the likeliest entries if no model was asked."""

@@ -33,8 +33,8 @@ from earmark.pipeline.resume import PAGE, resume
 from earmark.pipeline.session import Choices, Paths, Session, open_session
 from earmark.redaction import redact
 from earmark.report.export_formats import file_stems
+from earmark.report.find_result import SOUNDS_MEANT, seen_moments
 from earmark.report.progress import Progress
-from earmark.report.run_overview import SOUNDS_MEANT, seen_moments
 from earmark.report.run_report import write_report
 from earmark.run.erasure import note_written
 from earmark.run.records import RunPick

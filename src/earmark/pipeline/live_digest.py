@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 
-from earmark.report.run_overview import overview_of
+from earmark.report.day import read_recordings
 from earmark.run.live_rows import gaps
 from earmark.run.records import RecordingRow
 from earmark.run.run import Run
@@ -17,8 +17,6 @@ NOTE = "digest"
 """Of the run: the end of the last one."""
 
 DAY = 86_400.0
-LEFT_OUT = ("Began", "Silent")
-"""Sections that say nothing about 24 hours of a part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +53,9 @@ def digest_lines(run: Run, span: Span) -> Iterator[str]:
 
 def _recording_lines(run: Run, row: RecordingRow, span: Span) -> Iterator[str]:
     yield row.name
-    for title, lines in overview_of(run, row, within=span).lines():
-        if title not in LEFT_OUT:
-            yield from (f"  {title + ':' if not number else '':<12}{line}"
-                        for number, line in enumerate(lines))  # fmt: skip
+    for title, line in read_recordings(run, [row], within=span)[0].lines():
+        if title != "Silent":  # of the part, not of these 24 hours
+            yield f"  {title + ':':<12}{line}"
     picks = [pick for pick in run.picks(row.id) if pick.span.overlaps(span)]
     answers = sum(pick.answer is not None for pick in picks)
     yield f"  {'Asked:':<12}{counted(len(picks), 'window')}, {counted(answers, 'answer')}"

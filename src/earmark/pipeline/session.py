@@ -6,13 +6,14 @@ names and numbers ──▶ Settings ──▶ open_session ──▶ Session �
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack
 
 from earmark.captioning.captioner import make_captioner
 from earmark.captioning.request import DEFAULT_TEMPLATE, Question
 from earmark.errors import EarmarkError
+from earmark.evidence.sound_query import SoundTaste
 from earmark.gate.forecast_error import ForecastError
 from earmark.gate.frontline import AUTO, Frontline, frontline_named, unheard
 from earmark.gate.lengths import ActionLengths
@@ -77,6 +78,8 @@ class Choices(TypedDict, total=False):
     answer_schema: str | Path | Mapping[str, Any] | None
     sounds: bool | None
     pictures: bool | None
+    ignore: str | Sequence[str]
+    favour: str | Sequence[str]
     language: str
     concurrency: int
     timeout: float
@@ -143,6 +146,10 @@ class Session:
             return sources
         # A worker may have been started in another folder.
         return [replace(source, uris=tuple(map(absolute_path, source.uris))) for source in sources]
+
+    @property
+    def taste(self) -> SoundTaste:
+        return SoundTaste(self.settings.sounds.ignore, self.settings.sounds.favour)
 
     @property
     def forecast_error(self) -> ForecastError | None:
@@ -212,6 +219,7 @@ class Session:
             "across": settings.across,
             "audio_track": listening.audio_track,
             **({} if length is None else {"action_length": str(length)}),
+            **{name: list(names) for name, names in asdict(self.taste).items() if names},
             "earmark": VERSION,
         }
 

@@ -9,10 +9,16 @@ function head() {
   fillFrame(run, `${plural(run.recordings.length, "recording")}, ${hours.toFixed(1)} hours; started ${opened} UTC`);
 }
 
-function overview() {
-  $("overview").hidden = !run.overview.length;
-  $("overview").append(listTold(run.overview));
-}
+const pageAt = ({ recording, start }) => `${run.pages[recording]}#t=0,${start.toFixed(1)}`;
+const host = {
+  picture: ({ image }) => (image ? `data:image/jpeg;base64,${image}` : ""),
+  media: ({ recording, start }) => {
+    const file = run.files[recording]?.findLast(([link, from]) => link && from <= start);
+    return file ? [file[0], start - file[1]] : null;
+  },
+  link: pageAt,
+  search: (words) => { location.href = pageAt(run.day.lines.find((line) => line.name === words).moments[0]); },
+};
 
 function totals() {
   const t = run.totals;
@@ -69,7 +75,6 @@ const SHOWN = [
   ["Recording", "name", (value) => value],
   ["Length", "duration", clock],
   ["Active", "active", lasted],
-  ["Louder", "louder", lasted],
   ["Windows", "windows", whole],
   ["Picks", "picks", whole],
   ["Captioned", "answered", whole],
@@ -97,9 +102,9 @@ function rowOf(recording) {
   return row;
 }
 
-const rows = run.recordings.map((recording) => ({ recording, node: rowOf(recording), text: `${recording[at.name]} ${recording[at.path]}`.toLowerCase() }));
+const rows = run.recordings.map((recording) => ({ recording, text: `${recording[at.name]} ${recording[at.path]}`.toLowerCase() }));
 // Recordings in which something happened come first.
-const fullest = ["active", "louder"].find((name) => run.recordings.some((recording) => recording[at[name]] > 0));
+const fullest = ["active"].find((name) => run.recordings.some((recording) => recording[at[name]] > 0));
 let sorted = { name: fullest || "path", falls: Boolean(fullest) };
 let filter = "all";
 const FILTERS = [
@@ -116,12 +121,17 @@ function compare(a, b) {
   return sorted.falls ? -way : way;
 }
 
+const AT_ONCE = 100;
+let room = AT_ONCE;
+
 function show() {
   const words = $("search").value.toLowerCase().split(/\s+/).filter(Boolean);
   const holds = FILTERS.find(([name]) => name === filter)[2];
   const found = rows.filter(({ recording, text }) => holds(recording) && words.every((word) => text.includes(word)));
   found.sort(compare);
-  $("rows").replaceChildren(...found.map(({ node }) => node));
+  $("rows").replaceChildren(...found.slice(0, room).map((row) => (row.node ??= rowOf(row.recording))));
+  $("more").hidden = found.length <= room;
+  $("more").textContent = `Show all ${plural(found.length, "recording")}`;
   $("found").textContent = found.length === rows.length ? plural(rows.length, "recording") : `${whole(found.length)} of ${plural(rows.length, "recording")}`;
   for (const cell of $("columns").children) {
     const isThis = cell.dataset.name === sorted.name || (cell.dataset.name === "name" && sorted.name === "path");
@@ -144,11 +154,13 @@ function columns() {
 }
 
 head();
-overview();
+$("overview").append(makeDay(run.day, host));
+Object.assign($("search"), { placeholder: "Search recordings by name or path", ariaLabel: "Search recordings by name or path" });
 totals();
 new ResizeObserver(forecast).observe($("totals"));
 columns();
 $("search").addEventListener("input", show);
+$("more").addEventListener("click", () => { room = Infinity; show(); });
 document.addEventListener("keydown", (event) => {
   const isTyping = event.target === $("search");
   if (event.ctrlKey || event.metaKey || event.altKey) return;

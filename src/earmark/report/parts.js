@@ -121,17 +121,6 @@ export function drawFlag(pen, x, top, foot) {
   pen.fillRect(x, top, 6, 5);
 }
 
-/** A summary as a list: headings, each with its lines; the first in large letters unless it is a long list. */
-export function listTold(lines) {
-  const list = make("dl");
-  for (const [place, [heading, said]] of lines.entries()) {
-    const isLong = heading === "Activities" || heading === "Heard";
-    const told = isLong ? make("ul", "", ...said.map((each) => make("li", "", each))) : said.join(", ");
-    list.append(make("dt", "", heading), make("dd", place || isLong ? "" : "lead", told));
-  }
-  return list;
-}
-
 const MOST_MARKS = 60;
 
 /** The marks set on the camera as buttons; null if there are none. */

@@ -26,7 +26,14 @@ from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.gate.forecast_error import as_count, as_range, how_sure
 from earmark.media.atomic_file import write_whole
 from earmark.redaction import is_redacted
-from earmark.report.run_overview import RecordingOverview, fold_repeats, overview_of
+from earmark.report.day import (
+    Day,
+    RecordingDay,
+    fold_repeats,
+    read_day,
+    sound_lanes,
+    speech_lane,
+)
 from earmark.run.records import Expected, HeardRow, RecordingRow, RunPick
 from earmark.run.run import Run
 from earmark.text_format import escape
@@ -47,8 +54,11 @@ MOST_TEXT = 4000
 """Characters; the run and its exports have all."""
 
 PARTS = {
-    "page": (("word_search.js", "lanes.js", "strip.js"), ("page.css",)),
-    "index": ((), ("page.css", "index.css")),
+    "page": (
+        ("moments.js", "day.js", "timeline.js", "word_search.js", "page_search.js"),
+        ("page.css",),
+    ),
+    "index": (("moments.js", "day.js"), ("page.css", "index.css")),
 }
 
 
@@ -70,14 +80,15 @@ def write_page(
     is_large = heading["totals"]["picks"] > MOST_EMBEDDED
     pictures = PictureFiles(pictures_of(path))
     album = pictures if is_large else None
-    pairs = [(row, overview_of(run, row)) for row in (run.recordings() if rows is None else rows)]
+    day = read_day(run, rows=rows)
     recordings = []
-    for row, overview in sorted(pairs, key=lambda pair: not pair[1].has_something):
+    for each in day.recordings:
+        row = each.row
         links = ((link_to(file, beside=path.parent), start) for file, start in row.files)
         playable = [link for link in links if link[0]] if files is None else files.get(row.id, ())
-        recordings.append(_recording_json(run, row, overview, album) | {"files": playable})
+        recordings.append(_recording_json(run, each, album) | {"files": playable})
     folder = f"{quote(pictures.folder.name)}/" if is_large else ""
-    data = heading | {"pictures": folder, "recordings": recordings}
+    data = heading | {"pictures": folder, "recordings": recordings, "day": day_json(run, day)}
     save_page(path, "page", data, has_files=is_large)
     pictures.remove_others()
     return path
@@ -131,7 +142,8 @@ def save_page(path: Path, name: str, data: Any, *, has_files: bool = False) -> P
     needed, styles = PARTS[name]
     body = _read_part("frame.html").replace("{{middle}}", _read_part(f"{name}.html"))
     scripts = map(_read_part, ("parts.js", *needed, f"{name}.js"))
-    script = re.sub(r"^export ", "", f"{_READ_DATA}{''.join(scripts)}", flags=re.MULTILINE)
+    joined = re.sub(r"^import .*\n", "", f"{_READ_DATA}{''.join(scripts)}", flags=re.MULTILINE)
+    script = re.sub(r"^export ", "", joined, flags=re.MULTILINE)
     style = "".join(map(_read_part, styles))
     page = assemble("earmark", body, style=style, script=script, data=data, has_files=has_files)
     write_whole(path, page)
@@ -142,14 +154,23 @@ def _read_part(name: str) -> str:
     return files("earmark.report").joinpath(name).read_text(encoding="utf-8")
 
 
-def _recording_json(
-    run: Run, recording: RecordingRow, overview: RecordingOverview, album: PictureFiles | None
-) -> dict[str, Any]:
+def day_json(run: Run, day: Day) -> dict[str, Any]:
+    """With the pictures of the moments worth a look."""
+    told = day.to_json()
+    for moment, view in zip(day.moments, told["moments"], strict=True):
+        shown = run.thumbnail(moment.recording, moment.picture) if moment.picture else b""
+        view["image"] = base64.b64encode(shown).decode()
+    return told
+
+
+def _recording_json(run: Run, day: RecordingDay, album: PictureFiles | None) -> dict[str, Any]:
+    recording = day.row
     heard = run.heard(recording.id)
     level, entries = heard.level, list(run.evidence(recording.id))
     if level is not None:
         level = level.thinned(hop=max(level.hop, level.duration / MOST_POINTS))
     return {
+        "id": recording.id,
         "name": recording.title,
         "path": recording.path,
         "duration": recording.duration,
@@ -168,7 +189,8 @@ def _recording_json(
         "heard": heard.sound_bytes,
         "picks": list(_picks_json(run, list(run.picks(recording.id)), album)),
         "evidence": list(_evidence_json(entries)) if entries else [],
-        "overview": list(overview.lines()),
+        "lanes": sound_lanes(day),
+        "speech": speech_lane(entries),
     }
 
 

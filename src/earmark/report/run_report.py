@@ -19,16 +19,18 @@ from earmark.gate.forecast_error import CONFIDENCE, ForecastError, as_count, as_
 from earmark.grid import Windows
 from earmark.media.atomic_file import remove_stale, write_whole
 from earmark.models.model_store import model_store
+from earmark.report.day import expected_activity, read_day
 from earmark.report.export_formats import COLUMNS, Export
 from earmark.report.report_page import (
     PAGES,
+    day_json,
     describe_run,
     forecast_of,
+    link_to,
     pictures_of,
     save_page,
     write_page,
 )
-from earmark.report.run_overview import RecordingOverview, overview_of, total_lines
 from earmark.run.records import Expected, Totals, parts_of, spare_recordings
 from earmark.run.run import Run
 from earmark.run.summaries import RecordingSummary, read_summaries
@@ -63,7 +65,7 @@ NO_EVIDENCE = (
     "pip install 'earmark[yamnet,vision]' and run `earmark models get evidence`"
 )
 ADD_A_MODEL = (
-    "no model was asked, so there are no captions; to add them run {command} "
+    "to see the day: earmark show {folder}; to have the moments captioned run {command} "
     "with --model gguf:MODEL.gguf (the shortest way), or --model http://HOST/v1#NAME"
 )
 
@@ -134,18 +136,18 @@ class CaptionResult:
             available = available_kinds(model_store())
             if missing := [kind for kind in REQUIREMENTS if kind not in available]:
                 yield NO_EVIDENCE.format(kinds=" or ".join(missing))
-            yield ADD_A_MODEL.format(command=command)
+            yield ADD_A_MODEL.format(command=command, folder=self.folder)
 
     def _total_lines(self) -> Iterator[str]:
         totals, count = self.totals, self.totals.frame_count
         decoded = f"{totals.frames_decoded} of {count} frames decoded"
         if totals.frames_decoded > count:  # windows after the same key frame all decode from it
             decoded = f"{totals.frames_decoded} frames decoded (some of {count} more than once)"
-        yield (
-            f"{totals.answered} of {totals.picks} picks captioned, of {totals.windows} windows; "
-            f"{totals.failed} failed; {decoded}, "
-            f"{format_bytes_read(totals.bytes_read, totals.size_bytes)}"
-        )
+        found = f"{counted(totals.picks, 'moment')} found in {totals.windows} windows"
+        done = f"{found}; no model was asked"
+        if self.is_asked:
+            done = f"{found}; {totals.answered} captioned, {totals.failed} failed"
+        yield f"{done}; {decoded}, {format_bytes_read(totals.bytes_read, totals.size_bytes)}"
         if totals.faces_blurred:
             yield f"{counted(totals.faces_blurred, 'face')} blurred in what was sent"
         if totals.expected:
@@ -210,17 +212,25 @@ def write_report(run: Run, path: Path, *, title: str | None = None) -> Path:
 
 def write_index(run: Run, path: Path, *, title: str | None = None) -> Path:
     """The index is written last, so that every page it links to exists."""
-    heading, error = describe_run(run, title), run.forecast_error()
+    heading, error, day = describe_run(run, title), run.forecast_error(), read_day(run)
     summaries = list(read_summaries(run))
-    overviews = [overview_of(run, summary.recording) for summary in summaries]
-    rows = [_index_row(run, *pair) for pair in zip(summaries, overviews, strict=True)]
+    rows = [_index_row(run, summary) for summary in summaries]
     _write_pages(run, heading, list(zip(summaries, rows, strict=True)), path.parent / PAGES)
     data = heading | {
         "columns": list(rows[0]) if rows else [],
         "recordings": [list(row.values()) for row in rows],
         "curve": curve(run, error),
         "sure": MEASURED if error else "",
-        "overview": list(total_lines(overviews)),
+        "day": day_json(run, day),
+        "files": {
+            each.row.id: [
+                [link_to(file, beside=path.parent), start] for file, start in each.row.files
+            ]
+            for each in day.recordings
+        },
+        "pages": {
+            summary.recording.id: row["page"] for summary, row in zip(summaries, rows, strict=True)
+        },
     }
     return save_page(path, "index", data)
 
@@ -257,9 +267,9 @@ def page_name(summary: RecordingSummary) -> str:
     return f"{safe[:40]}-{summary.recording.id[:10]}.html"
 
 
-def _index_row(run: Run, summary: RecordingSummary, overview: RecordingOverview) -> dict[str, Any]:
+def _index_row(run: Run, summary: RecordingSummary) -> dict[str, Any]:
     row, totals = summary.recording, summary.totals
-    choice = run.choice(row.id)
+    choice, going = run.choice(row.id), expected_activity(run.heard(row.id))
     share, bounds = choice.forecast, choice.forecast_range
     return {
         "name": row.title,
@@ -275,8 +285,7 @@ def _index_row(run: Run, summary: RecordingSummary, overview: RecordingOverview)
         "high": round(bounds.high, 4) if bounds else None,
         "words": as_range(share, bounds),
         "spend": round(totals.spend, 6),
-        "active": None if overview.active is None else round(overview.active, 1),
-        "louder": None if overview.louder is None else round(overview.louder, 1),
+        "active": None if going is None else round(going.hop * float(going.values.sum()), 1),
     }
 
 

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from earmark.models import ModelStore
 
 BLURRED, CLOCK, FORECAST_ERROR = "blur", "clock", "forecast error"
+PARAGRAPH = "paragraph "
 
 EXACT, COARSE = "<f8", "<f4"
 """Little-endian: exact for what selection reads again, coarse for what is only drawn."""
@@ -359,6 +360,19 @@ class Run(RunTexts, AbstractContextManager["Run"]):
         rows = self.rows(f"SELECT length(thumbnail) {_FRAMES_OF}", recording, span.start, span.end)
         return any(size for (size,) in rows)
 
+    def pictured(self, recording: str) -> list[Span]:
+        """The windows that have a stored picture, by time."""
+        query = (
+            'SELECT "start", "end" FROM frames JOIN recordings ON number = recording'
+            ' WHERE id = ? AND length(thumbnail) > 0 ORDER BY "start", "end"'
+        )
+        return [Span(*row) for row in self.rows(query, recording)]
+
+    def paragraph(self, recording: str) -> dict[str, Any] | None:
+        """Cited sentences that a model wrote about a recording, or about all if it is empty."""
+        note = self.note(f"{PARAGRAPH}{recording}")
+        return dict(json.loads(note)) if note else None
+
     def keep_evidence(
         self,
         recording: str,
@@ -428,15 +442,17 @@ class Run(RunTexts, AbstractContextManager["Run"]):
             for start, end, kind, text, confidence, origin, data in rows
         ]
 
-    def common_sounds(self, *, most: int) -> list[str]:
-        """Those tracked over whole recordings first."""
-        rows = self.rows(
-            "SELECT text FROM evidence JOIN present ON number = recording WHERE kind = 'heard'"
-            " GROUP BY text ORDER BY sum(origin LIKE ?) DESC, count(*) DESC, text LIMIT ?",
-            f"%{TRACK}",
-            most,
+    def sound_sizes(self) -> list[tuple[str, float]]:
+        """Named sounds, each with the sum of its seconds by its confidence.
+
+        Those tracked over whole recordings only, if there are any.
+        """
+        query = (
+            'SELECT text, sum(("end" - "start") * confidence) FROM evidence'
+            " JOIN present ON number = recording WHERE kind = 'heard' AND origin LIKE ?"
+            " GROUP BY text"
         )
-        return [name for (name,) in rows]
+        return [*map(tuple, self.rows(query, f"%{TRACK}") or self.rows(query, "%"))]
 
     def recordings_with_sound_track(self) -> set[str]:
         """Of any model."""

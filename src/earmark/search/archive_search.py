@@ -8,23 +8,18 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from tokenize import TokenError
-from typing import Any
 
 import numpy as np
 
 from earmark.errors import RunError
-from earmark.evidence.evidence_entry import KINDS, TRACK
 from earmark.evidence.face_blur import FaceBlur
 from earmark.media.atomic_file import replacing
-from earmark.media.source import name_of, place_of
 from earmark.models.sentence_encoder import WIDTH, SentenceEncoder
-from earmark.report.editing_formats import Clip, in_chapters
+from earmark.report.moments import Moment, Pictures, Reason, group_moments, join_reasons
 from earmark.run.run import Run, find_runs
 from earmark.run.schema import FILE, require_run
 from earmark.run.text_index import SearchableText, SearchHit
-from earmark.text_format import Heading
-from earmark.timeline import FloatArray, Span, format_clock
-from earmark.wall_clock import time_of_day
+from earmark.timeline import FloatArray
 
 logger = logging.getLogger(__name__)
 
@@ -43,113 +38,11 @@ ENCODED_TOGETHER = 1024
 Told = Callable[[int, int], None]
 """Texts encoded so far, and in all."""
 
-MOST_TEXTS = 4
-"""Most texts printed for each kind of evidence of a moment."""
-
-ORDER = ("caption", *KINDS, "tags")
-
 GATHERED = 8
 
 
-@dataclass(frozen=True, slots=True)
-class FoundMoment:
-    """A moment that was found, its run, and all entries that describe it.
-
-    tags       ├────┤    ├────┤      of picked windows: names of what is heard there
-    heard        ├────────┤          a named sound, a caption or a text, from its start to its end
-    moment       ├────────┤          tags count only where nothing else is found
-    """
-
-    run: Path
-    hits: tuple[SearchHit, ...]
-    """They overlap or follow each other; the best match first, tags last."""
-    thumbnail: bytes = b""
-    """Empty if none is stored."""
-
-    @property
-    def hit(self) -> SearchHit:
-        return self.hits[0]
-
-    @property
-    def telling(self) -> tuple[SearchHit, ...]:
-        without_tags = tuple(hit for hit in self.hits if hit.kind != "tags")
-        return without_tags or self.hits
-
-    @property
-    def span(self) -> Span:
-        spans = [hit.span for hit in self.telling]
-        return Span(min(span.start for span in spans), max(span.end for span in spans))
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        return tuple(kind for kind in ORDER if any(hit.kind == kind for hit in self.telling))
-
-    @property
-    def clips(self) -> list[Clip]:
-        """In its file, or in each chapter that it touches."""
-        return in_chapters(Clip(self.hit.path, self.span.start, self.span.end), self.hit.chapters)
-
-    @property
-    def rank(self) -> float:
-        return min(hit.rank for hit in self.hits)
-
-    @property
-    def clock(self) -> str:
-        """Date and time of day at which it begins; empty if that is not known."""
-        return time_of_day(self.hit.began, self.span.start, date=True)
-
-    def lines(self) -> Iterator[str]:
-        """The recording and time, and the matching texts by kind of evidence."""
-        span = f"{format_clock(self.span.start)} - {format_clock(self.span.end)}"
-        day = f"  ({self.clock})" if self.clock else ""
-        yield Heading(f"{place_of(self.hit.path)}  {span}{day}")
-        for clip in self.clips if self.hit.chapters else ():
-            times = f"{format_clock(clip.start)} - {format_clock(clip.end)}"
-            yield f"  in {place_of(name_of(clip.path))}: {times}"
-        for kind in self.kinds:
-            texts = list(dict.fromkeys(_text(hit) for hit in self.telling if hit.kind == kind))
-            more = [f"… and {len(texts) - MOST_TEXTS} more"] if len(texts) > MOST_TEXTS else []
-            line = "; ".join(texts[:MOST_TEXTS] + more)
-            yield f"  {'heard' if kind == 'tags' else kind}: {line}"
-
-    def to_json(self) -> dict[str, Any]:
-        hit, windows = self.hit, [hit for hit in self.hits if hit.window is not None]
-        return {
-            "run": str(self.run),
-            "recording": hit.recording,
-            "path": hit.path,
-            "window": windows[0].window if windows else None,
-            "start": self.span.start,
-            "end": self.span.end,
-            "clock": self.clock or None,
-            "file": self.clips[0].path,
-            "file_start": round(self.clips[0].start, 3),
-            "kinds": list(self.kinds),
-            "kind": hit.kind,
-            "text": hit.told,
-            "confidence": hit.confidence,
-            "caption": hit.caption or None,
-            "tags": list(windows[0].tags if windows else ()),
-            "model": hit.model or None,
-            "rank": round(self.rank, 4),
-            "entries": [
-                {
-                    "kind": entry.kind,
-                    "start": entry.span.start,
-                    "end": entry.span.end,
-                    "text": entry.told,
-                    "confidence": entry.confidence,
-                    "model": entry.model or None,
-                }
-                for entry in self.hits
-            ],
-        }
-
-
-def _text(hit: SearchHit) -> str:
-    """The text of one entry; for evidence with its confidence and model."""
-    model = hit.model.removesuffix(" track")  # marks sounds of the whole recording, not of a window
-    return f"{hit.text} ({hit.confidence:.2f}, {model})" if hit.text else hit.told
+NEIGHBOURS = 30.0
+"""Seconds between moments that say the same and are listed as one."""
 
 
 @dataclass(slots=True, eq=False)
@@ -257,7 +150,7 @@ class Archive(AbstractContextManager["Archive"]):
         most: int = 50,
         meaning: SentenceEncoder | None = None,
         told: Told | None = None,
-    ) -> list[FoundMoment]:
+    ) -> list[Moment]:
         """The first search by meaning encodes every text and stores the vectors beside each run."""
         if meaning is None:
             moments = search_words(self.runs, words, most=most)
@@ -272,10 +165,9 @@ class Archive(AbstractContextManager["Archive"]):
             moments = _best_moments(self.runs, similar, most)
         return [replace(moment, thumbnail=self._thumbnail(moment)) for moment in moments]
 
-    def _thumbnail(self, moment: FoundMoment) -> bytes:
-        run = next(run for run in self.runs if run.folder == moment.run)
-        pictures = (run.thumbnail(hit.recording, hit.span) for hit in moment.hits)
-        return next(filter(None, pictures), b"")
+    def _thumbnail(self, moment: Moment) -> bytes:
+        run = next(run for run in self.runs if str(run.folder) == moment.run)
+        return run.thumbnail(moment.recording, moment.picture) if moment.picture else b""
 
 
 def search(
@@ -286,7 +178,7 @@ def search(
     meaning: SentenceEncoder | None = None,
     told: Told | None = None,
     blur: FaceBlur | None = None,
-) -> list[FoundMoment]:
+) -> list[Moment]:
     """Moments of the run in `folder`, or of the runs below it, that contain all of `words`.
 
     With the encoder `meaning`, by meaning instead; `told` is called with the texts encoded so far
@@ -296,39 +188,31 @@ def search(
         return archive.search(words, most=most, meaning=meaning, told=told)
 
 
-def search_words(runs: Sequence[Run], words: str, *, most: int) -> list[FoundMoment]:
+def search_words(runs: Sequence[Run], words: str, *, most: int) -> list[Moment]:
     return _best_moments(runs, (run.search(words, most=GATHERED * most) for run in runs), most)
 
 
 def _best_moments(
     runs: Iterable[Run], hits: Iterable[Iterable[SearchHit]], most: int
-) -> list[FoundMoment]:
+) -> list[Moment]:
     pairs = zip(runs, hits, strict=True)
-    moments = (moment for run, own in pairs for moment in as_moments(run.folder, own))
-    return sorted(moments, key=lambda moment: moment.rank)[:most]
+    moments = [moment for run, own in pairs for moment in as_moments(run, own)]
+    return group_moments(moments, gap=NEIGHBOURS)[:most]
 
 
-def as_moments(run: Path, hits: Iterable[SearchHit]) -> list[FoundMoment]:
-    """Hits that overlap form one moment; so do hits with the same text in adjacent windows.
-
-    A sound heard in a window is left out if the track of that sound is among the hits.
-    """
-    hits = list(hits)
-    tracks = {(hit.recording, hit.text) for hit in hits if hit.model.endswith(TRACK)}
-    groups: list[list[SearchHit]] = []
-    end, recording, ends = 0.0, "", dict[tuple[str, str], float]()
-    for hit in sorted(hits, key=lambda hit: (hit.recording, hit.span)):
-        is_window = hit.kind == "heard" and not hit.model.endswith(TRACK)
-        if is_window and (hit.recording, hit.text) in tracks:
-            continue
-        kind_and_text = hit.kind, hit.told
-        goes_on = hit.span.start < end or ends.get(kind_and_text, -1.0) >= hit.span.start
-        if hit.recording != recording or not goes_on:
-            groups.append([])
-            end, recording, ends = 0.0, hit.recording, {}
-        groups[-1].append(hit)
-        end, ends[kind_and_text] = max(end, hit.span.end), hit.span.end
-    return [
-        FoundMoment(run, tuple(sorted(group, key=lambda hit: (hit.kind == "tags", hit.rank))))
-        for group in groups
-    ]
+def as_moments(run: Run, hits: Iterable[SearchHit]) -> Iterator[Moment]:
+    """Hits that overlap form one moment; so do hits with the same text in adjacent windows."""
+    ranks: dict[str, dict[Reason, float]] = {}
+    for hit in hits:
+        reason = Reason(hit.kind, hit.told, hit.span, hit.confidence, hit.model)
+        own = ranks.setdefault(hit.recording, {})
+        own[reason] = min(hit.rank, own.get(reason, hit.rank))
+    pictures = Pictures(run)
+    for recording, own in ranks.items():
+        row = run.recording(recording)
+        assert row is not None, "hits are of recordings that are present"
+        for reasons in join_reasons(own):
+            ordered = sorted(reasons, key=lambda each: (each.kind == "tags", own[each]))
+            rank = min(own[reason] for reason in reasons)
+            moment = Moment.of(row, *ordered, run=str(run.folder), rank=rank)
+            yield replace(moment, picture=pictures.best(recording, moment.span))

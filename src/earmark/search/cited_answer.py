@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from earmark.errors import UnreadableAnswer
 from earmark.evidence.sound_query import stems
-from earmark.media.source import place_of
 from earmark.models.sentence_encoder import SentenceEncoder
-from earmark.run.records import title_of
+from earmark.report.moments import Moment, Pictures, Reason
+from earmark.run.records import RecordingRow
 from earmark.run.run import Run
 from earmark.run.text_index import SearchHit
 from earmark.search.archive_search import MeaningIndex
-from earmark.timeline import Span, format_clock
 
 MOST_ENTRIES = 40
 
@@ -62,29 +61,21 @@ SCHEMA = _object(sentences={"type": "array", "items": _SENTENCE}, unknown=_TEXT)
 
 
 @dataclass(frozen=True, slots=True)
-class CitableEntry:
-    path: str
-    span: Span
-    kind: str
-    text: str
-    folder: str = ""
-
-    @property
-    def place(self) -> str:
-        name = place_of(title_of(self.path, self.folder))
-        return f"{name} {format_clock(self.span.start)} - {format_clock(self.span.end)}"
-
-
-@dataclass(frozen=True, slots=True)
 class Citation:
-    entry: CitableEntry
+    entry: Moment
     quote: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"quote": self.quote, "moment": self.entry.to_json()}
 
 
 @dataclass(frozen=True, slots=True)
 class CitedSentence:
     text: str
     citations: tuple[Citation, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"text": self.text, "citations": [each.to_json() for each in self.citations]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,17 +89,31 @@ class CitedAnswer:
     entries: int
     tokens: int = 0
 
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "question": self.question,
+            "sentences": [sentence.to_json() for sentence in self.sentences],
+            "unknown": self.unknown,
+            "left_out": self.left_out,
+            "entries": self.entries,
+            "tokens": self.tokens,
+        }
 
-def gather_entries(
-    run: Run, question: str, encoder: SentenceEncoder | None = None
-) -> list[CitableEntry]:
+
+def gather_entries(run: Run, question: str, encoder: SentenceEncoder | None = None) -> list[Moment]:
     """The most relevant first.
 
     If fewer than five are relevant, captions and evidence evenly spread over time fill up the list.
     """
     entries = telling_entries(run, question, encoder)
     if len(entries) < 5:
-        others = [entry for entry in _overview(run) if entry not in entries]
+        known = {(entry.recording, entry.text, entry.span) for entry in entries}
+        others = [
+            entry
+            for row in run.recordings()
+            for entry in overview_entries(run, row)
+            if (entry.recording, entry.text, entry.span) not in known
+        ]
         step = max(1, -(-len(others) // (MOST_ENTRIES - len(entries))))
         entries += others[::step]
     return entries
@@ -116,51 +121,47 @@ def gather_entries(
 
 def telling_entries(
     run: Run, question: str, encoder: SentenceEncoder | None = None
-) -> list[CitableEntry]:
-    counts, folders = dict[CitableEntry, int](), run.folders()
+) -> list[Moment]:
+    counts, rows = dict[Moment, int](), {row.id: row for row in run.recordings()}
     for word in dict.fromkeys(stems(question)):
         for hit in run.search(word, most=MOST_ENTRIES) if word not in COMMON else ():
-            entry = _entry(hit, folders)
+            entry = _entry(hit, rows)
             counts[entry] = counts.get(entry, 0) + 1
     entries = sorted(counts, key=lambda entry: -counts[entry])
     if encoder is not None:
         near = MeaningIndex.of(run, encoder).search(run, question, most=MOST_ENTRIES)
-        entries += (_entry(hit, folders) for hit in near)
+        entries += (_entry(hit, rows) for hit in near)
     described = [(entry.path, entry.span) for entry in entries if entry.kind != "tags"]
+    pictures = Pictures(run)
     return [  # without tags of windows that another entry overlaps: they repeat its sounds
-        entry
+        replace(entry, picture=pictures.best(entry.recording, entry.span))
         for entry in dict.fromkeys(entries)
         if entry.kind != "tags"
         or not any(path == entry.path and span.overlaps(entry.span) for path, span in described)
     ][:MOST_ENTRIES]
 
 
-def _entry(hit: SearchHit, folders: Mapping[str, str]) -> CitableEntry:
-    folder = folders.get(hit.path, "")
-    return CitableEntry(hit.path, hit.span, hit.kind, hit.told[:MOST_TEXT], folder)
+def _entry(hit: SearchHit, rows: Mapping[str, RecordingRow]) -> Moment:
+    reason = Reason(hit.kind, hit.told[:MOST_TEXT], hit.span, hit.confidence, hit.model)
+    return Moment.of(rows[hit.recording], reason)
 
 
-def _overview(run: Run) -> list[CitableEntry]:
-    entries = []
-    for recording in run.recordings():
-        texts = [
-            (row.span, "caption", row.caption[:MOST_TEXT])
-            for row in run.picks(recording.id)
-            if row.caption is not None
-        ]
-        texts += [
-            (entry.span, entry.kind, entry.text[:MOST_TEXT])
-            for entry in run.evidence(recording.id)
-            if entry.kind != "heard" or entry.is_tracked
-        ]
-        entries += [
-            CitableEntry(recording.path, *text, recording.folder)
-            for text in sorted(texts, key=lambda text: text[0])
-        ]
-    return entries
+def overview_entries(run: Run, row: RecordingRow) -> list[Moment]:
+    """Captions and evidence of a recording, by time."""
+    reasons = [
+        Reason("caption", pick.caption[:MOST_TEXT], pick.span)
+        for pick in run.picks(row.id)
+        if pick.caption
+    ]
+    reasons += [
+        Reason(entry.kind, entry.text[:MOST_TEXT], entry.span, entry.confidence, entry.origin)
+        for entry in run.evidence(row.id)
+        if entry.kind != "heard" or entry.is_tracked
+    ]
+    return [Moment.of(row, reason) for reason in sorted(reasons, key=lambda each: each.span)]
 
 
-def as_messages(question: str, entries: Sequence[CitableEntry]) -> list[dict[str, str]]:
+def as_messages(question: str, entries: Sequence[Moment]) -> list[dict[str, str]]:
     data = {
         "question": question,
         "entries": [
@@ -175,7 +176,7 @@ def as_messages(question: str, entries: Sequence[CitableEntry]) -> list[dict[str
 
 
 def check_answer(
-    question: str, entries: Sequence[CitableEntry], data: Mapping[str, Any], *, tokens: int = 0
+    question: str, entries: Sequence[Moment], data: Mapping[str, Any], *, tokens: int = 0
 ) -> CitedAnswer:
     """`UnreadableAnswer` if it has no list of sentences; an empty list is allowed."""
     sentences = data.get("sentences")
@@ -205,7 +206,7 @@ def _text(container: Any, name: str) -> str:
     return " ".join(value.split()) if isinstance(value, str) else ""
 
 
-def _citation(source: Any, entries: Sequence[CitableEntry]) -> Citation | None:
+def _citation(source: Any, entries: Sequence[Moment]) -> Citation | None:
     number, quote = _value(source, "entry"), _text(source, "quote")
     if not isinstance(number, int) or not 1 <= number <= len(entries) or len(quote) < 2:
         return None

@@ -23,7 +23,7 @@ from earmark.media import find as find_sources
 from earmark.media.prefetch import FrameRequest, prefetch
 from earmark.media.source import folder_name, name_of
 from earmark.models.sentence_encoder import SentenceEncoder
-from earmark.pipeline.answer import ANSWER_TOKENS, answer
+from earmark.pipeline.answer import answer
 from earmark.pipeline.caption import caption as caption_recordings
 from earmark.pipeline.caption import preview
 from earmark.pipeline.find import as_question
@@ -31,15 +31,14 @@ from earmark.pipeline.find import find as find_moments
 from earmark.pipeline.resume import reopen, window_at
 from earmark.pipeline.session import Session, open_session
 from earmark.redaction import redact
+from earmark.report.moments import Moment
 from earmark.run.database import is_at_work
 from earmark.run.records import RecordingRow
 from earmark.run.run import blur_of
-from earmark.search.archive_search import FoundMoment
 from earmark.search.archive_search import search as search_run
-from earmark.search.cited_answer import MOST_ENTRIES, MOST_TEXT
 from earmark.selection import Pick
 from earmark.server import run_views
-from earmark.server.run_jobs import forecast_of, key_of, sample_request
+from earmark.server.run_jobs import forecast_of, key_of, question_cost, sample_request
 from earmark.server.run_library import ServedRun, Service
 from earmark.text_format import CURRENCY, counted
 from earmark.timeline import Span
@@ -144,7 +143,7 @@ class AgentTools:
         if encoder is not None:
             encoder.check()
         most, skipped = _limited(limit), []
-        hits: list[tuple[ServedRun, FoundMoment]] = []
+        hits: list[tuple[ServedRun, Moment]] = []
         for served in [self.library[run]] if run else self.library.runs():
             try:
                 moments = search_run(served.folder, words, most=most, meaning=encoder)
@@ -152,15 +151,7 @@ class AgentTools:
             except RunError as error:
                 skipped.append(redact(str(error)))
         hits.sort(key=lambda hit: hit[1].rank)
-        described = [
-            moment.to_json()
-            | {
-                "run": served.key,
-                "path": run_views.title_in(served, moment.hit.path),
-                "file": name_of(moment.clips[0].path),
-            }
-            for served, moment in hits[:most]
-        ]
+        described = [run_views.moment_json(served, moment) for served, moment in hits[:most]]
         return {"notice": NOTICE, "moments": described, "skipped": skipped}
 
     def look(
@@ -252,11 +243,9 @@ class AgentTools:
         """
         if calls < 0:
             raise ValueError(f"calls must be 0 or more, not {calls}")
-        served, plan = self.library[run], self.service.plan
-        tokens, money = _most_cost(question, plan, calls)
-        text = MOST_ENTRIES * MOST_TEXT // 3
-        money += plan.settings.limits.price(text, ANSWER_TOKENS)
-        self.allowance.require(1 + calls, tokens + text + ANSWER_TOKENS, money)
+        served = self.library[run]
+        cost = question_cost(question, self.service.plan, calls, "")
+        self.allowance.require(cost.calls, cost.tokens, cost.money)
         if calls:
             with served.open() as opened_run:
                 self._check_served(
@@ -272,14 +261,9 @@ class AgentTools:
                 api_key=self.service.api_key,
                 before_request=self.allowance.take,
             )
-        cited = asdict(answered.answer)
-        for sentence in cited["sentences"]:
-            for citation in sentence["citations"]:
-                citation["entry"]["path"] = name_of(citation["entry"]["path"])
         return {
             "notice": NOTICE,
-            **cited,
-            "bought": answered.bought,
+            **run_views.answer_json(served, answered),
             "calls_left": self.allowance.left,
         }
 

@@ -88,7 +88,7 @@ class RecordingDetail:
     windows: int
     expected: float
     coverage: dict[str, Any]
-    overview: list[tuple[str, tuple[str, ...]]]
+    day: dict[str, Any]
     choice: ChoiceRow
     warnings: list[str]
     parts: list[MediaPart]
@@ -98,8 +98,14 @@ class RecordingDetail:
 class LaneEntry:
     start: float
     end: float
-    text: str
-    kind: str
+    text: str = ""
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SoundLane:
+    name: str
+    entries: list[tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +115,7 @@ class TimelineView:
     level: list[int]
     score: list[int]
     picks: list[LaneEntry]
-    sounds: list[LaneEntry]
+    sounds: list[SoundLane]
     speech: list[LaneEntry]
     corrections: list[Correction]
     is_whole: bool
@@ -129,14 +135,25 @@ class SoundCount:
 
 
 @dataclass(frozen=True, slots=True)
-class HitView:
+class MomentView:
+    """As in `Moment.to_json`."""
+
+    run: str
     recording: str
     name: str
+    path: str
     start: float
     end: float
-    caption: str
-    tags: list[str]
+    clock: str | None
+    began: str | None
+    part: int
+    file: str
+    file_start: float
     kinds: list[str]
+    reasons: list[dict[str, Any]]
+    spans: list[tuple[float, float]]
+    picture: tuple[float, float] | None
+    rank: float
 
 
 @dataclass(frozen=True, slots=True)

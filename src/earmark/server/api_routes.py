@@ -7,6 +7,7 @@ import json
 import re
 import tempfile
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,10 +15,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Depends, Query, Request
 from fastapi import Path as PathPart
 from fastapi.responses import Response, StreamingResponse
+from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
 from earmark.errors import RunError
 from earmark.media import Source
+from earmark.pipeline.answer import ask as ask_run
 from earmark.pipeline.clips import cut_kept
 from earmark.pipeline.resume import WindowQuote, ask_window, quote_window
 from earmark.pipeline.session import open_session
@@ -30,7 +33,12 @@ from earmark.run.records import Totals
 from earmark.search.archive_search import search_words
 from earmark.server import api_models as models
 from earmark.server import run_views
-from earmark.server.run_jobs import continue_session, run_folder
+from earmark.server.run_jobs import (
+    QuestionQuote,
+    continue_session,
+    question_cost,
+    run_folder,
+)
 from earmark.server.run_library import ServedRun, Service, UnknownRun
 from earmark.settings import Choosing
 from earmark.timeline import Span
@@ -41,6 +49,9 @@ POLL_INTERVAL = 0.5
 LONGEST_CLIP = 600.0
 
 MOST_SOUNDS = 200
+
+MOST_CALLS = 1000
+"""For one question from a browser."""
 
 
 def get_service(request: Request) -> Service:
@@ -58,6 +69,7 @@ Offset = Annotated[int, Query(ge=0, le=10_000_000)]
 Limit = Annotated[int, Query(ge=1, le=500)]
 Words = Annotated[str, Query(max_length=400)]
 Seconds = Annotated[float, Query(ge=0, le=1e7, allow_inf_nan=False)]
+Calls = Annotated[int, Query(ge=0, le=MOST_CALLS)]
 Json = dict[str, Any]
 
 
@@ -68,6 +80,12 @@ class NewCorrection:
     verdict: str
     author: str
     text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NewQuestion:
+    question: Annotated[str, Field(min_length=1, max_length=400)]
+    calls: Annotated[int, Field(ge=0, le=MOST_CALLS)] = 0
 
 
 class NewRun(Choosing):
@@ -261,24 +279,64 @@ def list_sounds(served: Served) -> list[Json]:
     return [{"name": name, "recordings": count} for name, count in counts]
 
 
-@api.get("/runs/{run}/search", response_model=list[models.HitView])
+@api.get("/runs/{run}/search", response_model=list[models.MomentView])
 def search(
     served: Served, words: Words, limit: Annotated[int, Query(ge=1, le=200)] = 50
 ) -> list[Json]:
     """Moments whose caption, tags or evidence contain all words, the best match first."""
     with served.open() as run:
         moments = search_words([run], words, most=limit)
-    return [
-        {
-            "recording": moment.hit.recording,
-            "name": run_views.title_in(served, moment.hit.path),
-            **asdict(moment.span),
-            "caption": moment.hit.caption or moment.hit.text,
-            "tags": moment.hit.tags,
-            "kinds": moment.kinds,
-        }
-        for moment in moments
-    ]
+    return [run_views.moment_json(served, moment) for moment in moments]
+
+
+@api.get("/search", response_model=list[models.MomentView])
+def search_all(
+    service: Services, words: Words, limit: Annotated[int, Query(ge=1, le=200)] = 50
+) -> list[Json]:
+    """Moments of all runs, as in the search of one."""
+    found = []
+    for served in service.library.runs():
+        with suppress(RunError), served.open() as run:  # one that cannot be read is listed as such
+            found += [(served, moment) for moment in search_words([run], words, most=limit)]
+    found.sort(key=lambda pair: pair[1].rank)
+    return [run_views.moment_json(*pair) for pair in found[:limit]]
+
+
+@api.get("/runs/{run}/day")
+def show_day(
+    served: Served, date: Annotated[str, Query(pattern=r"^(\d{4}-\d\d-\d\d)?$")] = ""
+) -> Json:
+    """When work went on, what it was, what is worth a look, what it cost and what is missing."""
+    return run_views.read_day_json(served, date)
+
+
+@api.get("/runs/{run}/questions")
+def quote_question(service: Services, question: Words, calls: Calls = 0) -> QuestionQuote:
+    """The most that an answer to a question costs; `calls` first look for it in the recordings."""
+    return question_cost(question, service.plan, calls, service.require_model())
+
+
+@api.post("/runs/{run}/questions")
+def answer_question(service: Services, served: Served, body: NewQuestion) -> Json:
+    """Ask the run a question; every sentence of the answer cites moments of the run.
+
+    Without a model, the moments that match best.
+    """
+    if body.calls:
+        service.require_model()
+        with served.open() as run:
+            uris = [uri for row in run.recordings() for uri in row.source.uris]
+        if reason := next(filter(None, map(served.why_unplayable, uris)), ""):
+            raise RunError(reason)
+    with service.ask_lock:
+        answer = ask_run(
+            served.folder,
+            body.question,
+            calls=body.calls,
+            settings=service.plan,
+            api_key=service.api_key,
+        )
+    return run_views.answer_json(served, answer)
 
 
 @api.get("/runs/{run}/export", response_class=Response)

@@ -6,6 +6,7 @@ import { archiveAddress, showArchive } from "./archive.js";
 import { showRecording } from "./recording.js";
 import { openRunDialog } from "./planning.js";
 import { showRating } from "./rate.js";
+import { QuestionBox } from "./questions.js";
 
 let view = null, turn = 0;
 
@@ -43,13 +44,14 @@ async function showRuns(place) {
   const runs = await call("/runs");
   const rows = runs.map((run) => {
     const t = run.totals;
-    const facts = run.failure || `${plural(t.recordings, "recording")}, ${lasting(t.duration)} · ${whole(t.answered)} of ${plural(t.picks, "pick")} captioned${t.failed ? ` · ${t.failed} failed` : ""}`;
+    const facts = run.failure || `${plural(t.recordings, "recording")}, ${lasting(t.duration)} · ${t.asked ? `${whole(t.answered)} of ${plural(t.picks, "moment")} captioned` : `${plural(t.picks, "moment")}, no model asked`}${t.failed ? ` · ${t.failed} failed` : ""}`;
     return make("li", run.failure ? "run bad" : "run", link("run-name", `/run/${run.id}`, run.name), run.is_at_work ? make("span", "pill", "running") : null,
       run.told ? make("p", "told", run.told) : null, make("p", "quiet", facts), make("p", "quiet", run.opened ? `started ${run.opened.slice(0, 16).replace("T", " ")} UTC` : ""));
   });
   const begin = button("", "New run …", () => openRunDialog(place, go).catch(showError));
-  place.append(make("div", "head-line", make("h1", "", plural(runs.length, "run")), begin, runs.length ? link("button", "/rate", "Rate captions …") : null),
-    runs.length ? make("ul", "runs", ...rows) : make("p", "none", "There are no runs in the served folders. Start one here, or with `earmark caption`."));
+  const list = make("div"), box = new QuestionBox({ onResults: (isOn) => { list.hidden = isOn; } });
+  place.append(make("div", "head-line", make("h1", "", plural(runs.length, "run")), begin, runs.length ? link("button", "/rate", "Rate captions …") : null), ...(runs.length ? [box.form, box.results] : []), list);
+  list.append(runs.length ? make("ul", "runs", ...rows) : make("p", "none", "There are no runs in the served folders. Start one here, or with `earmark caption`."));
   return {};
 }
 

@@ -2,6 +2,8 @@
 import { button, figure, lasting, listMissed, make, penOf, percent, plural, share, whole } from "./parts.js";
 import { call, followRun, runPath, showError, showMessage } from "./api.js";
 import { choices, field } from "./controls.js";
+import { makeDay } from "./day.js";
+import { QuestionBox, hostOf } from "./questions.js";
 
 const ROW = 58, PAGE = 100, AHEAD = 8;
 const SORTS = [["found", "With captions first"], ["name", "Name"], ["began", "Date"], ["duration", "Length"], ["picks", "Picks"], ["answered", "Captioned"], ["failed", "Failed"],
@@ -17,22 +19,44 @@ const lastQueries = new Map(); // the query string each archive was last shown w
 export const archiveAddress = (run) => `/run/${encodeURIComponent(run)}${lastQueries.get(run) || ""}`;
 
 export async function showArchive(place, run, { trail, go }) {
-  const detail = await call(runPath(run));
+  const [detail, session] = await Promise.all([call(runPath(run)), call("/session")]);
   trail([detail.name]);
   const figures = make("section", "totals"), live = make("section", "live"), list = new VirtualRows(run, go);
+  const day = new DayPart(run, (words) => box.search(words));
+  const box = new QuestionBox({ run, session, onResults: (isOn) => { day.place.hidden = isOn; } });
   figures.setAttribute("aria-label", "Totals");
-  place.append(make("h1", "", detail.name), live, figures, ...missed(detail), list.bar, list.panel, list.box, legend());
+  place.append(make("h1", "", detail.name), day.title, box.form, box.results, live, day.place, ...missed(detail),
+    make("h2", "list-title", "Recordings"), list.bar, list.panel, list.box, legend(), figures);
   drawFigures(figures, detail.totals, detail.agreement);
   let before = "";
   const source = followRun(run, (now) => {
-    drawLive(live, run, now, detail);
+    drawLive(live, run, now, detail, session);
     drawFigures(figures, now.totals, now.agreement);
     const state = [now.totals.answered, now.totals.failed, now.totals.picks, ...now.said].join();
-    if (before && state !== before) list.reload(true);
+    if (before && state !== before) { list.reload(true); day.load().catch(showError); }
     before = state;
   });
+  day.load().catch(showError); // the rows need not wait for it
   await list.reload();
   return { close() { source.close(); list.close(); }, onKey: (event) => list.onKey(event) };
+}
+
+/** The day of a run; of a run with several days, the one chosen. */
+class DayPart {
+  constructor(run, search) {
+    Object.assign(this, { run, date: "", place: make("div", "day-place", make("p", "quiet", "Reading the day …")), title: make("p", "quiet day-title"), host: { ...hostOf(run), search } });
+  }
+
+  async load() {
+    const day = await call(`${runPath(this.run)}/day?${new URLSearchParams({ date: this.date })}`);
+    const choose = make("select", "", ...choices([["", "all days"], ...day.days.map(([date, count]) => [date, `${date}: ${plural(count, "recording")}`])]));
+    Object.assign(choose, { value: this.date, ariaLabel: "Day" });
+    choose.addEventListener("change", () => { this.date = choose.value; this.load().catch(showError); });
+    this.title.replaceChildren(day.head, " ", day.days.length > 1 ? choose : "");
+    const state = JSON.stringify(day); // an unchanged day stays, so that a video goes on
+    if (state !== this.state) this.place.replaceChildren(makeDay(day, this.host));
+    this.state = state;
+  }
 }
 
 function legend() {
@@ -51,14 +75,15 @@ function drawFigures(place, totals, agreement) {
     ? figure("The model was right", percent(agreement.right, agreement.judged), `of ${plural(agreement.judged, "answer")} judged; ${Math.round(100 * agreement.low)} to ${Math.round(100 * agreement.high)} % with 95 % confidence`, agreement.share)
     : figure("The model was right", "–", "no answer judged yet", null);
   place.replaceChildren(
-    figure("Captioned", whole(totals.answered), `of ${plural(totals.picks, "pick")}`, share(totals.answered, totals.picks)),
+    totals.asked ? figure("Captioned", whole(totals.answered), `of ${plural(totals.picks, "moment")}`, share(totals.answered, totals.picks))
+      : figure("Moments", whole(totals.picks), "no model was asked", null),
     figure("Recordings", whole(totals.recordings), lasting(totals.duration), null),
     judged,
     figure("Failed", whole(totals.failed), totals.failed === 1 ? "call" : "calls", null),
     figure("Spent", totals.spend ? totals.spend.toPrecision(3) : "0", totals.spend ? "in the currency of your prices" : `${whole(totals.prompt_tokens + totals.completion_tokens)} tokens`, null));
 }
 
-function drawLive(place, run, now, { can_continue: canContinue, plan }) {
+function drawLive(place, run, now, { can_continue: canContinue, plan }, session) {
   const job = now.job;
   const { budget, across = false } = plan;
   const act = (verb, words, body) => button("", words, () => call(`${runPath(run)}/${verb}`, { method: "POST", body }).then(() => showMessage(`${words}: requested`)).catch(showError));
@@ -76,7 +101,7 @@ function drawLive(place, run, now, { can_continue: canContinue, plan }) {
       p.seconds_left ? make("span", "quiet", `${lasting(p.seconds_left)} left`) : null, job ? act("stop", "Stop") : make("span", "quiet", "started elsewhere"));
   } else {
     if (job?.state === "failed") parts.push(make("span", "bad", job.failure));
-    if (canContinue && now.totals.answered < now.totals.picks) parts.push(make("span", "quiet", "not running"), goOn());
+    if (canContinue && now.totals.answered < now.totals.picks && (now.totals.asked || session.model)) parts.push(make("span", "quiet", "not running"), goOn());
     else if (job?.state === "stopped") parts.push(make("span", "quiet", "stopped"), goOn());
   }
   place.replaceChildren(...parts.filter(Boolean));
@@ -130,7 +155,7 @@ class VirtualRows {
     this.count = make("span", "quiet count");
     this.count.setAttribute("role", "status");
     const sort = this.select("sort", SORTS, "Sort by", (value) => { this.query.falls = String(!["name", "found"].includes(value)); this.set("sort", value); show(); });
-    this.bar = make("div", "tools", this.field("words", "Search names, captions and sounds", "search", { id: "search", placeholder: "Names, captions, sounds" }),
+    this.bar = make("div", "tools", this.field("words", "Recordings whose names, captions or sounds contain", "search", { id: "search", placeholder: "Filter by name, caption or sound" }),
       make("label", "", "Sort ", sort), turn, make("label", "", "Show ", this.select("only", FILTERS, "Show")), this.count);
   }
 
@@ -202,7 +227,7 @@ class VirtualRows {
     row.href = this.address(one);
     row.dataset.link = "";
     row.title = one.path;
-    const facts = [lasting(one.duration), `${whole(one.answered)} of ${plural(one.picks, "pick")}`, one.began ? one.began.slice(0, 16).replace("T", " ") : null,
+    const facts = [lasting(one.duration), one.answered ? `${whole(one.answered)} of ${plural(one.picks, "moment")} captioned` : plural(one.picks, "moment"), one.began ? one.began.slice(0, 16).replace("T", " ") : null,
       one.activity === null ? null : `${whole(one.activity)} actions/h`, one.failed ? `${one.failed} failed` : null, one.said ? `speech ${one.said}` : null, one.corrections ? plural(one.corrections, "correction") : null];
     const canvas = make("canvas", "strip");
     canvas.setAttribute("aria-hidden", "true");

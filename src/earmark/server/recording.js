@@ -1,8 +1,10 @@
 // One recording: the video, the time line, the picks and their corrections.
-import { button, clock, foretold, lasting, listTold, make, makeMarks, plural, timeOfDay } from "./parts.js";
+import { button, clock, foretold, lasting, make, makeMarks, plural, timeOfDay } from "./parts.js";
 import { author, call, followRun, recordingPath, runPath, showError, showMessage } from "./api.js";
 import { field } from "./controls.js";
 import { archiveAddress } from "./archive.js";
+import { makeParagraph } from "./day.js";
+import { hostOf } from "./questions.js";
 import { TimeLine } from "./timeline.js";
 
 const PAGE = 100, MOST = 500; // picks shown at first, and at most sent at once
@@ -29,22 +31,21 @@ class RecordingView {
     this.clock = make("p", "clock");
     this.canvas = make("canvas", "time-line");
     this.line = new TimeLine(this.canvas, {
-      duration, marks: detail.recording.marks,
+      duration, marks: detail.recording.marks, began: detail.recording.began,
       load: (start, end, cells) => call(recordingPath(run, recording, `/timeline?${new URLSearchParams({ start, end, cells })}`)).catch(showError),
       onSeek: (time) => this.goTo(time), onMark: (start, end) => this.mark(start, end),
     });
     this.list = make("div", "picks");
     this.more = button("more", "Show more", () => { this.wanted += PAGE; this.loadPicks().catch(showError); });
-    const began = detail.recording.began ? `began ${detail.recording.began.slice(0, 19).replace("T", " ")}` : null;
+    const began = detail.recording.began ? `began ${detail.recording.began.slice(0, 19).replace("T", " ")} ${detail.recording.began.slice(19) || "(zone unknown)"}` : null;
     const facts = [lasting(duration), plural(detail.windows, "window"), detail.choice.rule ? `by ${detail.choice.rule}` : null, began];
-    place.append(make("h1", "", detail.name), make("p", "quiet", facts.filter(Boolean).join(" · ")),
-      ...[...detail.warnings, ...detail.choice.notes].map((note) => make("p", "note", note)),
-      detail.overview.length ? this.overview(detail.overview) : "",
-      make("section", "totals", foretold(detail.coverage)),
+    place.append(make("div", "head-line", make("h1", "", detail.name), make("p", "quiet", facts.filter(Boolean).join(" · "))),
       make("div", "review",
         make("section", "stage", this.video, this.unplayable, this.clock, this.tools()),
         make("section", "line-box", makeMarks(detail.recording.marks, (time) => this.goTo(time)), this.canvas, make("p", "quiet hint", "Click to play from there; wheel or + and − zoom; drag the lowest lane, or press m twice, to mark what was missed.")),
-        make("section", "side", this.searchBar(), this.scroller = make("div", "pick-list", this.list, this.more))));
+        make("section", "side", this.searchBar(), this.scroller = make("div", "pick-list", this.list, this.more))),
+      this.overview(detail.day), ...[...detail.warnings, ...detail.choice.notes].map((note) => make("p", "note", note)),
+      make("section", "totals", foretold(detail.coverage)));
     this.video.addEventListener("timeupdate", () => this.onTime());
     this.video.addEventListener("ended", () => {
       const next = this.detail.parts[this.detail.parts.indexOf(this.part) + 1];
@@ -62,10 +63,10 @@ class RecordingView {
     this.events = followRun(run, (now) => this.onProgress(now));
   }
 
-  /** What happened: one line, so that the video stays visible; all of it when opened. */
-  overview(lines) {
-    const brief = lines.slice(0, 2).map(([heading, said]) => `${heading}: ${said.slice(0, 3).join(", ")}`).join(" · ");
-    return make("details", "overview", make("summary", "", brief), listTold(lines));
+  /** What happened, as in the summary of the day. */
+  overview({ lines, paragraph }) {
+    const list = make("dl", "", ...lines.filter(([heading]) => heading !== "Summary").flatMap(([heading, text]) => [make("dt", "", heading), make("dd", "", text)]));
+    return make("section", "facts overview", make("h2", "", "What happened"), paragraph ? makeParagraph(paragraph, hostOf(this.run)) : null, list);
   }
 
   close() { this.events.close(); window.removeEventListener("hashchange", this.onHash); this.line.close(); this.video.pause(); this.video.removeAttribute("src"); this.video.load(); }
@@ -164,7 +165,7 @@ class RecordingView {
     const held = document.activeElement, place = [...this.list.children].findIndex((card) => card.contains(held));
     this.list.replaceChildren(...this.picks.map((each, place) => this.card(each, place)));
     this.more.hidden = this.picks.length >= this.total;
-    this.count.textContent = plural(this.total, "pick");
+    this.count.textContent = plural(this.total, "moment");
     if (place >= 0 && held.className) this.list.children[place]?.querySelector(`.${held.className}`)?.focus({ preventScroll: true });
   }
 
@@ -178,12 +179,12 @@ class RecordingView {
       card.append(image);
     }
     const day = timeOfDay(this.detail.recording.began, start);
-    const when = button("moment", `${clock(start)} – ${clock(end)}${day && ` · ${day}`}`, () => { this.choose(place); this.goTo(start, true); }, `Play at ${clock(start)}`);
+    const when = button("at", `${clock(start)} – ${clock(end)}${day && ` · ${day}`}`, () => { this.choose(place); this.goTo(start, true); }, `Play at ${clock(start)}`);
     const unasked = each.evidence ? null : make("p", "unasked", "Caption not asked"); // evidence stands where a caption would
     const text = each.failure ? make("p", "failure", `Failed: ${each.failure}`) : each.caption === null ? unasked : make("p", "caption", each.caption);
     const evidence = each.evidence ? make("p", "evidence-line", each.evidence) : null;
     const tags = make("ul", "tags", ...each.tags.map((tag) => make("li", "", tag)));
-    const body = make("div", "pick-body", when, text, evidence, each.tags.length ? tags : null, make("p", "quiet", [reason, each.model, each.note].filter(Boolean).join(" · ")));
+    const body = make("div", "pick-body", when, text, each.tags.length ? tags : null, evidence, make("p", "quiet", [reason, each.model, each.note].filter(Boolean).join(" · ")));
     body.append(make("div", "judge", ...(each.caption === null ? [] : this.verdictButtons(each, place)), this.clip(start, end)));
     body.lastChild.setAttribute("role", "group");
     body.lastChild.setAttribute("aria-label", `The pick at ${clock(start)}`);

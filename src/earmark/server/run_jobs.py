@@ -30,6 +30,8 @@ from earmark.evidence.sound_names import WindowSounds
 from earmark.media import Source
 from earmark.media.atomic_file import write_whole
 from earmark.media.source import folder_name, name_of
+from earmark.pipeline.answer import ANSWER_TOKENS
+from earmark.pipeline.find import as_question
 from earmark.pipeline.resume import resume
 from earmark.pipeline.session import Session, open_session
 from earmark.redaction import redact
@@ -37,6 +39,7 @@ from earmark.report.progress import Progress, throttled
 from earmark.run.database import is_at_work
 from earmark.run.records import differences
 from earmark.run.schema import FILE
+from earmark.search.cited_answer import MOST_ENTRIES, MOST_TEXT
 from earmark.selection import Pick
 from earmark.selection.result import CallCost
 from earmark.settings import Choosing, Settings
@@ -272,6 +275,24 @@ def forecast_of(plan: Session, progress: Progress | None = None) -> dict[str, An
         money=plan.settings.limits.price(*sample_request(plan, plan.question).most_tokens)
     )
     return make_forecast(settings=plan, cost=cost, progress=progress).to_json()
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionQuote:
+    """The most that an answer takes: one call in words, and `calls` that look at windows."""
+
+    model: str
+    calls: int
+    tokens: int
+    money: float
+
+
+def question_cost(question: str, plan: Session, calls: int, model: str) -> QuestionQuote:
+    prompt, answer = sample_request(plan, as_question(question, plan.question)).most_tokens
+    text, limits = MOST_ENTRIES * MOST_TEXT // 3, plan.settings.limits
+    tokens = calls * (prompt + answer) + text + ANSWER_TOKENS
+    money = calls * limits.price(prompt, answer) + limits.price(text, ANSWER_TOKENS)
+    return QuestionQuote(model, 1 + calls, tokens, money)
 
 
 def sample_request(plan: Session, question: Question) -> Request:

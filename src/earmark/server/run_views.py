@@ -20,12 +20,21 @@ from earmark.errors import RunError
 from earmark.evidence.evidence_entry import EvidenceEntry, describe_evidence, evidence_by_span
 from earmark.evidence.sound_query import stems
 from earmark.media.source import name_of
+from earmark.pipeline.answer import RunAnswer
 from earmark.redaction import redact
+from earmark.report.day import (
+    Day,
+    read_day,
+    read_recordings,
+    sound_lanes,
+    speech_lane,
+    summarise_run,
+)
+from earmark.report.moments import Moment
 from earmark.report.report_page import forecast_of, scale_curve
-from earmark.report.run_overview import overview_of, summarise_run
 from earmark.run.corrections import Agreement, read_corrections
 from earmark.run.database import is_at_work
-from earmark.run.records import RecordingRow, RunPick, title_of
+from earmark.run.records import RecordingRow, RunPick
 from earmark.run.run import Run
 from earmark.run.summaries import RecordingSummary, read_strips, read_summaries
 from earmark.server.run_library import RunLibrary, ServedRun
@@ -252,7 +261,7 @@ def describe(run: Run, recording: str, served: ServedRun) -> dict[str, Any]:
         "windows": len(heard.scores),
         "expected": float(np.sum(heard.rates)),
         "coverage": forecast_of(run, row, heard),
-        "overview": list(overview_of(run, row).lines()),
+        "day": read_recordings(run, [row])[0].to_json(),
         "choice": asdict(choice),
         "warnings": [warning for warning in heard.warnings if warning not in choice.notes],
         "parts": [
@@ -273,14 +282,13 @@ def read_timeline(run: Run, recording: str, span: Span, cells: int) -> dict[str,
     span = Span(min(span.start, row.duration), min(span.end, row.duration))
     heard = run.heard(row.id)
     level, scores = heard.level, heard.scores
-    lanes: dict[str, list[dict[str, Any]]] = {"picks": [], "sounds": [], "speech": []}
+    (day,) = read_recordings(run, [row])
+    lanes: dict[str, list[dict[str, Any]]] = {"picks": [], "speech": []}
     for pick in run.picks(row.id):
         if pick.span.overlaps(span):
             text = pick.caption if pick.caption is not None else ", ".join(pick.tags)
             lanes["picks"].append(_lane_entry(pick.span, text[:200], pick.status))
-    for entry in run.evidence(row.id, kinds=("heard", "said"), within=span):
-        lane = lanes["sounds" if entry.kind == "heard" else "speech"]
-        lane.append(_lane_entry(entry.span, entry.text, entry.kind))
+    lanes["speech"] = speech_lane(run.evidence(row.id, kinds=("heard", "said"), within=span))
     steps = {name: math.ceil(len(lane) / MOST_ENTRIES) or 1 for name, lane in lanes.items()}
     corrections = read_corrections(run, row.id)
     return {
@@ -288,6 +296,7 @@ def read_timeline(run: Run, recording: str, span: Span, cells: int) -> dict[str,
         "level": _cells(level.values, level.hop, span, cells) if level else [],
         "score": _cells(scores, heard.length, span, cells) if len(scores) else [],
         **{name: lane[:: steps[name]] for name, lane in lanes.items()},
+        "sounds": sound_lanes(day),
         "corrections": [asdict(each) for each in corrections if each.span.overlaps(span)],
         "is_whole": max(steps.values()) == 1,
     }
@@ -318,9 +327,37 @@ def read_picks(
     return {"total": len(picks), "offset": offset, "picks": views}
 
 
-def title_in(served: ServedRun, path: str) -> str:
-    folders = served.cached("folders", lambda run: run.folders())
-    return title_of(path, folders.get(path, ""))
+def moment_json(served: ServedRun, moment: Moment) -> dict[str, Any]:
+    """With the id of its run, and names in place of paths."""
+    names = {"path": moment.name, "file": name_of(moment.clips[0].path)}
+    return moment.to_json() | {"run": served.key, **names}
+
+
+def answer_json(served: ServedRun, answer: RunAnswer) -> dict[str, Any]:
+    told = answer.to_json()
+    told["likeliest"] = [moment_json(served, moment) for moment in answer.likeliest]
+    told["sentences"] = [
+        {
+            "text": sentence.text,
+            "citations": [
+                {"quote": each.quote, "moment": moment_json(served, each.entry)}
+                for each in sentence.citations
+            ],
+        }
+        for sentence in answer.answer.sentences
+    ]
+    return told
+
+
+def read_day_json(served: ServedRun, date: str) -> dict[str, Any]:
+    day: Day = served.cached(("day", date), lambda run: read_day(run, date=date))
+    told = day.to_json()
+    told["moments"] = [moment_json(served, moment) for moment in day.moments]
+    for line, view in zip(day.lines, told["lines"], strict=True):
+        view["moments"] = [
+            moment_json(served, each) for each in line.moments[: len(view["moments"])]
+        ]
+    return told
 
 
 def _matches(query: list[str], pick: RunPick, evidence: list[EvidenceEntry]) -> bool:

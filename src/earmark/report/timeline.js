@@ -1,20 +1,20 @@
 // The time line of a recording: lanes on one canvas that zooms from hours to a second.
-import { clock, drawFlag, penOf } from "./parts.js";
+import { clock, drawFlag, penOf, timeOfDay } from "./parts.js";
 
-const LANES = [["ruler", "", 22], ["level", "sound", 46], ["score", "score", 46], ["sounds", "named sounds", 20], ["speech", "speech", 20], ["picks", "picks", 20], ["answers", "answers", 24], ["corrections", "corrections", 22]];
+const CURVE = 40, LANE = 18;
 const SHORTEST_SECONDS = 1, MARGIN = 4;
 const STEPS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400];
 
 export class TimeLine {
-  /** `load(start, end, cells)` fetches the data; `onSeek(time)` and `onMark(start, end)` are callbacks. */
-  constructor(canvas, { duration, marks, load, onSeek, onMark }) {
-    Object.assign(this, { canvas, duration, marks, load, onSeek, onMark, start: 0, end: duration, now: 0, data: null, draft: null, asked: 0 });
+  /** `load(start, end, cells)` fetches the data; `onSeek(time)` and `onMark(start, end)` are callbacks, the latter may be missing. */
+  constructor(canvas, { duration, marks, began, load, onSeek, onMark }) {
+    Object.assign(this, { canvas, duration, marks, began, load, onSeek, onMark, start: 0, end: duration, now: 0, data: null, draft: null, asked: 0, lanes: [] });
+    this.setLanes();
     canvas.tabIndex = 0;
     canvas.setAttribute("role", "slider");
     canvas.setAttribute("aria-label", "Timeline; arrows move, plus and minus zoom");
     canvas.setAttribute("aria-valuemin", "0");
     canvas.setAttribute("aria-valuemax", String(Math.round(duration)));
-    canvas.style.height = `${LANES.reduce((sum, lane) => sum + lane[2], 0)}px`;
     canvas.addEventListener("wheel", (event) => this.onWheel(event), { passive: false });
     canvas.addEventListener("pointerdown", (event) => this.onDown(event));
     canvas.addEventListener("pointermove", (event) => this.onMove(event));
@@ -30,7 +30,7 @@ export class TimeLine {
   close() { this.observer.disconnect(); this.dark.removeEventListener("change", this.onScheme); clearTimeout(this.wait); }
 
   /** Pixels for the names of the lanes; 0 on narrow screens. */
-  get gutter() { return this.canvas.clientWidth > 600 ? 92 : 0; }
+  get gutter() { return this.canvas.clientWidth > 600 ? 104 : 0; }
   get room() { return this.canvas.clientWidth - this.gutter; }
 
   x(time) { return this.gutter + ((time - this.start) / (this.end - this.start)) * this.room; }
@@ -70,13 +70,29 @@ export class TimeLine {
       data.answers = data.picks.filter((pick) => pick.kind === "answered");
       data.picks = data.picks.map((pick) => ({ ...pick, text: "" })); // captions have a lane of their own
       this.data = data;
+      this.setLanes();
       this.draw();
     }, this.data ? 80 : 0);
   }
 
-  layoutLanes() {
+  /** Only lanes with something in them; one that was there stays while the user zooms. */
+  setLanes() {
+    const { data } = this, has = (name, isThere) => isThere || this.lanes.some((lane) => lane.name === name);
+    const all = [["ruler", "", 22, true], ["level", "sound", CURVE, data?.level.length], ["score", "score", CURVE, data?.score.some((value) => value > 0)],
+      ...(data?.sounds || []).map((sound, place) => [`sound ${place}`, sound.name, LANE, sound.entries.length]),
+      ["speech", "speech", LANE, data?.speech.length], ["picks", "chosen", LANE, data?.picks.length], ["answers", "answers", 22, data?.answers.length],
+      ["corrections", "corrections", 22, this.onMark]];
     let top = 0;
-    return LANES.map(([name, words, high]) => { const lane = { name, words, top, high }; top += high; return lane; });
+    this.lanes = all.filter(([name, , , isThere]) => has(name, isThere)).map(([name, words, high]) => { const lane = { name, words, top, high }; top += high; return lane; });
+    this.canvas.style.height = `${top}px`;
+    this.canvas.dataset.lanes = this.lanes.map((lane) => lane.words).filter(Boolean).join();
+  }
+
+  /** The entries of a lane. */
+  entriesOf(name) {
+    const number = /^sound (\d+)$/.exec(name)?.[1];
+    if (number === undefined) return this.data[name] || [];
+    return (this.data.sounds[number]?.entries || []).map(([start, end]) => ({ start, end, kind: "heard" }));
   }
 
   draw() {
@@ -90,21 +106,21 @@ export class TimeLine {
     const [pen, colour] = penOf(canvas);
     pen.font = "11px system-ui, sans-serif";
     pen.textBaseline = "middle";
-    for (const lane of this.layoutLanes()) {
+    for (const lane of this.lanes) {
       pen.fillStyle = colour("line");
       pen.fillRect(0, lane.top + lane.high - 1, wide, 1);
       pen.fillStyle = colour("quiet");
-      if (this.gutter) pen.fillText(lane.words, 8, lane.top + lane.high / 2);
+      if (this.gutter) pen.fillText(fit(pen, lane.words, this.gutter - 12), 8, lane.top + lane.high / 2);
     }
     pen.save();
     pen.beginPath();
     pen.rect(this.gutter, 0, this.room, high);
     pen.clip();
     const kinds = { answered: colour("mark"), failed: colour("bad"), right: colour("good"), wrong: colour("bad"), reworded: colour("score"), missed: colour("mark") };
-    for (const lane of this.layoutLanes()) {
+    for (const lane of this.lanes) {
       if (lane.name === "ruler") this.paintRuler(pen, lane, colour);
       else if (data && (lane.name === "level" || lane.name === "score")) this.paintCurve(pen, lane, data, colour(lane.name === "level" ? "sound" : "score"));
-      else if (data) this.paintEntries(pen, lane, data[lane.name], (entry) => kinds[entry.status || entry.kind || entry.verdict] || colour("sound-picked"), colour);
+      else if (data) this.paintEntries(pen, lane, this.entriesOf(lane.name), (entry) => kinds[entry.status || entry.kind || entry.verdict] || colour("sound-picked"), colour);
     }
     if (this.draft) {
       const [a, b] = this.draft.map((time) => this.x(time));
@@ -117,6 +133,9 @@ export class TimeLine {
     for (const mark of this.marks) drawFlag(pen, this.x(mark), 0, high);
     pen.fillRect(this.x(this.now) - 1, 0, 2, high);
     pen.restore();
+    if (this.gutter) return;
+    pen.fillStyle = colour("quiet"); // no room beside the lanes: their names are within
+    for (const lane of this.lanes) pen.fillText(lane.words, 4, lane.top + (lane.name === "level" || lane.name === "score" ? 8 : lane.high / 2));
   }
 
   paintRuler(pen, lane, colour) {
@@ -124,7 +143,8 @@ export class TimeLine {
     pen.fillStyle = colour("quiet");
     for (let time = Math.ceil(this.start / step) * step; time <= this.end; time += step) {
       pen.fillRect(this.x(time), lane.top + lane.high - 6, 1, 6);
-      pen.fillText(step < 1 ? `${clock(time)}.${Math.round((time % 1) * 10) % 10}` : clock(time), this.x(time) + 3, lane.top + 9);
+      const day = timeOfDay(this.began, time), whole = day ? (step < 60 ? day : day.slice(0, 5)) : clock(time);
+      pen.fillText(step < 1 ? `${whole}.${Math.round((time % 1) * 10) % 10}` : whole, this.x(time) + 3, lane.top + 9);
     }
   }
 
@@ -173,8 +193,8 @@ export class TimeLine {
   onDown(event) {
     if (event.button) return;
     this.canvas.setPointerCapture(event.pointerId);
-    const lane = this.layoutLanes().findLast((each) => event.offsetY >= each.top);
-    this.drag = { x: event.offsetX, start: this.start, end: this.end, isMark: event.shiftKey || lane.name === "corrections", moved: false };
+    const lane = this.lanes.findLast((each) => event.offsetY >= each.top);
+    this.drag = { x: event.offsetX, start: this.start, end: this.end, isMark: this.onMark && (event.shiftKey || lane?.name === "corrections"), moved: false };
   }
 
   onMove(event) {
@@ -197,4 +217,11 @@ export class TimeLine {
       this.onMark(start, end);
     }
   }
+}
+
+/** A text cut to a width in pixels. */
+function fit(pen, text, most) {
+  let shown = text;
+  while (shown.length > 3 && pen.measureText(shown).width > most) shown = `${shown.slice(0, -2)}…`;
+  return shown;
 }

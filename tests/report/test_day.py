@@ -1,9 +1,8 @@
-"""What happened, in a few lines."""
+"""The day: when work went on, what it was, what is worth a look, cost and gaps."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,16 +13,10 @@ from earmark import Span, Track
 from earmark.captioning.request import Answer
 from earmark.cli.app import app
 from earmark.evidence.evidence_entry import EvidenceEntry
+from earmark.evidence.sound_query import SoundTaste
 from earmark.grid import Windows
-from earmark.report.run_overview import (
-    SOUNDS_MEANT,
-    Activity,
-    fold_repeats,
-    overview,
-    seen_moments,
-    summarise_run,
-    total_lines,
-)
+from earmark.report.day import fold_repeats, read_day, summarise_run
+from earmark.report.find_result import SOUNDS_MEANT, seen_moments
 from earmark.run.records import RecordingRow
 from earmark.run.run import Run
 from earmark.selection.pick import explain
@@ -69,52 +62,84 @@ def folder(tmp_path):
     return tmp_path / "run"
 
 
-def test_the_recording_with_something_comes_first_and_tells_it(folder):
+def days(folder) -> tuple:
     with Run(folder) as run:
-        told, quiet = overview(run)
-    assert (told.name, quiet.name) == ("b.mp4", "a quiet one.mp4")
-    lines = dict(told.lines())
-    assert lines["Heard"] == ("Power tool (Drill) 3× at 0:40, 10:00, 33:20",)
-    assert lines["Speech"] == ("1:40 – 2:20",)
-    assert "Busiest" not in lines, "ten seconds are no stretch"
-    assert lines["Activities"] == (
-        "0:40 A drill turns.",
-        "0:44 – 1:00 A bench, nobody there.",
-        "1:00 A hand waves.",
-    )
-    # Windows: loud 3 and 1, in which both drillings lie; the tool 2; speech 3 and 3.
-    assert told.louder == 4 * (3 + 1 + 2 + 3 + 3)
-    assert lines["Louder"] == ("48 s of 1 h (12 dB above the background, or a named sound)",)
-    assert dict(quiet.lines()) == {
-        "Heard": ("no named sound",),
-        "Louder": ("0 s of 1 h (12 dB above the background, or a named sound)",),
-    }
+        return read_day(run).recordings
 
 
-@pytest.mark.parametrize("busy", [20, 60, 300])
-def test_the_busiest_stretches_are_together_no_longer_than_what_is_active(tmp_path, busy):
-    """So many windows of work in the middle of an hour, and one at its end."""
+def test_the_recording_with_something_comes_first_and_tells_it(folder):
+    told, quiet = days(folder)
+    assert (told.row.title, quiet.row.title) == ("b.mp4", "a quiet one.mp4")
+    lines = list(told.lines())
+    assert ("Speech", "1:40–2:20") in lines
+    assert [text for heading, text in lines if heading == "Seen"] == [
+        "0:40–0:44 A drill turns.",
+        "0:44–1:00 A bench, nobody there.",
+        "1:00–1:04 A hand waves.",
+    ]
+    assert dict(lines)["Sounds"] == "Drill 3× (0:40–0:48, 10:00–10:08, 33:20–33:24)"
+    assert dict(quiet.lines()) == {"Sounds": "none with a name"}
+
+
+def test_what_matters_comes_first_and_each_time_is_a_moment(tmp_path):
+    """A radio all day and animals that are none do not hide the drill."""
     with Run(tmp_path, {"model": "m"}) as ledger:
-        listen(ledger, "a", loud=(*range(400, 400 + busy), 850))
+        listen(ledger, "a", loud=(100, 101, 200))
+        sounds = [heard(0.0, 3400.0, "Music"), heard(500.0, 520.0, "Purr")]
+        sounds += [heard(530.0 + 20 * n, 532.0 + 20 * n, "Cricket") for n in range(19)]
+        sounds += [heard(400.0, 408.0, "Drill"), heard(402.0, 408.0, "Power tool")]
+        sounds += [heard(800.0, 804.0, "Hammer")]
+        ledger.keep_evidence("a", sounds, kinds=["heard"], origin="mn04 track")
         with Run(tmp_path) as run:
-            (told,) = overview(run)
-    assert told.active is not None and told.busiest
-    assert sum(span.duration for span in told.busiest) <= told.active
-    assert all(1600 <= span.start <= 1600 + 4 * busy for span in told.busiest)
+            day = read_day(run)
+            loud = read_day(run, taste=SoundTaste(favour=("music",), ignore=("drill",)))
+    assert [line.name for line in day.lines][:2] == ["Drill", "Hammer"]
+    assert [moment.span for moment in day.lines[0].moments] == [Span(400.0, 408.0)]
+    assert {"Drill", "Hammer"} <= {moment.text for moment in day.moments}
+    assert any(span.overlaps(Span(400.0, 408.0)) for span in day.recordings[0].work)
+    assert "Drill" not in [line.name for line in loud.lines], "ignored"
+
+
+def test_names_given_to_one_sound_are_one_line(tmp_path):
+    with Run(tmp_path, {"model": "m"}) as ledger:
+        listen(ledger, "a")
+        sounds = [heard(100.0, 130.0, "Rub"), heard(102.0, 128.0, "Sawing")]
+        sounds += [heard(300.0, 310.0, "Drill")]
+        ledger.keep_evidence("a", sounds, kinds=["heard"], origin="mn04 track")
+        with Run(tmp_path) as run:
+            first, second = read_day(run).lines
+    assert (first.name, first.also, first.count) == ("Sawing", ("Rub",), 1)
+    assert second.name == "Drill"
+
+
+def test_a_day_has_its_date_times_and_zone_and_each_moment_its_clock(tmp_path):
+    began = {"a": "2026-11-16T07:30:00+01:00", "b": "2026-11-16T13:15:00+01:00"}
+    with Run(tmp_path, {"model": "m"}) as ledger:
+        for name, time in began.items():
+            row = RecordingRow(name, f"/cams/{name}.mp4", 600.0, 1000, began=time)
+            ledger.add(row)
+            ledger.keep_evidence(name, [heard(60.0, 70.0, "Drill")], kinds=["heard"])
+        with Run(tmp_path) as run:
+            day, other = read_day(run), read_day(run, date="2026-11-17")
+    assert day.title == "Monday 16 November 2026, 07:30–13:25 (+01:00)"
+    assert [moment.clock for moment in day.moments] == [
+        "2026-11-16 07:31:00",
+        "2026-11-16 13:16:00",
+    ]
+    assert day.days == (("2026-11-16", 2),) and other.recordings == ()
+    said = CliRunner().invoke(app, ["show", str(tmp_path)]).stdout
+    assert "Drill 2×, 20 s: 07:31:00, 13:16:00" in said
 
 
 @pytest.mark.parametrize(
     ("drawn", "silent"),
     [
-        ("qqLqq.....", ("30:00 – 1:00:00: no sound",)),
-        (
-            "..qqLqqqq.",
-            ("0:00 – 12:00: no sound", "54:00 – 1:00:00: no sound"),
-        ),
+        ("qqLqq.....", "30:00–1:00:00"),
+        ("..qqLqqqq.", "0:00–12:00, 54:00–1:00:00"),
         ("qqLq..qqqq", None),
     ],
 )
-def test_where_there_is_no_sound_nothing_is_made_of_it(tmp_path, drawn, silent):
+def test_where_there_is_no_sound_is_told(tmp_path, drawn, silent):
     """q quiet, L loud, . no sound: each a tenth of an hour."""
     levels = {"q": -60.0, "L": -20.0, ".": -100.0}
     level = Track(np.repeat([levels[each] for each in drawn], 360), hop=1.0)
@@ -123,56 +148,18 @@ def test_where_there_is_no_sound_nothing_is_made_of_it(tmp_path, drawn, silent):
     with Run(tmp_path, {"model": "m"}) as ledger:
         ledger.add(RecordingRow("a", "/cams/a.mp4", HOUR, 1000))
         ledger.hear("a", Windows(4.0, HOUR, rates, rates, rates, SHORT), key="k", level=level)
-        with Run(tmp_path) as run:
-            (told,) = overview(run)
-    lines = dict(told.lines())
-    assert lines.get("Silent") == silent
-    sounding = {"qqLqq.....": "30 min", "..qqLqqqq.": "42 min"}.get(drawn, "1 h")
-    assert f"of {sounding}," in lines["Active"][0]
-    assert lines["Louder"][0].startswith(f"6 min of {sounding} ("), "the quiet is that of the sound"
+    (told,) = days(tmp_path)
+    assert dict(told.lines()).get("Silent") == silent
 
 
-def test_a_click_in_a_second_of_silence_is_told(tmp_path):
-    level = Track(np.array([-100.0, -100.0, -20.0, -100.0, -100.0]), hop=0.2)
-    one = np.ones(1)
+@pytest.mark.parametrize("busy", [20, 60, 300])
+def test_work_is_where_the_actions_are(tmp_path, busy):
+    """So many windows of work in the middle of an hour."""
     with Run(tmp_path, {"model": "m"}) as ledger:
-        ledger.add(RecordingRow("a", "/cams/a\nb.mp4", 1.0, 1000))
-        ledger.hear("a", Windows(4.0, 1.0, one, one, one, SHORT), key="k", level=level)
-    said = CliRunner().invoke(app, ["show", str(tmp_path)], catch_exceptions=False).stdout
-    assert said.startswith("'a\\nb.mp4'\n"), "a name is one line"
-    assert "of 1 s, estimated from the sound" in said
-    assert "Silent" not in said
-
-
-def test_no_more_is_active_or_louder_than_has_sound(tmp_path):
-    """Two clicks in three windows, of which the sound is four seconds: actions would go on."""
-    level = Track(np.array([-100.0] * 3 + [-20.0] + [-60.0] * 2 + [-20.0] + [-100.0] * 5), hop=1.0)
-    rates = np.array([1.5, 0.9, 0.6])
-    with Run(tmp_path, {"model": "m"}) as ledger:
-        ledger.add(RecordingRow("a", "/cams/a.mp4", 12.0, 1000))
-        ledger.hear("a", Windows(4.0, 12.0, rates, rates, rates, SHORT), key="k", level=level)
-        with Run(tmp_path) as run:
-            (told,) = overview(run)
-    assert told.heard_for == 4.0
-    assert told.active is not None and told.active <= 4.0
-    assert told.louder == 4.0
-
-
-def test_a_sound_is_told_in_one_family_and_by_its_first_name(tmp_path):
-    names = ["Animal", "Crow", "Caw", "Caw", "Drill", "Drill", "Dental drill, dentist's drill"]
-    sounds = [heard(20.0 * place, 20.0 * place + 3, name) for place, name in enumerate(names)]
-    with Run(tmp_path, {"model": "m", "sounds": "yamnet"}) as ledger:
-        listen(ledger, "a")
-        ledger.keep_evidence("a", sounds, kinds=["heard"], origin="mn04 track")
-        with Run(tmp_path) as run:
-            (told,) = overview(run)
-    assert dict(told.lines())["Heard"] == (
-        "Animal (Caw, Crow) 4× at 0:00, 0:20, 0:40, 1:00",
-        "Power tool (Drill, Dental drill) 3× at 1:20, 1:40, 2:00",
-    )
-    assert told.sounds[1].kinds == ("Drill", "Dental drill, dentist's drill"), (
-        "in full for machines"
-    )
+        listen(ledger, "a", loud=tuple(range(400, 400 + busy)))
+    (told,) = days(tmp_path)
+    (work,) = told.work
+    assert abs(work.start - 1600) < 20 and abs(work.end - 1600 - 4 * busy) < 20
 
 
 def lasting_draws(rates: np.ndarray, rng: np.random.Generator) -> float:
@@ -197,12 +184,11 @@ def test_what_is_active_is_how_long_the_actions_expected_go_on(tmp_path):
             ledger.add(RecordingRow("a", "/cams/a.mp4", 400.0, 1000))
             windows = Windows(4.0, 400.0, each, each, each, SHORT)
             ledger.hear("a", windows, key="k", level=level)
-            told += overview(run)
+            told += read_day(run).recordings
     busy, rare, flat = told
     assert busy.active == pytest.approx(drawn, rel=0.03)
-    assert rare.active is not None and 0 < rare.active < 4 < rare.louder == 300
-    assert dict(rare.lines())["Active"] == ("about 3 s of 6 min 40 s, estimated from the sound",)
-    assert rare.busiest == () and busy.busiest and (flat.active, flat.louder) == (None, 300)
+    assert rare.active is not None and 0 < rare.active < 4
+    assert flat.active is None
 
 
 def test_two_remarks_of_a_short_recording_are_not_one_long_talk(tmp_path):
@@ -210,9 +196,8 @@ def test_two_remarks_of_a_short_recording_are_not_one_long_talk(tmp_path):
         ledger.add(RecordingRow("c", "/cams/c.mp4", 90.0, 1000))
         speech = [heard(10.0, 16.0, "Speech"), heard(50.1, 50.4, "Speech")]
         ledger.keep_evidence("c", speech, kinds=["heard"], origin="mn04 track")
-    with Run(tmp_path / "run") as run:
-        (told,) = overview(run)
-    assert dict(told.lines())["Speech"] == ("0:10 – 0:16", "0:50"), "a word within a second"
+    (told,) = days(tmp_path / "run")
+    assert dict(told.lines())["Speech"] == "0:10–0:16, 0:50", "a word within a second"
 
 
 def look(folder, seen: dict[int, bool], meant: list[str]) -> tuple[Span, ...]:
@@ -232,7 +217,7 @@ def look(folder, seen: dict[int, bool], meant: list[str]) -> tuple[Span, ...]:
             is_seen = seen[pick.window]
             ledger.keep(call, Answer("Yes." if is_seen else "No.", "m", data={"seen": is_seen}))
     with Run(folder) as run:
-        (told,) = overview(run)
+        (told,) = read_day(run).recordings
         assert told.sought is not None and told.sought.seen == seen_moments(run, "a")
         return seen_moments(run, "a")
 
@@ -246,18 +231,12 @@ def test_a_moment_that_was_seen_lasts_as_long_as_the_sound_that_is_meant_in_it(t
     assert look(tmp_path / "d", {30: False}, ["Drill"]) == ()
 
 
-def test_many_recordings_are_told_together(folder, tmp_path):
-    with Run(folder) as run:
-        told = dict(total_lines(overview(run)))
-    assert told["Active"] == ("about 10 s of 1 h, estimated from the sound",)
-    assert told["Louder"][0].startswith("48 s of 2 h (")
-    assert told["Heard"] == ("Power tool 3× in 1 recording",)
-    assert told["Speech"] == ("in 1 recording",)
-    assert "Found" not in told
+def test_what_find_saw_comes_first_in_the_day(tmp_path):
     look(tmp_path / "seen", {31: True, 75: True, 100: False}, ["Drill"])
     with Run(tmp_path / "seen") as run:
-        assert dict(total_lines(overview(run)))["Found"] == ("“a drill” 2× in 1 recording",)
-    assert list(total_lines([])) == []
+        day = read_day(run)
+    assert next(day.sections()) == ("Found", ["“a drill” 2×"])
+    assert [moment.text for moment in day.moments][:2] == ["a drill", "a drill"]
 
 
 def test_a_list_of_runs_tells_each_in_a_line(folder, tmp_path):
@@ -265,8 +244,9 @@ def test_a_list_of_runs_tells_each_in_a_line(folder, tmp_path):
         rain = EvidenceEntry(Span(0.0, 4.0), "heard", "Rain", 0.8, "yamnet")  # of a pick alone
         ledger.keep_evidence("b", 9 * [rain], kinds=["heard"], origin="yamnet")
     with Run(folder) as run:
-        heard = "Heard Drill; Conversation; Power tool; Speech"
-        assert summarise_run(run) == f"{heard} · Seen first, at 0:40: A drill turns."
+        assert summarise_run(run) == (
+            "Heard Drill; Power tool; Conversation · Seen first, at 0:40: A drill turns."
+        )
     look(tmp_path / "seen", {31: True}, ["Drill"])
     with Run(tmp_path / "seen") as run:
         assert summarise_run(run) == "Looked for “a drill” · Heard Drill; Rain"
@@ -274,14 +254,16 @@ def test_a_list_of_runs_tells_each_in_a_line(folder, tmp_path):
         assert summarise_run(run) == ""
 
 
-def test_the_command_says_the_same(folder):
+def test_the_command_prints_the_day_and_its_json(folder):
     said = CliRunner().invoke(app, ["show", str(folder)])
     assert said.exit_code == 0
-    assert said.stdout.splitlines()[0] == "b.mp4"
-    assert "  Heard      Power tool (Drill) 3× at 0:40, 10:00, 33:20" in said.stdout.splitlines()
+    assert said.stdout.startswith("time of day unknown · 2 recordings, 2 h")
+    headings = [line[2:15].strip() for line in said.stdout.splitlines()[1:] if line[2:3].strip()]
+    assert headings[:4] == ["Work", "What it was", "Worth a look", "Cost"]
     plain = json.loads(CliRunner().invoke(app, ["show", str(folder), "--format", "json"]).stdout)
-    assert [each["louder"] for each in plain] == [48.0, 0.0]
-    assert plain[0]["active"] > 0 and plain[1]["active"] is None, "a flat score tells nothing"
+    assert [each["name"] for each in plain["recordings"]] == ["b.mp4", "a quiet one.mp4"]
+    assert plain["recordings"][1]["active"] is None, "a flat score tells nothing"
+    assert plain["lines"][0]["moments"][0]["reasons"][0]["text"] == "Drill"
 
 
 @pytest.mark.parametrize(
@@ -299,26 +281,11 @@ def test_only_what_says_the_same_in_a_row_is_folded(texts, leaders):
     assert fold_repeats(texts) == leaders
 
 
-@pytest.mark.parametrize(
-    ("more", "said"), [(0, None), (1, "and 1 other sound"), (3, "and 3 other sounds")]
-)
-def test_what_is_left_out_is_counted(tmp_path, more, said):
-    names = ["Drill", "Saw", "Rain", "Dog", "Bell", "Glass", "Typing", "Ping", "Rub", "Crow", "Tap"]
-    with Run(tmp_path / "run", {"model": "m", "sounds": "yamnet"}) as ledger:
-        ledger.add(RecordingRow("c", "/cams/c.mp4", 900.0, 1000))
-        sounds = [heard(50.0 * n, 50.0 * n + 1, name) for n, name in enumerate(names[: 8 + more])]
-        ledger.keep_evidence("c", sounds, kinds=["heard"], origin="mn04 track")
-    with Run(tmp_path / "run") as run:
-        (told,) = overview(run)
-    assert dict(told.lines())["Heard"][8:] == ((said,) if said else ())
-
-
 def test_a_recording_that_was_not_listened_to_says_so(tmp_path):
     with Run(tmp_path / "run", {"model": "m"}) as ledger:
         ledger.add(RecordingRow("a", "/cams/a.mp4", 60.0, 1000))
         with Run(ledger.folder) as run:
-            (told,) = overview(run)
-    assert [heading for heading, _ in told.lines()] == ["Heard"]
-    assert dict(told.lines())["Heard"][0].startswith("not listened to")
-    seen = replace(told, activities=(Activity(Span(0.0, 4.0), "A drill turns."),))
-    assert [heading for heading, _ in seen.lines()] == ["Activities", "Heard"]
+            day = read_day(run)
+    ((heading, text),) = day.recordings[0].lines()
+    assert heading == "Sounds" and text.startswith("not listened to")
+    assert "1 recording could not be listened to" in day.missing
