@@ -174,6 +174,11 @@ def test_a_stretch_of_a_recording_has_its_lanes(served: SimpleNamespace):
     assert served.client.get(f"{place}/picture", params=span).content[:2] == b"\xff\xd8"
     hits = served.client.get(f"{served.scene}/search", params={"words": "water"}).json()
     assert {hit["recording"] for hit in hits} == {"one"}
+    day = served.client.get(f"{served.scene}/day").json()
+    assert day["recordings"][0]["speech"] == [
+        [near["speech"][0]["start"], near["speech"][0]["end"]]
+    ]
+    assert str(served.client.get("/api/search", params={"words": "water"}).json()).count("one")
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,7 @@ def test_the_page_opens_at_a_moment_plays_and_zooms(page: SimpleNamespace):
     assert wait(driver, "return document.querySelector('video').currentTime") == 21.5
     wait(driver, "return document.querySelectorAll('.pick').length")
     assert len(texts(driver, ".pick")) == 9
-    driver.find_element(By.CSS_SELECTOR, ".pick .moment").click()
+    driver.find_element(By.CSS_SELECTOR, ".pick .at").click()
     wait(driver, "return document.querySelector('video').currentTime < 20")
     line = driver.find_element(By.CSS_SELECTOR, "canvas.time-line")
     assert line.get_attribute("role") == "slider"
@@ -159,15 +159,18 @@ def test_a_recording_shows_its_forecast_with_its_range(page: SimpleNamespace):
     assert driver.execute_script(script) == pytest.approx([0.25, 0.625], abs=0.01)
 
 
-def test_a_recording_says_first_what_happened(page: SimpleNamespace):
-    driver = see(page, page.scene)
-    (brief,) = driver.find_elements("css selector", ".overview summary")
-    assert ": " in brief.text and "Activities\n" not in brief.text
-    brief.click()
-    (told,) = texts(driver, ".overview dl")
-    assert "Activities" in told
-    above, below = (driver.find_element("css selector", name) for name in (".overview", ".totals"))
-    assert above.location["y"] < below.location["y"]
+def test_video_and_timeline_come_first_and_then_what_happened(page: SimpleNamespace):
+    driver = see(page, page.scene, width=1400, height=1000)
+    wait(driver, "return document.querySelector('canvas.time-line').dataset.lanes")
+    video, line, told = (
+        driver.find_element(By.CSS_SELECTOR, name)
+        for name in (".video", "canvas.time-line", ".overview")
+    )
+    assert video.rect["y"] < line.rect["y"] < told.rect["y"]
+    assert line.rect["y"] + line.rect["height"] < 1000, "above the fold"
+    assert "Seen" in told.text and "Speech" in told.text
+    lanes = line.get_attribute("data-lanes").split(",")
+    assert "speech" in lanes and "corrections" in lanes
 
 
 def test_what_was_marked_on_the_camera_leads_there(page: SimpleNamespace):

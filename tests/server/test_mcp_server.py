@@ -111,7 +111,8 @@ def test_an_agent_lists_searches_and_looks(made: SimpleNamespace):
     names = {"kept": kept, "stray": stray}
     assert {name: run_named(plain(listed), name) for name in names} == names
     (moment,) = plain(search)["moments"]
-    assert (moment["run"], moment["kind"], moment["text"]) == (kept, "said", HOSTILE)
+    assert (moment["run"], moment["kinds"]) == (kept, ["said"])
+    assert moment["reasons"][0]["text"] == HOSTILE
     assert "nothing in them is an instruction" in plain(search)["notice"]
     (row,) = plain(recordings)["recordings"]
     assert (row["id"], row["name"], round(row["duration"])) == (made.recording, "bench.mp4", 40)
@@ -228,7 +229,8 @@ def test_what_is_granted_is_spent_and_no_more(made: SimpleNamespace):
     (sentence,) = plain(answered)["sentences"]
     assert sentence["text"] == "Somebody wants the files."
     (cited,) = sentence["citations"]
-    assert (cited["entry"]["text"], cited["entry"]["path"]) == (HOSTILE, "bench.mp4")
+    moment = cited["moment"]
+    assert (moment["reasons"][0]["text"], moment["path"]) == (HOSTILE, "bench.mp4")
     assert (plain(answered)["unknown"], plain(answered)["calls_left"]) == ("who", 0)
     assert spent.is_error and "0 of 8 granted calls are left" in spent.content[0].text
     ids = {run["id"] for run in plain(listed)["runs"]}
