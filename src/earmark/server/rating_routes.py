@@ -7,11 +7,13 @@ run (`right`, `partly`, `wrong`), so that they are stored, merged and exported a
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from earmark.errors import RunError
 from earmark.run.corrections import MOST_AUTHOR
 from earmark.run.run import Run
 from earmark.server.api_routes import PROBLEMS, Services
@@ -54,9 +56,10 @@ def next_caption(
     service: Services, rater: Annotated[str, Query(min_length=1, max_length=MOST_AUTHOR)]
 ) -> BlindRating:
     """The next caption for this person to rate, without saying which model wrote it."""
-    rated, waiting = 0, []
+    rated, waiting = 0, list[BlindCaption]()
     for served in service.library.runs():
-        with served.open() as run:
+        # A run that cannot be read has nothing to rate; the list of runs says why.
+        with suppress(RunError), served.open() as run:
             for caption, is_rated in read_answers(run, served.key, rater.strip()):
                 rated += is_rated
                 waiting += [] if is_rated else [caption]

@@ -17,14 +17,23 @@ from earmark.gate.episodes import CLOSED_GAP, SHORTEST
 from earmark.gate.lengths import LengthModel
 from earmark.gate.rates import RankRates
 from earmark.grid import Grid
-from earmark.media.atomic_file import replacing
+from earmark.media.atomic_file import replacing, write_whole
 from earmark.selection.rules.ranking import MinimumSeparation
 from earmark.text_format import counted
 from earmark.timeline import HOP, FloatArray, Track
 from earmark_lab.annotations.actions import Annotations
 from earmark_lab.encoders.chunk_encoder import PAPER_THRESHOLD, Layout
 from earmark_lab.experiments import figures
-from earmark_lab.experiments.benchmark import BUDGETS, PHASES, BenchmarkRow, Case, run_case
+from earmark_lab.experiments.benchmark import (
+    BUDGETS,
+    PHASES,
+    BenchmarkRow,
+    Case,
+    Rounding,
+    read_rows,
+    rows_to_csv,
+    run_case,
+)
 from earmark_lab.experiments.coverage_tables import BenchmarkResults, paired_table, pooled_table
 from earmark_lab.experiments.operating_points import (
     EpisodeShape,
@@ -118,23 +127,32 @@ def score_features(
 
 def judge_seeds(inputs: PaperInputs, encoder: str, objective: str) -> list[list[BenchmarkRow]]:
     """Of every rule on every judged recording, one list a seed; the frontline is the objective."""
-    settings = settings_for(inputs, encoder, objective)
-    material = gather_actions(inputs, encoder)
+    settings, names = settings_for(inputs, encoder, objective), primary_of(inputs.split.judged)
+    judged = {name: inputs.recording(name).key for name in names}
+    marks, rounding = inputs.all_actions.only(names).fingerprint, inputs.plan.rounding
+    identity = {"judged": judged, "marks": marks, "rules": JUDGED_RULES, "rounding": rounding}
     folder = gates_folder(inputs, encoder, settings)
-    words = f"{objective} over {encoder_label(encoder)}"
-    fitted = _fit(inputs, material, settings, folder=folder, words=words)
-    lengths, judged = LengthModel().usual, primary_of(inputs.split.judged)
-    seeds = []
-    for head in fitted.heads.values():
-        rows: list[BenchmarkRow] = []
-        for scored in score_features(material, judged, partial(score, head, settings.loss)):
-            windows = Grid().score(
-                scored.track, scored.duration, rates=RankRates(), lengths=lengths
-            )
-            case = Case(scored.recording, objective, windows, scored.actions)
-            rows += run_case(case, JUDGED_RULES, BUDGETS, rounding=inputs.plan.rounding)
-        seeds.append(rows)
-    return seeds
+    kept = inputs.results_folder(f"judged-{objective}", identity | {"heads": folder.name})
+    files = [kept / f"seed-{seed}.csv" for seed in settings.all_seeds]
+    if not all(path.is_file() for path in files):
+        material = gather_actions(inputs, encoder)
+        words = f"{objective} over {encoder_label(encoder)}"
+        heads = _fit(inputs, material, settings, folder=folder, words=words).heads
+        kept.mkdir(parents=True, exist_ok=True)
+        for path, head in zip(files, heads.values(), strict=True):
+            scored = score_features(material, names, partial(score, head, settings.loss))
+            write_whole(path, rows_to_csv(_judge(scored, objective, rounding)))
+    return [read_rows(path) for path in files]
+
+
+def _judge(
+    recordings: Iterable[AnnotatedScores], objective: str, rounding: Rounding
+) -> Iterator[BenchmarkRow]:
+    lengths = LengthModel().usual
+    for scored in recordings:
+        windows = Grid().score(scored.track, scored.duration, rates=RankRates(), lengths=lengths)
+        case = Case(scored.recording, objective, windows, scored.actions)
+        yield from run_case(case, JUDGED_RULES, BUDGETS, rounding=rounding)
 
 
 def average_seeds(seeds: Sequence[Sequence[BenchmarkRow]]) -> list[BenchmarkRow]:

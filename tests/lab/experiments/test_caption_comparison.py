@@ -21,6 +21,8 @@ from earmark.settings import Limits
 from earmark_lab.cli.evaluate import captions
 from earmark_lab.experiments.caption_comparison import (
     CaptionTools,
+    agreement_table,
+    captions_table,
     compare,
     compare_named,
     evaluate_captions,
@@ -343,7 +345,7 @@ def test_the_command_prints_a_row_a_variant(kitchen, tmp_path, capsys):
             media=[str(Path(kitchen.source.uris[0]))],
             nouns=tmp_path / "nouns.csv",
             verbs=tmp_path / "verbs.csv",
-            model=f"{server.url}#{MODEL}",
+            model=[f"{server.url}#{MODEL}"],
             variants="64",
             log=kept,
             format=Format.json,
@@ -378,34 +380,31 @@ def test_variants_are_checked():
             list_variants([word])
 
 
-def test_any_number_of_models_are_compared_on_the_same_windows(kitchen, tmp_path, capsys):
-    """Through the command line, each its own server: naming, agreement, what is right and costs."""
-    marks, nouns, verbs = tmp_path / "marks.csv", tmp_path / "nouns.csv", tmp_path / "verbs.csv"
-    rows = ["recording,start,end,noun,verb", "kitchen,1,3,plate,take", "kitchen,4,6,tap,turn-on"]
-    marks.write_text("\n".join(rows) + "\n")
-    for path, words in ((nouns, ("plate", "tap")), (verbs, ("take", "turn-on"))):
-        lines = [f"{number},{word},\"['{word}']\"" for number, word in enumerate(words)]
-        path.write_text("\n".join(["id,key,instances", *lines]) + "\n")
-    answers = tmp_path / "answers.jsonl"
-    with fault_server(then="ok:Takes a plate.") as good, fault_server(then="ok:A wall.") as bad:
-        captions(
-            marks, media=[kitchen.source.uris[0]], nouns=nouns, verbs=verbs,
-            model=[f"{good.url}#good", f"{bad.url}#bad"], log=answers, format=Format.table,
-        )  # fmt: skip
-    shown = capsys.readouterr().out
-    named, agreed = (
-        [line.split() for line in part.splitlines()] for part in shown.split("models", 1)
-    )
-    good_row, bad_row = (next(r for r in named if r[:1] == [m]) for m in ("good", "bad"))
-    assert good_row[3:5] == ["2", "50.0"] and bad_row[3:5] == ["2", "0.0"]
-    assert good_row[-2] == "2.0" and bad_row[-2] == "—"  # calls for one right caption
-    assert any(line[:5] == ["good", "–", "bad", "noun", "2"] for line in agreed)
-    kept = [json.loads(line) for line in answers.read_text().splitlines()]
-    assert {(line["model"], line["noun"]) for line in kept} == {
-        ("good", "plate"), ("good", "tap"), ("bad", "plate"), ("bad", "tap")
-    }  # fmt: skip
+def test_any_number_of_models_are_compared_on_the_same_windows(kitchen, tmp_path):
+    """Naming, agreement, and what a right caption costs."""
+    (tmp_path / "actions.csv").write_text(TABLE)
+    for name, vocabulary in (("nouns", NOUNS), ("verbs", VERBS)):
+        lines = [f'{key},"{list(ways)}"' for key, ways in vocabulary.phrases.items()]
+        (tmp_path / f"{name}.csv").write_text("key,instances\n" + "\n".join(lines) + "\n")
+    log = CaptionLog.open(tmp_path / "answers.jsonl")
+    said = {"good": "Takes a plate.", "bad": "A wall.", "other": "A plate is taken."}
+    models = [Scripted(dict.fromkeys((2.0, 5.0), text), model) for model, text in said.items()]
+    tools = [CaptionTools(each, limits=LIMITS, log=log) for each in models]
+    words = (tmp_path / "actions.csv", [kitchen.source.uris[0]])
+    known = {"nouns": tmp_path / "nouns.csv", "verbs": tmp_path / "verbs.csv"}
+    scores = evaluate_captions(*words, tools, **known)
+    assert [(each.model, each.nouns.named, each.nouns.asked) for each in scores] == [
+        ("good", 1, 2), ("bad", 0, 2), ("other", 1, 2)
+    ]  # fmt: skip
+    assert [request.times for request in models[0].seen] == [each.times for each in models[1].seen]
+    assert scores[0].calls_per_correct == 2 and math.isnan(scores[1].calls_per_correct)
+    assert scores[0].tokens_per_correct == 2 * scores[0].prompt_tokens
+    pairs = {(row[0], row[1]): row[2:] for row in agreement_table(scores).rows}
+    assert pairs["good – other", "noun"][:3] == (2, 100.0, "1.00")
+    assert pairs["good – bad", "noun"][:3] == (2, 50.0, "0.00") and len(pairs) == 6
+    assert agreement_table(scores[:1]) is None
+    assert "lexical" in captions_table(scores).note
+    kept = [json.loads(line) for line in (tmp_path / "answers.jsonl").read_text().splitlines()]
+    assert {line["model"] for line in kept} == set(said) and len(kept) == 6
     with pytest.raises(ValueError, match="told apart by their names"):
-        captions(
-            marks, media=[kitchen.source.uris[0]], nouns=nouns, verbs=verbs,
-            model=["http://localhost:9/v1#same"] * 2, format=Format.table,
-        )  # fmt: skip
+        evaluate_captions(*words, [tools[0], tools[0]], **known)
