@@ -207,7 +207,7 @@ _ROWS = {
     "boundaries": ("Boundaries and events", "Sec. III-B, IV-E", _EPISODES, _HEARD),
     "strip": ("Sixty seconds of stream", "Fig. 3", _EPISODES, _SCORED),
     "objective": (
-        "Training objective: span against frame", "Fig. 4 (a), Sec. IV-D", _TRAINING, _TRAINED,
+        "Training objective: span against frame", "Fig. 4 (a), Sec. IV-D", "objective", _TRAINED,
     ),
     "transfer": ("One head over five encoders", "Table IV", _TRAINING, _TRAINED),
     "segmentation": (
