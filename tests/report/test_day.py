@@ -13,7 +13,7 @@ from earmark import Span, Track
 from earmark.captioning.request import Answer
 from earmark.cli.app import app
 from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.evidence.sound_query import SoundTaste
+from earmark.evidence.sound_taste import SoundTaste
 from earmark.grid import Windows
 from earmark.report.day import fold_repeats, read_day, summarise_run
 from earmark.report.find_result import SOUNDS_MEANT, seen_moments

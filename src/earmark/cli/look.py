@@ -11,7 +11,8 @@ from typing import Annotated, Literal
 import typer
 
 from earmark.cli import options
-from earmark.evidence.sound_query import SoundTaste, describe_matches
+from earmark.evidence.sound_query import describe_matches
+from earmark.evidence.sound_taste import SoundTaste
 from earmark.media.source_listing import SUFFIXES
 from earmark.models.model_store import model_store
 from earmark.models.sentence_encoder import SentenceEncoder
@@ -102,8 +103,7 @@ def show(
 
 def _taste(settings: Settings) -> SoundTaste | None:
     """None, for that of the run, unless the settings say something."""
-    names = settings.sounds
-    return SoundTaste(names.ignore, names.favour) if names.ignore or names.favour else None
+    return SoundTaste(settings.sounds.ignore, settings.sounds.favour) or None
 
 
 @options.takes_settings("blur", "workers")

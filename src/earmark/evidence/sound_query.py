@@ -27,9 +27,6 @@ NEAREST_MEANING = 0.45
 TEMPERATURE = 0.05
 """Of the softmax over cosines: a name with 0.05 less counts e times less."""
 
-FAVOURED = 4.0
-"""Weight of a sound that a person favours; of the others 1."""
-
 BROADER_WEIGHT = 0.6
 """Of a broad sound if one of its subclasses is meant: it may be another one."""
 
@@ -140,30 +137,6 @@ def match_sounds(
         return -match.weight, match.name not in direct, match.reason, match.name
 
     return {match.name: match for match in sorted(matches.values(), key=sort_key)}
-
-
-@dataclass(frozen=True, slots=True)
-class SoundTaste:
-    """Sounds that a person wants left out or brought forward: `music` means all kinds of it.
-
-    >>> taste = SoundTaste(ignore=("music",), favour=("drill",))
-    >>> [taste.weight(name) for name in ("Guitar", "Drill", "Hammer")]
-    [0.0, 4.0, 1.0]
-    """
-
-    ignore: tuple[str, ...] = ()
-    favour: tuple[str, ...] = ()
-
-    def weight(self, name: str) -> float:
-        """0 for a sound to ignore; more than 1 for a favourite."""
-        if _is_meant(name, self.favour):
-            return FAVOURED
-        return 0.0 if _is_meant(name, self.ignore) else 1.0
-
-
-@lru_cache(maxsize=1 << 14)
-def _is_meant(name: str, words: tuple[str, ...]) -> bool:
-    return any(name in match_sounds(each, (name, *broader(name))) for each in words)
 
 
 def similarity_weights(words: str, names: Sequence[str], encoder: SentenceEncoder) -> FloatArray:

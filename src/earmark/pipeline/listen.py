@@ -57,7 +57,10 @@ def listen(
         on_seconds=on_seconds,
         beside=plan.beside.pass_through if plan.beside else None,
     )
-    return plan.grid.score_recording(heard, plan.frontline, lengths=plan.lengths)
+    scored = plan.grid.score_recording(heard, plan.frontline, lengths=plan.lengths)
+    if plan.taste and plan.beside and heard.recording.has_audio:
+        return plan.taste.weigh(scored, plan.beside.evidence(heard.recording))
+    return scored
 
 
 def listen_unless_known(
@@ -131,6 +134,8 @@ def listen_and_store(
     from earmark.run.records import RecordingRow  # workers import this module without the run
 
     key = plan.grid.key(plan.frontline, plan.lengths, audio_track=plan.audio_track)
+    if plan.taste:
+        key = f"{key} {plan.taste}"
     known = run.known(sources, key=key) if plan.cache is not None else {}
     recordings: dict[Source, Recording] = {}
     for source, result in listen_all(sources, plan, backend, known=known, progress=now):

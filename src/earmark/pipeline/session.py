@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack
 from earmark.captioning.captioner import make_captioner
 from earmark.captioning.request import DEFAULT_TEMPLATE, Question
 from earmark.errors import EarmarkError
-from earmark.evidence.sound_query import SoundTaste
+from earmark.evidence.sound_taste import NO_TASTE, SoundTaste
 from earmark.gate.forecast_error import ForecastError
 from earmark.gate.frontline import AUTO, Frontline, frontline_named, unheard
 from earmark.gate.lengths import ActionLengths
@@ -118,6 +118,8 @@ class ListenJob:
     lengths: ActionLengths | None = None
     """Inferred from the sound of each recording if None."""
     beside: SoundListener | None = None
+    taste: SoundTaste = NO_TASTE
+    """Weighs windows by the sounds that `beside` names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,10 +148,6 @@ class Session:
             return sources
         # A worker may have been started in another folder.
         return [replace(source, uris=tuple(map(absolute_path, source.uris))) for source in sources]
-
-    @property
-    def taste(self) -> SoundTaste:
-        return SoundTaste(self.settings.sounds.ignore, self.settings.sounds.favour)
 
     @property
     def forecast_error(self) -> ForecastError | None:
@@ -193,7 +191,9 @@ class Session:
             self,
             namer=namer,
             look=look,
-            listening=replace(self.listening, beside=getattr(namer, "listener", None)),
+            listening=replace(
+                self.listening, beside=getattr(namer, "listener", None) or self.listening.beside
+            ),
             question=replace(self.question, is_looked_at=look is not None),
         )
 
@@ -219,7 +219,7 @@ class Session:
             "across": settings.across,
             "audio_track": listening.audio_track,
             **({} if length is None else {"action_length": str(length)}),
-            **{name: list(names) for name, names in asdict(self.taste).items() if names},
+            **{name: list(names) for name, names in asdict(listening.taste).items() if names},
             "earmark": VERSION,
         }
 
@@ -297,6 +297,11 @@ def _open(
             "give a share such as 20%, or a price such as price=0.4",
         )
     length, folder = settings.listening.action_length, settings.folders.cache
+    taste, beside = SoundTaste(settings.sounds.ignore, settings.sounds.favour), None
+    if taste:
+        from earmark.evidence.sound_names import sound_namer
+
+        beside = getattr(sound_namer(True, folder, store=store), "listener", None)
     lengths = objects.get("action_length")
     if lengths is None and length is not None:
         lengths = _make("action_length", frontline.lengths.told, length)
@@ -309,6 +314,8 @@ def _open(
             settings.listening.audio_track,
             ScoreCache(folder) if folder else None,
             lengths,
+            beside,
+            taste,
         ),
         budget=budget,
         rule=rule,

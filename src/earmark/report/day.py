@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.evidence.sound_query import SoundTaste, narrower
+from earmark.evidence.sound_query import narrower
+from earmark.evidence.sound_taste import SoundTaste
 from earmark.gate.forecast_error import as_range
 from earmark.gate.listener import SILENT_DB
 from earmark.media.source import place_of
@@ -61,6 +62,9 @@ MOST_MOMENTS = 12
 MOST_TIMES = 5
 MOST_ALIKE = 3
 """Moments of one sound among those worth a look."""
+
+WANTED = -1e6
+"""Rank of what was looked for or marked on the camera: before all else."""
 
 FEWEST = 3
 """Answers in a row that say the same, to be folded."""
@@ -551,11 +555,11 @@ def _wanted(each: RecordingDay, pictures: Pictures) -> Iterator[Moment]:
     row = each.row
     for span in each.sought.seen if each.sought else ():
         reason = Reason("seen", each.sought.question if each.sought else "", span)
-        yield Moment.of(row, reason, picture=pictures.best(row.id, span), rank=-np.inf)
+        yield Moment.of(row, reason, picture=pictures.best(row.id, span), rank=WANTED)
     for time in row.marks:
         span = Span(max(0.0, time - 5), min(row.duration, time + 5))
         reason = Reason("marked", "marked on the camera", span)
-        yield Moment.of(row, reason, picture=pictures.best(row.id, span), rank=-np.inf)
+        yield Moment.of(row, reason, picture=pictures.best(row.id, span), rank=WANTED)
 
 
 def _captioned(each: RecordingDay, pictures: Pictures) -> Iterator[Moment]:

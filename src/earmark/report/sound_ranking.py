@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.evidence.sound_query import SoundTaste, broader, family_of, narrower
+from earmark.evidence.sound_query import broader, family_of, narrower
+from earmark.evidence.sound_taste import SoundTaste
 from earmark.features.sound_tags import not_manipulation
 from earmark.gate.listener import SILENT_DB
 from earmark.run.records import HeardRow

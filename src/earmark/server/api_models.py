@@ -157,6 +157,39 @@ class MomentView:
 
 
 @dataclass(frozen=True, slots=True)
+class DayView:
+    """As in `Day.to_json`."""
+
+    title: str
+    head: str
+    duration: float
+    active: float | None
+    recordings: list[dict[str, Any]]
+    lines: list[dict[str, Any]]
+    moments: list[MomentView]
+    cost: str
+    missing: list[str]
+    days: list[tuple[str, int]]
+    paragraph: dict[str, Any] | None
+    sections: list[tuple[str, list[str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerView:
+    """As in `RunAnswer.to_json`."""
+
+    question: str
+    sentences: list[dict[str, Any]]
+    unknown: str
+    left_out: int
+    entries: int
+    tokens: int
+    bought: int
+    unasked: int
+    likeliest: list[MomentView]
+
+
+@dataclass(frozen=True, slots=True)
 class JobView:
     id: str
     kind: str

@@ -302,7 +302,7 @@ def search_all(
     return [run_views.moment_json(*pair) for pair in found[:limit]]
 
 
-@api.get("/runs/{run}/day")
+@api.get("/runs/{run}/day", response_model=models.DayView)
 def show_day(
     served: Served, date: Annotated[str, Query(pattern=r"^(\d{4}-\d\d-\d\d)?$")] = ""
 ) -> Json:
@@ -316,7 +316,7 @@ def quote_question(service: Services, question: Words, calls: Calls = 0) -> Ques
     return question_cost(question, service.plan, calls, service.require_model())
 
 
-@api.post("/runs/{run}/questions")
+@api.post("/runs/{run}/questions", response_model=models.AnswerView)
 def answer_question(service: Services, served: Served, body: NewQuestion) -> Json:
     """Ask the run a question; every sentence of the answer cites moments of the run.
 
