@@ -68,6 +68,15 @@ def shared_data() -> Path:
 
 
 @pytest.fixture
+def named_by_yamnet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For made sounds that were shaped until YAMNet knew them; mn04 comes first if it is here."""
+    from earmark.evidence.picture_evidence import REQUIREMENTS
+
+    yamnet = [each for each in REQUIREMENTS["heard"] if each.models == ("yamnet",)]
+    monkeypatch.setitem(REQUIREMENTS, "heard", tuple(yamnet))
+
+
+@pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A real file system of six megabytes."""
     folder = tmp_path / "small"

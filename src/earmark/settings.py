@@ -178,7 +178,7 @@ class Evidence(Group):
     sounds: bool | None = setting(
         None,
         "Name the sounds of each window in the prompt.",
-        shown="if YAMNet or mn04 is installed",
+        shown="if mn04 or YAMNet is installed",
     )
     pictures: bool | None = setting(
         None,

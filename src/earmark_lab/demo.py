@@ -193,7 +193,7 @@ def _draw_actions(rng: np.random.Generator, duration: float) -> Iterator[Scripte
             return
 
 
-STEEL = ((1100, 0.6, 25), (2350, 0.8, 30), (3900, 0.6, 35), (5200, 0.5, 40), (6700, 0.3, 50))
+STEEL = ((1380, 0.6, 15), (2950, 0.8, 18), (4900, 0.6, 21), (6500, 0.5, 24), (7600, 0.3, 30))
 """Frequency in Hz, amplitude and decay rate per second of the modes of a steel bar."""
 
 VOWELS = (
@@ -268,9 +268,9 @@ def _hammer(rng: np.random.Generator, count: int, sample_rate: int) -> FloatArra
             * np.exp(-fade * time)
             for pitch, loud, fade in STEEL
         )
-        burst = 2.0 * rng.standard_normal(len(time)) * np.exp(-time / 0.02)
-        sound[index : index + len(time)] += (ring + burst) * rng.uniform(0.8, 1.0)
-        first += 0.42 * rng.uniform(0.92, 1.08)
+        burst = rng.standard_normal(len(time)) * np.exp(-time / 0.04)
+        sound[index : index + len(time)] += (ring + burst) * rng.uniform(0.6, 1.0)
+        first += 0.65 * rng.uniform(0.85, 1.15)
     return sound
 
 

@@ -9,7 +9,9 @@ import pytest
 from earmark import Span, open_recording
 from earmark.errors import ModelMissing
 from earmark.evidence.sound_names import SoundNamer, sound_namer
+from earmark.models import ModelStore
 from making import make_audio
+from quiet_shift import require_yamnet
 from scale_work import Listens
 
 SPANS = [Span(0.0, 1.0), Span(1.0, 2.0)]
@@ -43,5 +45,19 @@ def test_nothing_names_sounds_unless_it_is_wanted_or_all_it_takes_is_here(
         monkeypatch.setenv(name, str(tmp_path))
     assert sound_namer(False, tmp_path) is None
     assert sound_namer(None, tmp_path) is None
-    with pytest.raises(ModelMissing, match="earmark models get "):
+    with pytest.raises(ModelMissing, match="earmark models get mn04"):
         sound_namer(True, tmp_path)
+
+
+def test_mn04_names_sounds_if_it_is_here_and_yamnet_if_not(
+    tmp_path: Path, shared_data: Path
+) -> None:
+    require_yamnet()
+    yamnet = ModelStore().find("yamnet")
+    (tmp_path / yamnet.name).symlink_to(yamnet)
+    mn04 = tmp_path / "mn04_as_mAP_432.pt"
+    mn04.symlink_to(shared_data / "mn04" / mn04.name)
+    for name in ("mn04", "yamnet"):
+        namer = sound_namer(True, None, store=ModelStore(tmp_path))
+        assert namer is not None and namer.model == name
+        mn04.unlink(missing_ok=True)

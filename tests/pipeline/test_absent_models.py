@@ -80,7 +80,7 @@ def test_without_any_a_run_goes_through_and_each_wish_is_one_line(tmp_path):
         earmark.sounds([path], models=store.folder)
 
 
-def test_mn04_names_sounds_where_yamnet_is_not(tmp_path):
+def test_mn04_names_sounds_without_yamnet(tmp_path):
     own = ModelStore()
     if own.state("mn04") != "here":
         pytest.skip("mn04 is not here: earmark models get mn04")

@@ -25,7 +25,7 @@ from fault_server import fault_server
 from making import make_video
 from quiet_shift import film_shift, require_yamnet
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("named_by_yamnet")]
 QUESTION = "someone uses a drill"
 
 

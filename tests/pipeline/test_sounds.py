@@ -22,7 +22,7 @@ from earmark.run.run import Run
 from making import AudioPlan, make_audio, make_video
 from quiet_shift import film_shift, require_yamnet
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("named_by_yamnet")]
 
 
 def touched(spans: list[Span], events) -> list[bool]:

@@ -102,7 +102,7 @@ def find(
 ) -> None:
     """Find the moments that a question describes; the model answers yes or no for each window.
 
-    Windows with matching sounds are asked first (named by YAMNet or mn04; compared by
+    Windows with matching sounds are asked first (named by mn04 or YAMNet; compared by
     meaning with MiniLM), one call per moment, and answers decide what is asked
     next. The output ends with an estimate of the moments missed. The same
     command asks for no stored answer again; a larger --calls continues.

@@ -71,7 +71,7 @@ def show(
 
     The time of work is estimated from the sound. Sounds are ranked by how sure
     their name is, how long they last and how far they stand out; they have names
-    if YAMNet or mn04 was installed when `earmark caption` ran. The page of
+    if mn04 or YAMNet was installed when `earmark caption` ran. The page of
     --page opens from disk without a network; larger runs have a folder of
     pictures, or a page for each recording.
 
@@ -137,8 +137,8 @@ def search(
     Everything found about one moment is one result, with every kind of evidence
     that matches. `drilling` also finds `drill`; the search box of the report
     works the same way. --meaning also finds text of similar meaning. --sounds
-    needs no run: it listens to recordings and names their sounds with YAMNet
-    (`earmark models get yamnet`) or mn04; `drill` also finds power tools.
+    needs no run: it listens to recordings and names their sounds with mn04
+    (`earmark models get mn04`) or YAMNet; `drill` also finds power tools.
 
     For example:
 

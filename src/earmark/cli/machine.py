@@ -83,7 +83,7 @@ def get(
 
     For example:
 
-      earmark models get yamnet
+      earmark models get mn04
 
       earmark models get evidence
 

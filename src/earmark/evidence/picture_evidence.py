@@ -36,7 +36,7 @@ class Requirement(NamedTuple):
 
 
 REQUIREMENTS = {
-    "heard": (Requirement("ai_edge_litert", ("yamnet",)), Requirement("onnxruntime", ("mn04",))),
+    "heard": (Requirement("onnxruntime", ("mn04",)), Requirement("ai_edge_litert", ("yamnet",))),
     "read": (Requirement("cv2", PPOCR),),
     "seen": (Requirement("ai_edge_litert", (DETECTOR,)),),
 }

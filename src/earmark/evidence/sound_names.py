@@ -129,7 +129,7 @@ def name_sounds(
 def sound_namer(
     wanted: bool | None, folder: Path | None, *, store: ModelStore | None = None
 ) -> SoundNamer | None:
-    """With YAMNet, or with mn04 if only that is on this machine; None if not wanted.
+    """With mn04, or with YAMNet if only that is on this machine; None if not wanted.
 
     If there is none, None if `wanted` is None, and `ModelMissing` if it is true. No `folder` means
     no cache.

@@ -97,7 +97,10 @@ def with_models(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     if not (models / "yamnet.tflite").is_file():
         pytest.skip("YAMNet is not installed here")
     cache = tmp_path_factory.mktemp("with-models")
-    (cache / "models").symlink_to(models)
+    (cache / "models").mkdir()
+    for model in models.iterdir():
+        if not model.name.startswith("mn04"):  # which would name sounds first
+            (cache / "models" / model.name).symlink_to(model)
     return {"EARMARK_CACHE": str(cache)}
 
 

@@ -27,6 +27,7 @@ def test_the_command_that_adds_captions_is_one_that_takes_a_model(tmp_path, monk
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("named_by_yamnet")
 def test_the_hammering_is_found_by_name_wherever_one_asks(tmp_path):
     require_yamnet()
     said = run("lab", "demo", "--folder", tmp_path).stdout
