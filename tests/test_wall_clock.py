@@ -2,7 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from earmark.wall_clock import ClockCorrection, describe_began, time_of_day
+from earmark.wall_clock import (
+    ClockCorrection,
+    camera_time,
+    clock_origin,
+    describe_began,
+    time_of_day,
+)
 
 UNKNOWN = ""
 MORNING, NOON = "2026-11-16T08:00:00", "2026-11-16T12:00:00"
@@ -45,7 +51,10 @@ def test_a_container_that_stores_an_instant_is_shown_in_the_zone_of_this_compute
     try:
         began = "2026-11-16T12:00:00+00:00"
         assert time_of_day(began, 61.0) == "13:01:01"
-        assert describe_began(began) == "2026-11-16 13:00:00 +01:00"
+        assert time_of_day(began, 61.0, zone=True) == "13:01:01 +01:00"
+        assert describe_began(began, clock_origin(began)) == (
+            "2026-11-16 13:00:00 +01:00 (UTC in the file, in the zone of this computer)"
+        )
     finally:
         monkeypatch.undo()
         time.tzset()
@@ -54,3 +63,26 @@ def test_a_container_that_stores_an_instant_is_shown_in_the_zone_of_this_compute
 @pytest.mark.parametrize("began", ["", "nonsense", "9999-12-31T23:59:59"])
 def test_an_unknown_or_impossible_time_is_empty(began):
     assert time_of_day(began, 1e9) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "began"),
+    [
+        ("holiday.mp4", "2026-11-16T11:00:05+00:00"),
+        ("VID_20261116_130004.mp4", "2026-11-16T13:00:05+02:00"),
+        ("20261116T163004.mp4", "2026-11-16T16:30:05+05:30"),
+        ("DJI_20261116110004_0001_D.MP4", "2026-11-16T11:00:05"),
+        ("PXL_20261116_110004123.mp4", "2026-11-16T11:00:05+00:00"),
+        ("20251231_235959.mp4", "2026-11-16T11:00:05+00:00"),
+        ("20261399_990000.mp4", "2026-11-16T11:00:05+00:00"),
+    ],
+)
+def test_the_name_of_a_file_tells_the_zone_or_that_the_camera_writes_local_time(name, began):
+    assert camera_time("2026-11-16T11:00:05+00:00", name) == began
+
+
+def test_a_zone_in_the_file_is_believed_and_a_correction_is_said():
+    assert camera_time("2026-11-16T11:00:05+02:00", "a.mov") == "2026-11-16T11:00:05+02:00"
+    assert clock_origin("2026-11-16T11:00:05+02:00") == ""
+    assert clock_origin(MORNING, "2026-11-16T13:00:00+02:00") == "corrected"
+    assert "as the camera showed it" in clock_origin(MORNING)

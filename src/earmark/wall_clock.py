@@ -10,7 +10,11 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
+
+_NAME_TIME = re.compile(r"(?<!\d)(20\d{6})[_T-]?([0-2]\d[0-5]\d[0-5]\d)(?!\d)")
+_SAME_TIME = 90.0
+"""Seconds by which the name and the container of one file may differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +62,22 @@ class ClockCorrection:
         return -size if sign == "-" else size
 
 
-def time_of_day(began: str, seconds: float, *, date: bool = False) -> str:
+def time_of_day(began: str, seconds: float, *, date: bool = False, zone: bool = False) -> str:
     """`seconds` after `began`, in its zone; empty if `began` is.
 
-    UTC, in which containers store instants, becomes the zone of this computer.
+    UTC, in which containers store instants, becomes the zone of this computer. The zone is added
+    if it is known.
 
-    >>> time_of_day("2026-11-16T13:00:00+02:00", 130.4)
-    '13:02:10'
-    >>> time_of_day("2026-11-16T23:59:58", 3.0, date=True)
+    >>> time_of_day("2026-11-16T13:00:00+02:00", 130.4, zone=True)
+    '13:02:10 +02:00'
+    >>> time_of_day("2026-11-16T23:59:58", 3.0, date=True, zone=True)
     '2026-11-17 00:00:01'
     """
     with suppress(OverflowError):
         if time := _parse(began):
             moment = time + timedelta(seconds=seconds)
-            return moment.strftime("%Y-%m-%d %H:%M:%S" if date else "%H:%M:%S")
+            text = moment.strftime("%Y-%m-%d %H:%M:%S" if date else "%H:%M:%S")
+            return f"{text} {moment.isoformat()[-6:]}" if zone and moment.tzinfo else text
     return ""
 
 
@@ -81,17 +87,60 @@ def in_local_zone(began: str) -> str:
     return time.isoformat() if time else ""
 
 
-def describe_began(began: str) -> str:
-    """Date, time and zone.
+def describe_began(began: str, origin: str = "") -> str:
+    """Date, time and zone, and how they are known.
 
-    >>> describe_began("2026-11-16T13:00:00")
-    '2026-11-16 13:00:00 by the camera (zone unknown)'
+    >>> describe_began("2026-11-16T13:00:00", clock_origin("2026-11-16T13:00:00"))
+    '2026-11-16 13:00:00 (as the camera showed it; --clock sets the zone)'
     """
-    time = _parse(began)
-    if time is None:
-        return ""
-    zone = time.isoformat()[-6:] if time.tzinfo else "by the camera (zone unknown)"
-    return f"{time_of_day(began, 0.0, date=True)} {zone}"
+    text = time_of_day(began, 0.0, date=True, zone=True)
+    return f"{text} ({origin})" if text and origin else text
+
+
+def clock_origin(began: str, correction: str = "") -> str:
+    """How the time of day is known: what was guessed, or nothing if the file says it all."""
+    if correction:
+        return "corrected"
+    with suppress(ValueError):
+        zone = datetime.fromisoformat(began).tzinfo
+        if zone is None:
+            return "as the camera showed it; --clock sets the zone"
+        return "UTC in the file, in the zone of this computer" if zone == UTC else ""
+    return ""
+
+
+def camera_time(created: str, name: str, *, writes_local: bool = False) -> str:
+    """ISO 8601 from the time in a container, by what is known about its camera.
+
+    Many cameras write what their clock shows and call it UTC. A time in the file name, which is
+    what the clock showed, tells: the same time says so, and one some quarters of an hour away is
+    the zone.
+
+    >>> camera_time("2026-11-16T11:00:05+00:00", "VID_20261116_130004.mp4")
+    '2026-11-16T13:00:05+02:00'
+    >>> camera_time("2026-11-16T13:00:05+00:00", "DJI_20261116130004_0001_D.MP4")
+    '2026-11-16T13:00:05'
+    """
+    time = datetime.fromisoformat(created)
+    if time.tzinfo != UTC:
+        return time.isoformat(timespec="seconds")
+    shown = _time_in_name(name)
+    if shown and not writes_local:
+        ahead = (shown - time.replace(tzinfo=None)).total_seconds()
+        quarters = round(ahead / 900)
+        if abs(ahead - quarters * 900) <= _SAME_TIME and -48 <= quarters <= 56:
+            writes_local = quarters == 0
+            if quarters:
+                time = time.astimezone(timezone(timedelta(seconds=quarters * 900)))
+    time = time.replace(tzinfo=None) if writes_local else time
+    return time.isoformat(timespec="seconds")
+
+
+def _time_in_name(name: str) -> datetime | None:
+    match = None if name.startswith("PXL_") else _NAME_TIME.search(name)  # Pixel phones: UTC
+    with suppress(ValueError):
+        return datetime.strptime("".join(match.groups()), "%Y%m%d%H%M%S") if match else None
+    return None
 
 
 def _parse(text: str) -> datetime | None:

@@ -35,14 +35,17 @@ from earmark.media.container import (
 from earmark.media.mp4_boxes import read_marks
 from earmark.media.mp4_index import read_packets
 from earmark.media.recording import AudioTrack, Part, Recording, VideoTrack
-from earmark.media.source import Source, place_of
+from earmark.media.source import Source, name_of, place_of
 from earmark.media.storage import Meter
+from earmark.wall_clock import camera_time
 
 _LEAST_BYTES_A_SECOND = {False: 20, True: 60}
 """Without and with video: digital silence as FLAC takes 27 at 8 kHz."""
 
 _LONGEST = 7 * 24 * 3600.0  # seconds; damaged timestamps may claim months
 _APPLE_CREATION = "com.apple.quicktime.creationdate"
+_LOCAL_TIME = ("GoPro", "DJI", "Ambarella")
+"""Handlers of cameras that write their local time as UTC."""
 _FIRST_YEAR = 1980  # cameras whose clock was never set give 1904 or 1970
 
 _MOST_OVERHANG = 0.1
@@ -88,7 +91,7 @@ def open_recording(source: Source | str | Path, *, audio_track: int = 0) -> Reco
         with open_media(uri, meter, index_only=True) as file:
             if not parts:
                 container = file.container.format.name
-                began = _read_began(file.container)
+                began = _read_began(file.container, name_of(uri))
             parts.append(_describe(file, uri, start))
             keys.append(file.storage.key())
             reason = reason if reason and parts[-1].has_index else file.tracks.access_reason
@@ -108,21 +111,19 @@ def open_recording(source: Source | str | Path, *, audio_track: int = 0) -> Reco
     )
 
 
-def _read_began(container: InputContainer) -> str:
-    """ISO 8601 to the second; empty if it cannot be right.
+def _read_began(container: InputContainer, name: str) -> str:
+    """ISO 8601 to the second; empty if it cannot be right, and without a zone if that is unknown.
 
-    Apple's tag has the zone. GoPro cameras store what their clock shows and call it UTC: their time
-    is returned without a zone.
+    Apple's tag has the zone.
     """
     tags = container.metadata
     handlers = (stream.metadata.get("handler_name", "") for stream in container.streams)
     with suppress(ValueError):
         created = tags.get(_APPLE_CREATION) or tags.get("creation_time", "")
-        time = datetime.fromisoformat(created)
-        if any("GoPro" in handler for handler in handlers):
-            time = time.replace(tzinfo=None)
-        if time.year > _FIRST_YEAR:
-            return time.isoformat(timespec="seconds")
+        writes_local = any(maker in handler for handler in handlers for maker in _LOCAL_TIME)
+        began = camera_time(created, name, writes_local=writes_local)
+        if datetime.fromisoformat(began).year > _FIRST_YEAR:
+            return began
     return ""
 
 

@@ -140,7 +140,7 @@ def _clips(
         span = _span(group)
         path = folder / f"{number:05d}.mp4"
         start = cut_clip(recording, span, path, muted=muted, blur=plan.question.blur)
-        cues = tuple(_cue(pick, start, min(pick.span.end, recording.duration)) for pick in group)
+        cues = tuple(_cue(pick, row, start) for pick in group)
         clips.append(CaptionedClip(path, cues))
         progress.advance(span.duration)
     return clips
@@ -164,11 +164,13 @@ def _stretches(run: Run, row: RecordingRow) -> list[list[RunPick]]:
     return groups
 
 
-def _cue(pick: RunPick, start: float, end: float) -> ClipCue:
+def _cue(pick: RunPick, row: RecordingRow, start: float) -> ClipCue:
+    end, day = min(pick.span.end, row.duration), row.clock(pick.span.start, zone=True)
     caption = ", ".join(pick.tags) if pick.caption is None else pick.caption
     text = " ".join(hide_places(caption).split())
-    title = f"{format_clock(pick.span.start)} {text}"[:80].strip()
-    return ClipCue(pick.span.start - start, end - start, title, text)
+    times = " ".join(filter(None, [format_clock(pick.span.start), f"({day})" if day else ""]))
+    title = f"{times} {text}"[:80].strip()
+    return ClipCue(pick.span.start - start, end - start, title, f"{day} {text}".strip())
 
 
 def cut_kept(

@@ -68,6 +68,8 @@ class FoundMoments:
     spans: tuple[Span, ...]
     """Each adjusted to the sounds heard in it: see `seen_moments`."""
     what: tuple[str, ...]
+    clock: tuple[str, ...] = ()
+    """Date, time of day and zone of each; empty if not known."""
     clips: tuple[Path, ...] = ()
 
 
@@ -102,7 +104,8 @@ class FindResult:
             for number, (span, what) in enumerate(
                 zip(recording.spans, recording.what, strict=True)
             ):
-                yield f"  {format_clock(span.start)} - {format_clock(span.end)}  {what}"
+                day = f" ({recording.clock[number]})" if any(recording.clock) else ""
+                yield f"  {format_clock(span.start)} - {format_clock(span.end)}{day}  {what}"
                 if number < len(recording.clips):
                     yield f"    {recording.clips[number]}"
         moments = sum(len(recording.spans) for recording in self.recordings)
@@ -350,7 +353,10 @@ class _Search:
                 continue
             clips = self._cut(recording, spans, folder / stem, uncut) if folder else []
             what = tuple(_description(picks, span) for span in spans)
-            moments.append(FoundMoments(recording.source.path, spans, what, tuple(clips)))
+            row = self.run.recording(key)
+            days = (row.clock(span.start, date=True, zone=True) if row else "" for span in spans)
+            found = FoundMoments(recording.source.path, spans, what, tuple(days), tuple(clips))
+            moments.append(found)
         return tuple(moments), uncut
 
     def _cut(

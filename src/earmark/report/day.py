@@ -243,7 +243,7 @@ class Day:
                 yield f"  {'' if number else heading:<13}{line}"
         for each in self.recordings[:MOST_LINES] if len(self.recordings) > 1 else ():
             yield Heading(
-                f"\n{place_of(each.row.title)}  {describe_began(each.row.began)}".rstrip()
+                f"\n{place_of(each.row.title)}  {describe_began(each.row.began, each.row.clock_origin)}".rstrip()
             )
             yield from (f"  {heading:<13}{line}" for heading, line in each.lines())
         if len(self.recordings) > MOST_LINES:

@@ -67,7 +67,7 @@ class Export:
         recordings = {row.id: row for row in self.recordings}
         for pick in self.picks:
             row = recordings[pick.recording]
-            clock = time_of_day(row.began, pick.start, date=True) or None
+            clock = time_of_day(row.began, pick.start, date=True, zone=True) or None
             about = {"recording": row.id, "id": row.name, "path": row.path, "clock": clock}
             yield about | pick.to_json()
 
@@ -200,7 +200,7 @@ def _cues(export: Export) -> Iterator[Cue]:
             sounds = f"[heard: {', '.join(pick.tags)}]" if pick.tags else ""
             text = " ".join((sounds if pick.caption is None else pick.caption).split())
             if text:
-                day = time_of_day(began[pick.recording], pick.start)
+                day = time_of_day(began[pick.recording], pick.start, zone=True)
                 yield Cue(pick.span.start, pick.span.end, f"{day} {text}".lstrip())
 
     speech = (Cue(entry.span.start, entry.span.end, f"“{entry.text}”") for entry in export.said)

@@ -107,7 +107,7 @@ class Moment:
     @property
     def clock(self) -> str:
         """Date and time of day at which it begins; empty if that is not known."""
-        return time_of_day(self.began, self.span.start, date=True)
+        return time_of_day(self.began, self.span.start, date=True, zone=True)
 
     @property
     def text(self) -> str:

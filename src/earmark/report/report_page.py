@@ -175,6 +175,7 @@ def _recording_json(run: Run, day: RecordingDay, album: PictureFiles | None) -> 
         "path": recording.path,
         "duration": recording.duration,
         "began": recording.began,
+        "clock_origin": recording.clock_origin,
         "size": recording.size_bytes,
         "frames": recording.frame_count,
         "marks": recording.marks,

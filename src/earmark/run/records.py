@@ -38,6 +38,8 @@ class RecordingRow:
     """ISO 8601, with a zone if it is known; empty if it is not known."""
     marks: tuple[float, ...] = ()
     """Seconds at which somebody marked a highlight on the camera."""
+    clock_origin: str = ""
+    """How the time of day is known; empty if the file says it all."""
     content: str = ""
     """The key of its content; not the id if it has grown."""
     versions: tuple[str, ...] = ()
@@ -69,9 +71,9 @@ class RecordingRow:
     def title(self) -> str:
         return self.name or title_of(self.path, self.folder)
 
-    def clock(self, seconds: float) -> str:
-        """Time of day, or empty if it is not known when the recording began."""
-        return time_of_day(self.began, seconds)
+    def clock(self, seconds: float, **parts: bool) -> str:
+        """Time of day, with `date` and `zone` if wanted; empty if it is not known."""
+        return time_of_day(self.began, seconds, **parts)
 
     @property
     def files(self) -> tuple[tuple[str, float], ...]:

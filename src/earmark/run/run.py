@@ -36,7 +36,7 @@ from earmark.run.records import (
 from earmark.run.schema import FILE, explain_errors, transaction
 from earmark.run.text_index import RunTexts
 from earmark.timeline import Span, Track
-from earmark.wall_clock import ClockCorrection, in_local_zone
+from earmark.wall_clock import ClockCorrection, clock_origin, in_local_zone
 
 if TYPE_CHECKING:
     from earmark.evidence.face_blur import FaceBlur
@@ -48,7 +48,8 @@ PARAGRAPH = "paragraph "
 EXACT, COARSE = "<f8", "<f4"
 """Little-endian: exact for what selection reads again, coarse for what is only drawn."""
 
-RECORDING_COLUMNS = tuple(field.name for field in fields(RecordingRow) if field.name != "folder")
+_DERIVED = ("folder", "clock_origin")
+RECORDING_COLUMNS = tuple(each.name for each in fields(RecordingRow) if each.name not in _DERIVED)
 
 _FRAMES_OF = """
 FROM frames JOIN recordings ON number = recording WHERE id = ? AND "start" = ? AND "end" = ?
@@ -499,6 +500,7 @@ def read_recording(row: sqlite3.Row, folders: Mapping[str, str]) -> RecordingRow
     values["marks"] = tuple(json.loads(row["marks"]))
     values["versions"] = tuple(json.loads(row["versions"]))
     values["began"] = in_local_zone(row["clock"] or row["began"])
+    values["clock_origin"] = clock_origin(row["began"], row["clock"])
     return RecordingRow(**values, folder=folders.get(row["path"], ""))
 
 

@@ -1,14 +1,15 @@
 """Tools for agents: the runs below some folders, recordings to forecast for, and calls to a model.
 
-Runs and their recordings are named by ids; recordings that no run holds are named by their paths,
-which must lie below the folders. Only `find`, `ask` and `caption` call a model, within the number
+Runs and their recordings are named by their short names, or by ids if names are shared; recordings
+that no run holds are named by their paths, which must lie below the folders. Answers are short: an
+agent pays for what it reads. Only `find`, `ask` and `caption` call a model, within the number
 of calls that a person has granted.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,9 +32,10 @@ from earmark.pipeline.find import find as find_moments
 from earmark.pipeline.resume import reopen, window_at
 from earmark.pipeline.session import Session, open_session
 from earmark.redaction import redact
+from earmark.report.day import read_day
 from earmark.report.moments import Moment
 from earmark.run.database import is_at_work
-from earmark.run.records import RecordingRow
+from earmark.run.records import RecordingRow, RunPick
 from earmark.run.run import blur_of
 from earmark.search.archive_search import search as search_run
 from earmark.selection import Pick
@@ -50,6 +52,11 @@ NOTICE = (
 """Precedes every result that may contain text from a recording."""
 
 MOST_RESULTS = 500
+
+MOST_LETTERS = 2_400
+"""Of a summary, beside the notice."""
+
+MOST_LINES, MOST_RUNS, MOST_ENTRIES_SHOWN, MOST_MOMENT_TEXT = 6, 20, 30, 160
 
 
 class OutsideFolders(EarmarkError): ...
@@ -105,18 +112,35 @@ class AgentTools:
         self.allowance = CallAllowance(calls)
 
     def list_runs(self) -> dict[str, Any]:
-        """List every run of earmark below the folders, with its id and its totals."""
-        names = ("id", "name", "opened", "totals", "failure")
-        runs = run_views.list_runs(self.library)
-        rows = [{name: run[name] for name in names if run.get(name)} for run in runs]
-        return {"notice": NOTICE, "runs": rows}
+        """List every run of earmark below the folders, by its name, newest first."""
+        runs = sorted(run_views.list_runs(self.library), key=_opened, reverse=True)
+        rows = [_short_run(run) for run in runs[:MOST_RUNS]]
+        return {"notice": NOTICE, "found": len(runs), "runs": rows}
+
+    def summary(self, run: str) -> dict[str, Any]:
+        """Say what happened in a run: when, what was heard and seen, recording by recording.
+
+        Times are from the start of a recording, with the time of day if it is known.
+        """
+        with self.library[run].open() as opened_run:
+            day = read_day(opened_run)
+        recordings = list[dict[str, Any]]()
+        sections = {heading: lines[:MOST_LINES] for heading, lines in day.sections()}
+        size = len(str(sections))
+        for each in day.recordings if len(day.recordings) > 1 else ():
+            told = {"recording": each.row.title, "began": each.row.began, **dict(each.lines())}
+            size += len(str(told))
+            if size > MOST_LETTERS:
+                break
+            recordings.append(told)
+        return {"notice": NOTICE, "day": day.head, **sections, "recordings": recordings}
 
     def list_recordings(
-        self, run: str = "", words: str = "", offset: int = 0, limit: int = 50
+        self, run: str = "", words: str = "", offset: int = 0, limit: int = 15
     ) -> dict[str, Any]:
-        """List the recordings of a run by id; without a run, all below the folders by path.
+        """List the recordings of a run by name; without a run, all below the folders by path.
 
-        Use ids with look, sounds and transcript; paths with plan, find and caption. With `words`,
+        Use names with look, sounds and transcript; paths with plan, find and caption. With `words`,
         only recordings of the run whose name, captions or tags contain them.
         """
         page = slice(max(0, offset), max(0, offset) + _limited(limit))
@@ -128,11 +152,11 @@ class AgentTools:
             ]
             return {"notice": NOTICE, "found": len(paths), "recordings": paths[page]}
         matches = run_views.find_rows(self.library[run], run_views.ArchiveQuery(words=words))
-        rows = [{name: row[name] for name in row if name != "path"} for row in matches[page]]
+        rows = [_short_recording(row) for row in matches[page]]
         return {"notice": NOTICE, "found": len(matches), "recordings": rows}
 
     def search(
-        self, words: str, run: str = "", meaning: bool = False, limit: int = 20
+        self, words: str, run: str = "", meaning: bool = False, limit: int = 10
     ) -> dict[str, Any]:
         """Find moments whose caption, tags, sounds, speech or written text contain all words.
 
@@ -151,8 +175,20 @@ class AgentTools:
             except RunError as error:
                 skipped.append(redact(str(error)))
         hits.sort(key=lambda hit: hit[1].rank)
-        described = [run_views.moment_json(served, moment) for served, moment in hits[:most]]
-        return {"notice": NOTICE, "moments": described, "skipped": skipped}
+        described = [
+            {
+                "run": served.name,
+                "recording": moment.name,
+                "start": round(moment.span.start, 1),
+                "end": round(moment.span.end, 1),
+                "clock": moment.clock,
+                "kind": moment.kind,
+                "text": moment.text[:MOST_MOMENT_TEXT],
+            }
+            for served, moment in hits[:most]
+        ]
+        rest = {"skipped": skipped} if skipped else {}
+        return {"notice": NOTICE, "moments": list(map(_known, described)), **rest}
 
     def look(
         self, run: str, recording: str, time: float, frames: int = 1
@@ -163,7 +199,7 @@ class AgentTools:
         """
         with self.library[run].open() as opened_run:
             row = run_views.find_recording(opened_run, recording)
-            heard = opened_run.heard(recording)
+            heard = opened_run.heard(row.id)
             if not heard:
                 raise ValueError("the run has not listened to this recording yet")
             window = window_at(heard, time)
@@ -174,11 +210,12 @@ class AgentTools:
                 "notice": NOTICE,
                 "recording": row.title,
                 **asdict(span),
+                "clock": row.clock(span.start, date=True, zone=True),
                 "duration": row.duration,
-                "captions": [pick.to_json() for pick in picks],
+                "captions": [_known(_short_pick(pick)) for pick in picks],
                 "evidence": evidence[:MOST_RESULTS],
             }
-            thumbnail = opened_run.thumbnail(recording, span)
+            thumbnail = opened_run.thumbnail(row.id, span)
             plan = self.service.plan
             blur = blur_of(opened_run, plan.question.blur, plan.store)
         question = replace(plan.question, frames=min(8, max(1, frames)), blur=blur)
@@ -329,11 +366,13 @@ class AgentTools:
 
     def _evidence(self, run: str, recording: str, kind: str, span: Span) -> dict[str, Any]:
         with self.library[run].open() as opened_run:
-            run_views.find_recording(opened_run, recording)
-            evidence = opened_run.evidence(recording, kinds=(kind,), within=span)
+            row = run_views.find_recording(opened_run, recording)
+            evidence = opened_run.evidence(row.id, kinds=(kind,), within=span)
             entries = [_entry_json(entry) for entry in evidence]
-        rest = {"more_from": entries[MOST_RESULTS]["start"]} if len(entries) > MOST_RESULTS else {}
-        return {"notice": NOTICE, "entries": entries[:MOST_RESULTS], **rest}
+        rest = {"more_from": entries[MOST_ENTRIES_SHOWN]["start"]}
+        rest = rest if len(entries) > MOST_ENTRIES_SHOWN else {}
+        began = {"began": row.clock(0.0, date=True, zone=True)} if row.began else {}
+        return {"notice": NOTICE, **began, "entries": entries[:MOST_ENTRIES_SHOWN], **rest}
 
     def _metered(self) -> Session:
         self.service.require_model()
@@ -360,6 +399,40 @@ def _most_cost(question: str, plan: Session, calls: int) -> tuple[int, float]:
     return calls * sum(request.most_tokens), calls * plan.settings.limits.price(
         *request.most_tokens
     )
+
+
+def _opened(run: Mapping[str, Any]) -> str:
+    return str(run.get("opened") or "")
+
+
+def _short_run(run: Mapping[str, Any]) -> dict[str, Any]:
+    totals = run.get("totals") or {}
+    counts = {name: totals.get(name) for name in ("recordings", "picks", "answered")}
+    hours = round(totals.get("duration", 0.0) / 3600, 2)
+    about = {"name": run["name"], "opened": _opened(run)[:16], "hours": hours, **counts}
+    return _known(about | {"failure": run.get("failure")})
+
+
+def _short_recording(row: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("name", "picks", "answered", "failed")
+    return _known(
+        {
+            **{name: row[name] for name in names},
+            "began": row["began"],
+            "duration": round(row["duration"], 1),
+            "sounds": row["sounds"],
+        }
+    )
+
+
+def _short_pick(pick: RunPick) -> dict[str, Any]:
+    names = ("start", "end", "status", "caption", "tags", "reason", "failure")
+    described = pick.to_json()
+    return {name: described[name] for name in names}
+
+
+def _known(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value not in ("", None, [])}
 
 
 def _entry_json(entry: EvidenceEntry) -> dict[str, Any]:

@@ -116,7 +116,11 @@ class RunLibrary:
             self.runs(max_age=SHORT_LISTING_AGE)
             run = self._runs.get(key)
         if run is None:
-            raise UnknownRun(f"there is no run {key[:40]!r} here; a run is named by its id")
+            named = [each for each in self._runs.values() if key in (each.name, each.folder.name)]
+            if len(named) != 1:
+                why = "several runs have that name: use an id" if named else "see list of runs"
+                raise UnknownRun(f"there is no run {key[:40]!r} here; {why}")
+            run = named[0]
         return run
 
     def contains(self, path: Path) -> bool:

@@ -245,10 +245,16 @@ class UnknownRecording(RunError): ...
 
 
 def find_recording(run: Run, recording: str) -> RecordingRow:
-    row = run.recording(recording)
-    if row is None:
-        raise UnknownRecording(f"there is no recording {recording[:80]!r} in this run")
-    return row
+    """By its id or, if no other has it, its short name."""
+    if row := run.recording(recording):
+        return row
+    named = [
+        row for row in run.recordings() if recording in (row.title, row.title.rpartition(".")[0])
+    ]
+    if len(named) != 1:
+        why = "several have that name: use an id" if named else "list the recordings of the run"
+        raise UnknownRecording(f"there is no recording {recording[:80]!r} in this run; {why}")
+    return named[0]
 
 
 def describe(run: Run, recording: str, served: ServedRun) -> dict[str, Any]:
