@@ -213,6 +213,7 @@ class Limits(Group):
     )
     input_price: float = setting(0.0, "Price of a million input tokens.", ge=0)
     output_price: float = setting(0.0, "Price of a million output tokens.", ge=0)
+    currency: str = setting("", "Currency of the prices, such as EUR.", shown="not named")
     longest_wait: float = setting(120.0, "Longest wait between two attempts, in seconds.", ge=0)
     most_failures: int | None = setting(32, "Failures in a row after which the run stops.", ge=1)
 

@@ -13,7 +13,7 @@ DataFrame = Any
 MAX_HTML_ROWS = 50
 
 CURRENCY = "(in the currency of your prices)"
-"""Printed after every amount, since prices carry no currency."""
+"""Printed after an amount if the currency has no name."""
 
 
 class Heading(str):
@@ -74,15 +74,19 @@ def counted(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
-def format_spend(spend: float) -> str:
-    """A cost as text to append to other figures; empty if it is 0.
+def format_money(amount: float, currency: str = "") -> str:
+    """To the hundredth, with the name of the currency.
 
-    >>> format_spend(4.2e-05)
-    ', less than 0.0001 (in the currency of your prices)'
+    >>> format_money(4.2e-05, "EUR"), format_money(1234.5, "EUR")
+    ('less than 0.01 EUR', '1,234.50 EUR')
     """
-    plain = f"{spend:.4g}" if spend < 9999.5 else f"{spend:,.0f}"
-    amount = plain if spend >= 0.0001 else "less than 0.0001"
-    return f", {amount} {CURRENCY}" if spend else ""
+    number = "less than 0.01" if 0 < amount < 0.005 else f"{amount:,.2f}"
+    return f"{number} {currency or CURRENCY}"
+
+
+def format_spend(spend: float, currency: str = "") -> str:
+    """A cost as text to append to other figures; empty if it is 0."""
+    return f", {format_money(spend, currency)}" if spend else ""
 
 
 def format_length(seconds: float) -> str:

@@ -138,8 +138,12 @@ class TestPlan:
         assert (tmp_path / "cache").exists() == (not again)
 
     def test_what_it_costs_is_in_a_currency_that_is_told(self, folder):
-        told = said("plan", folder / "c.wav", "--coverage", "50%", "--money", "0.5").out
-        assert " ".join(told.split()).count(CURRENCY) == 2
+        prices = ("--input-price", "500", "--output-price", "500")
+        told = said("plan", folder / "c.wav", "--coverage", "50%", *prices).out
+        assert " ".join(told.split()).count("the currency of your prices") == 2
+        told = said("plan", folder / "c.wav", "--coverage", "50%", *prices, "--currency", "EUR").out
+        assert told.count("EUR") == 2 and "your prices" not in told
+        assert "Calls have no price" in said("plan", folder / "c.wav").out
 
     @pytest.mark.parametrize("coverage", ["0%", "120%", "most"])
     def test_a_wrong_coverage_is_refused(self, folder, coverage):
@@ -156,10 +160,10 @@ class TestPlan:
         assert [Path(one["path"]).name for one in notes] == ["a.wav", "b.wav"]
 
     def test_what_the_forecast_is_of_is_said(self, folder, tmp_path):
-        """One budget over all, which is not what 25% of each comes to; and what it leaves out."""
-        across = "one over all recordings, as `--across` spends it"
-        assert across in said("plan", folder).out
-        assert across not in said("plan", folder / "a.mp4").out
+        """Whether a budget is one over all or a share of each; and what it leaves out."""
+        assert "that share of every recording" in said("plan", folder).out
+        assert "one over all recordings (--across)" in said("plan", folder, "--across").out
+        assert "every recording" not in said("plan", folder / "a.mp4").out
         make_audio(tmp_path / "silent.wav", duration=8.0, audio=AudioPlan())
         told = said("plan", folder, tmp_path / "silent.wav").err
         assert "silent.wav: all its windows score the same, so the forecast counts windows" in told

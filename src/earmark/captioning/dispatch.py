@@ -20,7 +20,7 @@ from earmark.captioning.captioner import Captioner
 from earmark.captioning.request import Answer, Request
 from earmark.errors import CallError, CallTimeout, MediaError, UnreadableAnswer
 from earmark.settings import Limits
-from earmark.text_format import CURRENCY
+from earmark.text_format import format_money
 
 FIRST_WAIT = 0.5
 """Seconds before the second attempt; doubled before each further one."""
@@ -98,7 +98,8 @@ class Tally:
         most_spend = spend + limits.price(prompt, completion)
         if limits.max_spend is not None and most_spend > limits.max_spend:
             return (
-                f"the cap of {limits.max_spend:g} {CURRENCY} is reached: {spend:.4f} is spent, "
+                f"the cap of {format_money(limits.max_spend, limits.currency)} is reached: "
+                f"{spend:,.2f} is spent, "
                 f"and a call may cost {limits.price(*reserves[-1]):.4f}"
             )
         return None

@@ -14,13 +14,15 @@ from earmark.pipeline.select import select as select_windows
 from earmark.report.console import Format, emit, emit_json, err
 from earmark.selection.result import CallCost, selection_schema
 from earmark.settings import Settings
-from earmark.text_format import CURRENCY
 
 PicksAs = Literal["table", "json", "jsonl", "csv", "edl"]
 """Output formats of `select`."""
 
 
-@options.takes_settings("frontline", "window", "action_length", "workers", "shard")
+@options.takes_settings(
+    "budget", "across", "frontline", "window", "action_length", "frames", "input_price",
+    "output_price", "currency", "workers", "shard",
+)  # fmt: skip
 def plan(
     paths: options.Paths,
     settings: Settings,
@@ -30,12 +32,12 @@ def plan(
     gpu_seconds: Annotated[
         float, typer.Option(help="GPU-seconds per call; the default is the paper's.")
     ] = CallCost().gpu_seconds,
-    money: Annotated[float, typer.Option(help=f"Price of one call {CURRENCY}.")] = CallCost().money,
     format: options.ResultFormat = Format.table,
 ) -> None:
     """Print the expected coverage, GPU-hours and cost of several budgets.
 
-    Recordings are listened to; no model is called. The time that listening took
+    Recordings are listened to; no model is called. Budgets are spent as
+    `earmark caption` with the same options would spend them. The time that listening took
     is compared with the GPU time of a full scan: the last line says up to which
     share of the calls triage pays.
 
@@ -43,14 +45,14 @@ def plan(
 
       earmark plan shift.mp4
 
-      earmark plan archive/ --coverage 90% --gpu-seconds 0.5 --money 0.0002
+      earmark plan archive/ --coverage 90% --input-price 0.15 --output-price 0.6 --currency EUR
     """
     with options.progress_of(settings) as progress:
         forecast = make_forecast(
             options.sources_at(paths),
             settings=settings,
             coverage=None if coverage is None else parse_share(coverage, "--coverage"),
-            cost=CallCost(gpu_seconds=gpu_seconds, money=money),
+            gpu_seconds=gpu_seconds,
             progress=progress,
         )
     errors = [failed.error for failed in forecast.failures]

@@ -24,6 +24,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr
 
 from earmark.gate.survival import Survival
 from earmark.timeline import FloatArray, Track
@@ -133,6 +134,12 @@ class Lengths:
         tail = (1 - confidence) / 2
         low, high = np.searchsorted(total, [tail, 1 - tail - 1e-9])
         return self.medians[int(low)], self.medians[min(int(high), len(self.medians) - 1)]
+
+    def __call__(self, seconds: FloatArray) -> FloatArray:
+        """The share of actions that last longer."""
+        logs = np.log(np.maximum(seconds, 1e-3))[..., None] - np.log(self.medians)
+        lasting: FloatArray = ndtr(-logs / self.spread) @ self.shares
+        return lasting
 
     def reaches(self, window: float) -> FloatArray:
         """`g(d)` of each median, shape (medians, distances)."""

@@ -27,6 +27,7 @@ from earmark.report.run_report import CaptionResult, write_report
 from earmark.run.run import Run
 from earmark.run.schema import FILE, copy_run
 from earmark.run.tasks import CallRecorder
+from earmark.selection.outlook import count_framed
 from earmark.settings import Settings
 from earmark.text_format import counted, format_spend
 
@@ -76,6 +77,8 @@ def caption(
         Run(Path(run), described, blur=plan.question.blur) as opened,
     ):
         recordings, missed = listen_and_store(sources, plan.listening, opened, backend, progress)
+        if plan.settings.limits.currency:
+            opened.set_note("currency", plan.settings.limits.currency)
         opened.correct_clock(plan.settings.listening.correction)
         if sounds:
             keep_sounds(recordings.values(), sounds, opened, backend, progress)
@@ -92,10 +95,21 @@ def caption(
         logger.info("%d answered, %d failed; writing the report", tally.answered, tally.failed)
         progress.enter("writing the report")
         opened.keep_last_picks()
+        framed = _framed_share(job)
         page, totals = write_report(opened, opened.folder / PAGE), opened.totals()
     forecast = totals.forecast(plan.forecast_error)
+    currency = plan.settings.limits.currency
     return CaptionResult(
-        Path(run), page, totals, tally, missed, opened.interrupted, *forecast, seen
+        Path(run),
+        page,
+        totals,
+        tally,
+        missed,
+        opened.interrupted,
+        *forecast,
+        seen,
+        currency,
+        framed,
     )
 
 
@@ -112,6 +126,7 @@ class Preview:
     tokens: int
     money: float
     failures: tuple[Failed, ...] = ()
+    currency: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -120,7 +135,7 @@ class Preview:
         return [
             f"{counted(self.calls, 'call')} to make ({counted(self.kept, 'answer')} stored) "
             f"of {counted(self.windows, 'window')}; at most {self.tokens:,} tokens"
-            f"{format_spend(self.money)}"
+            f"{format_spend(self.money, self.currency)}"
         ]
 
 
@@ -173,7 +188,20 @@ def preview(
         tokens,
         money,
         tuple(failures if missed else ()),  # else all are of earlier commands
+        limits.currency,
     )
+
+
+def _framed_share(job: RunJob) -> float | None:
+    """Expected share of actions during which a frame is sent; None without a forecast."""
+    framed = actions = 0.0
+    for key in job.recordings:
+        if job.run.choice(key).forecast is not None:
+            heard = job.run.heard(key)
+            times = (time for pick in job.run.picks(key) for time in job.plan.question.times(pick))
+            framed += count_framed(heard, list(times))
+            actions += float(heard.rates.sum())
+    return framed / actions if actions else None
 
 
 def _within(cap: Amount | None, spent: Amount, amount: Amount) -> Amount:

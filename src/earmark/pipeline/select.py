@@ -12,7 +12,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
+from earmark.captioning.request import Request
 from earmark.errors import EarmarkError
+from earmark.evidence.sound_names import WindowSounds
 from earmark.gate.forecast_error import ForecastError
 from earmark.gate.gate import gate_of
 from earmark.grid import ScoredRecording, Windows
@@ -21,7 +23,8 @@ from earmark.pipeline.listen import listen, listen_each
 from earmark.pipeline.session import Choices, Paths, Session, open_session
 from earmark.report.progress import Progress
 from earmark.selection import Choice, allocate
-from earmark.selection.pick import best_left_out
+from earmark.selection.outlook import BudgetOutlook, count_framed, share_for
+from earmark.selection.pick import Pick, best_left_out
 from earmark.selection.price_search import calls_for, check_coverage
 from earmark.selection.result import (
     LADDER,
@@ -154,16 +157,17 @@ def plan(
     settings: Settings | Session | None = None,
     coverage: float | None = None,
     shares: Sequence[float] = LADDER,
-    cost: CallCost | None = None,
+    gpu_seconds: float = CallCost().gpu_seconds,
     progress: Progress | None = None,
     **choices: Unpack[Choices],
 ) -> Forecast:
     """Listen to recordings and forecast the coverage and cost of budgets; makes no calls.
 
-    Each budget of the forecast is one for all recordings: spend it with `across=True`. `shares` are
-    the budgets, as shares of all windows, and `cost` is that of one call. With `coverage`, a share
-    of actions, the forecast has the number of calls to reach it. The other arguments are those of
-    `select`.
+    Budgets are spent as `caption` would: a share of each recording, or one over all with
+    `across=True`. `shares` are the budgets, as shares of all windows. A call costs
+    `gpu_seconds`, and the most that the prices of the settings make of its tokens. With `coverage`,
+    a share of actions, the forecast has the number of calls to reach it. The other arguments are
+    those of `select`.
 
     Raises:
         ValueError: `coverage` is given and nothing was heard to forecast it from.
@@ -174,7 +178,7 @@ def plan(
     sources = session.sources()
     with open_backend(session.settings.backend, len(sources)) as backend:
         scored, failures = listen_each(sources, session.listening, backend, progress)
-    price = cost if cost is not None else CallCost()
+    price = call_cost(session, gpu_seconds)
     is_told = any(map(_is_told, scored))
     if coverage is not None and scored and not is_told:
         raise ValueError("nothing was heard in these recordings, so no coverage can be forecast")
@@ -184,10 +188,15 @@ def plan(
         full_scan_seconds=scan * price.gpu_seconds,
         measured_now=sum(not item.heard.from_cache for item in scored),
     )
-    calls = sorted({round(share * scan) for share in shares} - {0})
     error = session.listening.frontline.error if is_told else None
-    goal = [_calls_for(scored, coverage, error)] if coverage is not None and scored else []
-    rungs = forecast_rungs(scored, [*calls, *goal], price, screening, error)
+    goals = [_goal(scored, coverage, error)] if coverage is not None and scored else []
+    if session.settings.across or len(scored) == 1:
+        budgets = sorted({round(share * scan) for share in shares} - {0})
+        budgets += [calls_for(scored, goal) for goal in goals]
+        rungs = forecast_rungs(scored, budgets, price, screening, error)
+    else:
+        every = [*shares, *(share_for(scored, goal) for goal in goals)] if scored else []
+        rungs = forecast_rungs(scored, [], price, screening, error, shares=every)
     rungs = rungs if is_told else [replace(rung, coverage=None) for rung in rungs]
     actions, duration = _count(scored)
     return Forecast(
@@ -198,20 +207,50 @@ def plan(
         frontline=session.listening.frontline.name,
         cost=price,
         screening=screening,
-        rungs=tuple(rungs[: len(calls)]),
-        goal=rungs[-1] if goal else None,
+        rungs=tuple(rung for rung in rungs[: len(rungs) - len(goals)] if rung.calls),
+        goal=rungs[-1] if goals else None,
         failures=failures,
         notes=tuple(_notes(scored, is_told=is_told)),
         actions=actions if is_told else None,
         actions_range=error.count(actions, duration) if error else None,
+        across=session.settings.across,
+        outlook=_outlook(session, scored) if is_told and actions else None,
+        frames=session.question.frames,
     )
 
 
-def _calls_for(many: Sequence[Windows], coverage: float, error: ForecastError | None) -> int:
-    if error is not None:
-        actions, duration = _count(many)
-        coverage = error.forecast_for(coverage, actions=actions, duration=duration)
-    return calls_for(many, coverage)
+def call_cost(session: Session, gpu_seconds: float) -> CallCost:
+    """The most that one call of this session costs."""
+    limits, window = session.settings.limits, session.listening.grid.length
+    pick = Pick(0, 0.0, window, 0.0, 0.0, 0.0, 0.0, "")
+    request = Request.about("", pick, session.question, WindowSounds(), "")
+    return CallCost(gpu_seconds, limits.price(*request.most_tokens), limits.currency)
+
+
+def _outlook(session: Session, scored: Sequence[ScoredRecording]) -> BudgetOutlook:
+    across, weights = (
+        session.settings.across,
+        [item.heard.recording.source.weight for item in scored],
+    )
+    spent = allocate(session.rule, scored, session.budget, across=across, weights=weights)
+    actions, calls, touched = _count(scored)[0], 0, 0.0
+    framed = dict.fromkeys(sorted({1, 2, 3, session.question.frames}), 0.0)
+    for windows, choice in zip(scored, spent, strict=True):
+        calls += len(choice.picks)
+        touched += sum(pick.expected for pick in choice.picks) / actions
+        for frames in framed:
+            question = replace(session.question, frames=frames)
+            times = [time for pick in choice.picks for time in question.times(pick)]
+            framed[frames] += count_framed(windows, times) / actions
+    return BudgetOutlook(str(session.budget), calls, min(touched, 1.0), framed)
+
+
+def _goal(many: Sequence[Windows], coverage: float, error: ForecastError | None) -> float:
+    """What the rates must promise so that `coverage` is expected."""
+    if error is None:
+        return coverage
+    actions, duration = _count(many)
+    return error.forecast_for(coverage, actions=actions, duration=duration)
 
 
 def _count(many: Sequence[Windows]) -> tuple[float, float]:

@@ -242,9 +242,8 @@ class Day:
             for number, line in enumerate(lines):
                 yield f"  {'' if number else heading:<13}{line}"
         for each in self.recordings[:MOST_LINES] if len(self.recordings) > 1 else ():
-            yield Heading(
-                f"\n{place_of(each.row.title)}  {describe_began(each.row.began, each.row.clock_origin)}".rstrip()
-            )
+            began = describe_began(each.row.began, each.row.clock_origin)
+            yield Heading(f"\n{place_of(each.row.title)}  {began}".rstrip())
             yield from (f"  {heading:<13}{line}" for heading, line in each.lines())
         if len(self.recordings) > MOST_LINES:
             yield f"\nand {counted(len(self.recordings) - MOST_LINES, 'more recording')}"
@@ -292,7 +291,7 @@ def read_day(
         lines=lines,
         moments=tuple(_worth_a_look(recordings, lines, pictures)),
         totals=totals,
-        cost=describe_cost(totals),
+        cost=describe_cost(totals, run.note("currency")),
         missing=tuple(_describe_missing(run, totals, recordings)),
         days=tuple(sorted(((day, n) for day, n in counts.items() if day), reverse=True)),
         paragraph=run.paragraph(""),
@@ -590,14 +589,14 @@ def _title(rows: Sequence[RecordingRow]) -> str:
     return f"{date} to {last:%A} {last.day} {last:%B %Y}{zone}"
 
 
-def describe_cost(totals: Totals) -> str:
+def describe_cost(totals: Totals, currency: str = "") -> str:
     if not totals.asked:
         picks = counted(totals.picks, "moment")
         return f"{picks} chosen; no model was asked, nothing was spent"
     tokens = totals.prompt_tokens + totals.completion_tokens
     calls = counted(totals.asked, "call")
     failed = f", {totals.failed} failed" if totals.failed else ""
-    return f"{calls}{failed}, {tokens:,} tokens{format_spend(totals.spend)}"
+    return f"{calls}{failed}, {tokens:,} tokens{format_spend(totals.spend, currency)}"
 
 
 def _describe_missing(

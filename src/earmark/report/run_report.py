@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from earmark.captioning.dispatch import Tally
 from earmark.evidence.picture_evidence import REQUIREMENTS, available_kinds
-from earmark.gate.forecast_error import CONFIDENCE, ForecastError, as_count, as_range
+from earmark.gate.forecast_error import CONFIDENCE, ForecastError, as_count, as_range, as_share
 from earmark.grid import Windows
 from earmark.media.atomic_file import remove_stale, write_whole
 from earmark.models.model_store import model_store
@@ -34,6 +34,7 @@ from earmark.report.report_page import (
 from earmark.run.records import Expected, Totals, parts_of, spare_recordings
 from earmark.run.run import Run
 from earmark.run.summaries import RecordingSummary, read_summaries
+from earmark.selection.outlook import FRAMED
 from earmark.selection.price_search import coverage_of_budgets
 from earmark.selection.result import measured_range
 from earmark.text_format import (
@@ -84,6 +85,9 @@ class CaptionResult:
     """Expected share of the actions, 0 to 1, and its range."""
     actions: Expected = (None, None)
     sightings: Sightings | None = None
+    currency: str = ""
+    framed: float | None = None
+    """Expected share of the actions during which a frame was sent; None if not forecast."""
 
     def open(self) -> Run:
         return Run(self.folder)
@@ -156,8 +160,10 @@ class CaptionResult:
             by = " by the sound alone" if self.sightings else ""
             expected = as_range(*self.coverage)
             yield f"expected coverage{once}{by} {expected}; {as_count(*self.actions)}"
+            if self.framed is not None:
+                yield FRAMED.format(framed=as_share(self.framed))
         if totals.prompt_tokens:
-            spent = format_spend(totals.spend)
+            spent = format_spend(totals.spend, self.currency)
             yield f"{totals.prompt_tokens:,} tokens in, {totals.completion_tokens:,} out{spent}"
 
     def errors(self) -> list[str]:

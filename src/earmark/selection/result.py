@@ -17,17 +17,19 @@ from earmark.gate.forecast_error import (
 from earmark.gate.listener import Failed, Listened
 from earmark.grid import Windows
 from earmark.selection.allocation import Choice
+from earmark.selection.outlook import BudgetOutlook, coverage_of_shares
 from earmark.selection.pick import Pick
 from earmark.selection.price_search import coverage_of_budgets
 from earmark.text_format import (
-    CURRENCY,
     DataFrame,
     Heading,
     Table,
     TextLine,
     counted,
     format_bytes_read,
+    format_length,
     format_notes,
+    format_spend,
     html_table,
     to_data_frame,
 )
@@ -212,8 +214,9 @@ LADDER = (0.05, 0.10, 0.15, 0.25, 0.335, 0.50, 0.75, 1.0)
 class CallCost:
     gpu_seconds: float = 0.74
     """The paper's: Qwen3-VL-8B on a V100."""
-    money: float = 0.00011
-    """In any currency; a full scan of 1,000 h at hosted 8B prices is about 100 dollars."""
+    money: float = 0.0
+    """The most that one call costs by the prices; 0 if there are none."""
+    currency: str = ""
 
     def __post_init__(self) -> None:
         if not (self.gpu_seconds > 0 and self.money >= 0):
@@ -241,8 +244,8 @@ class Rung:
             as_share(self.share),
             as_share(self.coverage),
             f"{100 * limits.low:.0f}–{100 * limits.high:.0f} %" if limits else "–",
-            f"{self.gpu_hours:.3g}",
-            f"{self.money:.3g}",
+            format_length(3600 * self.gpu_hours),
+            f"{self.money:,.2f}" if self.money >= 0.005 else "< 0.01" if self.money else "–",
             "yes" if self.pays else "no",
         )
 
@@ -289,6 +292,10 @@ class Forecast:
     actions: float | None = None
     """None if nothing was heard."""
     actions_range: ForecastRange | None = None
+    across: bool = False
+    outlook: BudgetOutlook | None = None
+    """None if nothing was heard."""
+    frames: int = 1
 
     def rows(self) -> Iterator[dict[str, Any]]:
         for rung in self.rungs:
@@ -326,22 +333,31 @@ class Forecast:
         )
         if self.actions is not None:
             yield as_count(self.actions, self.actions_range)
-        columns = ("calls", "of all", "expected coverage", "range", "GPU-hours", "cost", "pays")
+        columns = ("calls", "of all", "expected coverage", "range", "GPU time", "cost", "pays")
         yield Table(columns, [rung.cells() for rung in self.rungs])
         if first := next((rung.range for rung in self.rungs if rung.range), None):
             held = f"held {100 * first.confidence:.0f} % of the recordings it was measured on"
             yield f"The range {f'says nothing: {UNLIKE}' if first.is_unlike else held}."
-        if self.recordings > 1:
-            yield "Each budget is one over all recordings, as `--across` spends it."
+        if self.recordings > 1 and self.across:
+            yield "Each budget is one over all recordings (--across)."
+        elif self.recordings > 1:
+            yield "Each budget is that share of every recording; --across shares one among all."
+        if self.outlook:
+            yield self.outlook.line(self.frames)
+        currency = self.cost.currency
         if rung := self.goal:
             yield (
                 f"\n{as_range(rung.coverage, rung.range)} coverage is expected from "
                 f"{counted(rung.calls, 'call')} ({as_share(rung.share)}): "
-                f"{rung.gpu_hours:.3g} GPU-hours, {rung.money:.3g} {CURRENCY}"
+                f"{format_length(3600 * rung.gpu_hours)} of GPU time"
+                f"{format_spend(rung.money, currency)}"
             )
         screening = self.screening
+        unit = currency or "the currency of your prices"
+        most = f"The cost is the most that the calls can cost, in {unit}"
+        unpriced = "Calls have no price: set --input-price and --output-price, and --currency"
         yield (
-            f"\nThe cost is that of --money a call {CURRENCY}. "
+            f"\n{most if self.cost.money else unpriced}. "
             f"Listening took {screening.seconds:.1f} s, {as_share(screening.share)} of a full "
             f"scan's {screening.full_scan_seconds:.0f} GPU-seconds: triage pays up to "
             f"{as_share(screening.break_even)} of the calls."
@@ -359,13 +375,21 @@ def forecast_rungs(
     cost: CallCost,
     screening: Screening,
     error: ForecastError | None = None,
+    *,
+    shares: Sequence[float] = (),
 ) -> list[Rung]:
-    """The range is that of one recording as long and busy as all of them."""
+    """One budget over all recordings for each of `budgets`, or each of `shares` of every recording.
+
+    The range is that of one recording as long and busy as all of them.
+    """
     count = sum(map(len, many))
     actions = sum(float(windows.rates.sum()) for windows in many)
     duration = sum(windows.duration for windows in many)
+    reaches = coverage_of_shares(many, shares) if shares else coverage_of_budgets(many, budgets)
+    if shares:
+        budgets = [sum(round(share * len(windows)) for windows in many) for share in shares]
     rungs = []
-    for calls, reached in zip(budgets, coverage_of_budgets(many, budgets), strict=True):
+    for calls, reached in zip(budgets, reaches, strict=True):
         share = calls / count if count else math.nan
         measured = measured_range(reached, error, actions=actions, duration=duration)
         coverage = measured.expected if measured else None if math.isnan(reached) else reached

@@ -42,7 +42,7 @@ from earmark.selection import Pick
 from earmark.server import run_views
 from earmark.server.run_jobs import forecast_of, key_of, question_cost, sample_request
 from earmark.server.run_library import ServedRun, Service
-from earmark.text_format import CURRENCY, counted
+from earmark.text_format import counted, format_money
 from earmark.timeline import Span
 
 NOTICE = (
@@ -83,7 +83,7 @@ class CallAllowance:
         """`NotGranted`, with the cost, if fewer than `calls` are left."""
         if calls <= self.left:
             return
-        price = f" and {money:.4g} {CURRENCY}" if money else ""
+        price = f" and {format_money(money)}" if money else ""
         raise NotGranted(
             f"this takes up to {counted(calls, 'call')}, at most {tokens:,} tokens{price}; "
             f"{self.left} of {counted(self.granted, 'granted call')} are left, so nothing was "

@@ -41,7 +41,6 @@ from earmark.run.records import differences
 from earmark.run.schema import FILE
 from earmark.search.cited_answer import MOST_ENTRIES, MOST_TEXT
 from earmark.selection import Pick
-from earmark.selection.result import CallCost
 from earmark.settings import Choosing, Settings
 
 if TYPE_CHECKING:
@@ -271,10 +270,7 @@ def _run_order(order: dict[str, Any], progress: Progress) -> dict[str, Any]:
 def forecast_of(plan: Session, progress: Progress | None = None) -> dict[str, Any]:
     from earmark.pipeline.select import plan as make_forecast
 
-    cost = CallCost(
-        money=plan.settings.limits.price(*sample_request(plan, plan.question).most_tokens)
-    )
-    return make_forecast(settings=plan, cost=cost, progress=progress).to_json()
+    return make_forecast(settings=plan, progress=progress).to_json()
 
 
 @dataclass(frozen=True, slots=True)
