@@ -42,7 +42,9 @@ def test_captions_are_rated_one_by_one_and_blind(tmp_path: Path):
             ledger.begin(call(1))
             ledger.keep(call(1), answer("<b>a hammer</b> falls", model=model), spend=0.0)
     with serving(runs) as client, chromium(tmp_path / "profile") as driver:
-        driver.get(f"{client.base_url}/rate?token={TOKEN}")
+        base = str(client.base_url).rstrip("/")
+        driver.get(f"{base}/?token={TOKEN}")
+        driver.get(f"{base}/rate")
         shown(driver, "Enter your name")
         driver.find_element(By.ID, "author").send_keys("Ada", Keys.TAB)
         first = shown(driver, "0 of 2 rated")

@@ -63,7 +63,7 @@ def next_caption(
             for caption, is_rated in read_answers(run, served.key, rater.strip()):
                 rated += is_rated
                 waiting += [] if is_rated else [caption]
-    first = min(waiting, key=lambda caption: _place(caption, rater), default=None)
+    first = min(waiting, key=lambda caption: place(caption, rater), default=None)
     return BlindRating(rated, rated + len(waiting), first)
 
 
@@ -72,7 +72,7 @@ def read_answers(run: Run, key: str, rater: str) -> list[tuple[BlindCaption, boo
     return [(BlindCaption(key, *row), bool(is_rated)) for *row, is_rated in rows.values()]
 
 
-def _place(caption: BlindCaption, rater: str) -> bytes:
+def place(caption: BlindCaption, rater: str) -> bytes:
     """Random, but the same for the same person, so that two people see different orders."""
     about = (rater, caption.run, caption.recording, caption.start, caption.end)
     return hashlib.sha256(repr(about).encode()).digest()

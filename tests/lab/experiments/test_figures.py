@@ -66,6 +66,19 @@ def test_the_four_panels_show_one_set_of_curves():
     assert all(axes.get_xlabel() and axes.get_ylabel() for axes in drawn.axes)
 
 
+def test_the_paper_s_own_numbers_are_crosses_in_the_plane():
+    crosses = {
+        "coverage": {"coverage": ((25, 46.8), (50, 70.2))},
+        "saved": {"coverage": ((5, 20),)},
+    }
+    _, second, _, fourth = figures.plane(RESULTS, EAR, BLIND, crosses=crosses).axes
+    for axes, expected in ((second, ([25, 50], [46.8, 70.2])), (fourth, ([5], [20]))):
+        drawn = [line for line in axes.get_lines() if line.get_marker() == "x"]
+        assert [(list(each.get_xdata()), list(each.get_ydata())) for each in drawn] == [expected]
+    plain = figures.plane(RESULTS, EAR, BLIND).axes[1]
+    assert not [line for line in plain.get_lines() if line.get_marker() == "x"]
+
+
 def test_frontlines_are_told_apart():
     several = BenchmarkResults.of_rows(
         rows("coverage", "ear", 4, 6, 8)

@@ -16,12 +16,15 @@ from scipy.optimize import linear_sum_assignment
 from earmark import Span
 from earmark_lab.annotations.actions import Action
 from earmark_lab.metrics.counts import (
+    CONTIGUOUS,
+    GAPPED,
     MatchCounts,
     boundaries,
     compare_boundaries,
     match_boundaries,
     match_by_class,
     match_events,
+    uniform_windows,
 )
 
 
@@ -133,3 +136,9 @@ def test_the_kept_cases_are_worth_comparing():
         if any(abs(a - b) == 0.5 for a, _ in case["reference"] for b, _ in case["found"])
     ]
     assert len(edges) >= 8  # onsets exactly one collar apart are matched
+
+
+def test_uniform_windows_with_gaps_have_twice_as_many_boundaries():
+    windows = uniform_windows(10, 100.0)
+    found = {name: len(boundaries(spans)) for name, spans in windows.items()}
+    assert found == {GAPPED: 20, CONTIGUOUS: 11}

@@ -263,6 +263,28 @@ def test_coverage_says_what_the_text_says_of_the_rules(heard: Path):
     assert table.startswith("set,rule,calls,coverage %,strict %,calls made,windows")
 
 
+def test_operating_points_are_not_made_from_annotations_alone(kitchen: Path, tmp_path: Path):
+    """One score a window makes no episodes: the rows say what to bring."""
+    silent = tmp_path / "epic"
+    silent.mkdir()
+    for path in kitchen.glob("*.csv"):
+        (silent / path.name).write_text(path.read_text())
+    run("operating-points", "boundaries", "--epic", silent, "--out", tmp_path / "out")
+    for rows in rows_of(tmp_path / "out").values():
+        assert all(row["ours"] is None for row in rows.values())
+        assert all(row["ran"].startswith("not run: bring the recordings") for row in rows.values())
+
+
+def test_what_the_paper_is_silent_about_is_disclosed(tmp_path: Path):
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    run("settings", "--out", tmp_path / "out")
+    rows = rows_of(tmp_path / "out")["settings"]
+    assert rows["gradients are clipped to a norm of"]["ours"] == 5.0
+    assert "if half of it" in rows["an action cut by the edge of a crop"]["ours"]
+    for row in (rows["gradients are clipped to a norm of"], rows["crop"]):
+        assert row["paper"] is None and row["remarks"] == "the paper is silent"
+
+
 def test_a_detector_is_spent_by_ranking_and_by_one_threshold(heard: Path):
     made = rows_of(heard)
     ranked = made["frontlines"]["energy (rank) at 25 %, pooled, %"]
