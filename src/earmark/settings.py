@@ -170,6 +170,9 @@ class Question(Group):
     ] = setting(0.0, "A number, or `server` to send none.", ge=0)
     prompt: Text | None = setting(None, "Prompt template.", shown="built in")
     answer_schema: Schema | None = setting(None, "JSON schema for the answers.")
+    paragraphs: bool = setting(
+        False, "Have the model write a paragraph about each recording and the day, with sources."
+    )
 
 
 class Evidence(Group):

@@ -138,8 +138,8 @@ def answer(
         totals = stored.totals()
     data, tokens = _NOTHING, 0
     if entries and is_asked:
-        meter = _Meter(run, plan.settings.limits, before_request)
-        data, tokens = _chat(model, as_messages(question, entries), api_key, meter)
+        meter = Meter(run, plan.settings.limits, before_request)
+        data, tokens = chat(model, as_messages(question, entries), api_key, meter)
     cited = check_answer(question, entries, data, tokens=tokens)
     most = Question().tokens + Question().answer_tokens + 600 // CHARACTERS_A_TOKEN
     unasked = max(0, totals.windows - totals.answered)
@@ -156,12 +156,12 @@ class _TextCall:
 
 
 @dataclass(frozen=True, slots=True)
-class _Meter:
+class Meter:
     """Counts each request in the run before it is sent, at the most it can cost."""
 
     run: Path
     limits: Limits
-    before_request: Callable[[], None]
+    before_request: Callable[[], None] = lambda: None
 
     def chat(self, endpoint: Endpoint, body: Mapping[str, Any]) -> dict[str, Any]:
         """`CallRejected` if a cap of the run is reached."""
@@ -199,8 +199,8 @@ class _Meter:
             count_unlisted(database, calls, prompt + completion, spend)
 
 
-def _chat(
-    choice: ModelAddress, messages: list[dict[str, str]], api_key: str | None, meter: _Meter
+def chat(
+    choice: ModelAddress, messages: list[dict[str, str]], api_key: str | None, meter: Meter
 ) -> tuple[Mapping[str, Any], int]:
     endpoint = Endpoint(str(choice.server), api_key=api_key)
     model = choice.name or next(iter(endpoint.models()), "")

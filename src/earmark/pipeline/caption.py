@@ -20,6 +20,7 @@ from earmark.gate.listener import Failed
 from earmark.pipeline.backend import open_backend
 from earmark.pipeline.choose import RunJob, choose_and_ask, choose_tasks
 from earmark.pipeline.listen import forget_speech, keep_sounds, keep_speech, listen_and_store
+from earmark.pipeline.paragraphs import ParagraphCost, write_paragraphs
 from earmark.pipeline.resume import PAGE, resume
 from earmark.pipeline.session import Choices, Paths, Session, open_session
 from earmark.report.progress import Progress
@@ -97,6 +98,12 @@ def caption(
         opened.keep_last_picks()
         framed = _framed_share(job)
         page, totals = write_report(opened, opened.folder / PAGE), opened.totals()
+    unwritten = ""
+    if plan.settings.question.paragraphs and totals.answered:
+        progress.enter("writing the summary")
+        unwritten = write_paragraphs(Path(run), plan, api_key=api_key)
+        with Run(Path(run), blur=plan.question.blur) as opened_again:
+            page, totals = write_report(opened_again, page), opened_again.totals()
     forecast = totals.forecast(plan.forecast_error)
     currency = plan.settings.limits.currency
     return CaptionResult(
@@ -110,6 +117,7 @@ def caption(
         seen,
         currency,
         framed,
+        unwritten,
     )
 
 
@@ -178,8 +186,12 @@ def preview(
             limits, spent = plan.settings.limits, stored.spent()
             calls = _within(limits.max_calls, spent.calls_before, len(tasks))
             most = [task.request.most_tokens for task in islice(tasks, calls)]
-    tokens = _within(limits.max_tokens, spent.tokens_before, sum(map(sum, most)))
-    price = sum(limits.price(*counts) for counts in most)
+    written = len(recordings) if plan.settings.question.paragraphs else 0
+    texts = ParagraphCost.of(written, limits)
+    calls = _within(limits.max_calls, spent.calls_before, calls + texts.calls)
+    tokens = sum(map(sum, most)) + texts.tokens
+    tokens = _within(limits.max_tokens, spent.tokens_before, tokens)
+    price = sum(limits.price(*counts) for counts in most) + texts.money
     money = _within(limits.max_spend, spent.spend_before, price)
     return Preview(
         calls,

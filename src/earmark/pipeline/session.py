@@ -76,6 +76,7 @@ class Choices(TypedDict, total=False):
     temperature: float | None
     prompt: str | Path | None
     answer_schema: str | Path | Mapping[str, Any] | None
+    paragraphs: bool
     sounds: bool | None
     pictures: bool | None
     ignore: str | Sequence[str]

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from earmark.captioning.dispatch import Tally
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.sound_query import narrower
 from earmark.evidence.sound_taste import SoundTaste
@@ -291,7 +292,7 @@ def read_day(
         lines=lines,
         moments=tuple(_worth_a_look(recordings, lines, pictures)),
         totals=totals,
-        cost=describe_cost(totals, run.note("currency")),
+        cost=describe_cost(totals, run.spent(), run.note("currency")),
         missing=tuple(_describe_missing(run, totals, recordings)),
         days=tuple(sorted(((day, n) for day, n in counts.items() if day), reverse=True)),
         paragraph=run.paragraph(""),
@@ -589,14 +590,14 @@ def _title(rows: Sequence[RecordingRow]) -> str:
     return f"{date} to {last:%A} {last.day} {last:%B %Y}{zone}"
 
 
-def describe_cost(totals: Totals, currency: str = "") -> str:
-    if not totals.asked:
+def describe_cost(totals: Totals, spent: Tally, currency: str = "") -> str:
+    """Of all calls of the run, also those about words and about what was forgotten since."""
+    if not spent.calls_before:
         picks = counted(totals.picks, "moment")
         return f"{picks} chosen; no model was asked, nothing was spent"
-    tokens = totals.prompt_tokens + totals.completion_tokens
-    calls = counted(totals.asked, "call")
     failed = f", {totals.failed} failed" if totals.failed else ""
-    return f"{calls}{failed}, {tokens:,} tokens{format_spend(totals.spend, currency)}"
+    money = format_spend(spent.spend_before, currency)
+    return f"{counted(spent.calls_before, 'call')}{failed}, {spent.tokens_before:,} tokens{money}"
 
 
 def _describe_missing(

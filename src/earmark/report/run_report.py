@@ -88,6 +88,8 @@ class CaptionResult:
     currency: str = ""
     framed: float | None = None
     """Expected share of the actions during which a frame was sent; None if not forecast."""
+    unwritten: str = ""
+    """Why the paragraphs that were asked for were not all written."""
 
     def open(self) -> Run:
         return Run(self.folder)
@@ -200,6 +202,8 @@ class CaptionResult:
             # Caps include what earlier commands of the run have spent, so only a higher cap helps.
             again = " with a higher cap" if tally.stopped.startswith("the cap o") else ""
             yield f"stopped: {tally.stopped}; run the same command{again} to continue"
+        if self.unwritten:
+            yield f"the summary was not written: {self.unwritten}"
         if tally.guessed:
             yield (
                 f"{counted(tally.guessed, 'attempt')} came without a count of tokens: "
