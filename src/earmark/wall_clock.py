@@ -81,6 +81,15 @@ def time_of_day(began: str, seconds: float, *, date: bool = False, zone: bool = 
     return ""
 
 
+def iso_time(time: float) -> str:
+    """Of seconds since 1970, in UTC.
+
+    >>> iso_time(0.0)
+    '1970-01-01T00:00:00.000+00:00'
+    """
+    return datetime.fromtimestamp(time, UTC).isoformat(timespec="milliseconds")
+
+
 def in_local_zone(began: str) -> str:
     """`began`, in the zone of this computer if it is in UTC; empty if it cannot be read."""
     time = _parse(began)

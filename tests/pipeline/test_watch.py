@@ -99,13 +99,14 @@ def test_gaps_are_rows_and_stay_in_the_timeline(watched: Watched):
     assert [event["seconds"] for event in watched.of("gap")] == [100.0]
     with Run(watched.run) as run:
         (row,) = run.recordings()
-        ((gap, reason),) = gaps(run, row.id)
+        (first, (gap, reason)) = gaps(run, row.id)
+        assert (first[0].end, first[1]) == (43_200.0, "not watched yet")
         assert (gap.start, gap.end, reason) == (43_240.0, 43_340.0, "unplugged")
         assert row.duration == pytest.approx(43_380, abs=4)
     watched("." * 40, start=NOON + 1000, model=None)
     with Run(watched.run) as run:
-        (_, second) = gaps(run, row.id)
-        assert second[1] == "earmark was not running" and second[0].end == 44_200.0
+        (*_, last) = gaps(run, row.id)
+        assert last[1] == "earmark was not running" and last[0].end == 44_200.0
 
 
 def test_parts_follow_each_other_and_old_ones_are_forgotten(watched: Watched):

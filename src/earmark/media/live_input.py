@@ -107,6 +107,8 @@ class LiveInput:
                 raise unreadable_file(self.address, error) from None
             hide = SecretFilter(self.address)
             reason = getattr(error, "strerror", None) or hide(summarise(error))
+            if isinstance(error, av.error.ExitError):  # by our timeout
+                reason = f"nothing received for {READ_TIMEOUT:.0f} s"
             raise MediaError(f"{self} is lost ({reason})") from None
 
     @contextmanager

@@ -18,9 +18,9 @@ from earmark.features.sound_tags import PatchTagger
 from earmark.gate.lengths import ActionLengths, LengthModel
 from earmark.grid import Windows
 from earmark.media.packet_ring import StreamFormat
-from earmark.pipeline.live_listening import Level
+from earmark.pipeline.live_listening import Level, SourceListener
 from earmark.redaction import redact_url
-from earmark.run.live_rows import add_gap
+from earmark.run.live_rows import STREAM, add_gap
 from earmark.run.records import RecordingRow
 from earmark.run.run import Run
 from earmark.selection.live_windows import LiveWindows
@@ -194,13 +194,35 @@ class Part:
             key=grid_key,
             level=level,
             sound_bytes=self.bytes_received,
-            access="stream",
+            access=STREAM,
         )
         if self.sounds:
             events, within = self.sounds.settle()
             origin = self.sounds.encoder.name + TRACK
             run.keep_evidence(self.key.id, events, kinds={"heard"}, origin=origin, within=within)
         self.stored_until = self.until
+
+
+@dataclass(slots=True, eq=False)
+class WatchedSource:
+    address: str
+    listener: SourceListener
+    part: Part | None = None
+    has_video: bool = True
+
+    @property
+    def name(self) -> str:
+        return self.listener.name
+
+
+@dataclass(slots=True)
+class WatchCounts:
+    picks: int = 0
+    answers: int = 0
+    failed: int = 0
+    dropped: int = 0
+    gaps: int = 0
+    frames_decoded: int = 0
 
 
 def _grown(values: FloatArray, count: int, fill: float) -> FloatArray:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import logging
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from queue import Empty, Queue
 from typing import Any
 
@@ -28,12 +29,12 @@ from earmark.pipeline.backend import show
 from earmark.pipeline.forget import forget_recordings
 from earmark.pipeline.live_digest import DAY, DailyDigest, digest_lines
 from earmark.pipeline.live_listening import Broken, Level, SourceListener
-from earmark.pipeline.live_parts import Part, PartKey
+from earmark.pipeline.live_parts import Part, PartKey, WatchCounts, WatchedSource
 from earmark.pipeline.outlets import Emit
 from earmark.pipeline.resume import PAGE
 from earmark.pipeline.session import Session
 from earmark.report.run_report import write_report
-from earmark.run.live_rows import clip_folder
+from earmark.run.live_rows import clip_folder, store_state_of_watch
 from earmark.run.records import RecordingRow
 from earmark.run.run import Run
 from earmark.run.schema import is_full
@@ -41,11 +42,15 @@ from earmark.selection.live_coverage import LiveCoverage
 from earmark.selection.live_windows import LiveWindows
 from earmark.selection.pick import Pick
 from earmark.timeline import Span, Track
+from earmark.wall_clock import iso_time
 
 logger = logging.getLogger(__name__)
 
 STORE_EVERY = 60.0
 """Seconds of a stream between two updates of its stored windows."""
+
+STATE_EVERY = 10.0
+"""Seconds between two updates of the state that `earmark serve` shows."""
 
 REPORT_EVERY = 900.0
 """Seconds between two updates of the page."""
@@ -55,28 +60,6 @@ LEARNT = "watch demand"
 
 QUEUED = 8
 """Events of all sources that wait; a file that is read faster than it is used waits too."""
-
-
-@dataclass(slots=True, eq=False)
-class WatchedSource:
-    address: str
-    listener: SourceListener
-    part: Part | None = None
-    has_video: bool = True
-
-    @property
-    def name(self) -> str:
-        return self.listener.name
-
-
-@dataclass(slots=True)
-class WatchCounts:
-    picks: int = 0
-    answers: int = 0
-    failed: int = 0
-    dropped: int = 0
-    gaps: int = 0
-    frames_decoded: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -96,6 +79,7 @@ class Watch:
     queue: Queue[tuple[SourceListener, Any]] = field(default_factory=lambda: Queue(QUEUED))
     counts: WatchCounts = field(default_factory=WatchCounts)
     _reported: float = 0.0
+    _state_stored: float = 0.0
     _is_full: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -138,17 +122,16 @@ class Watch:
     def step(self, timeout: float = 1.0) -> bool:
         """Handle what was heard next; False if nothing was, for `timeout` seconds."""
         raise_error(self.asker)
-        try:
+        heard: Any = None
+        with suppress(Empty):
             listener, heard = self.queue.get(timeout=timeout)
-        except Empty:
-            self._keep_house()
-            return False
         try:
-            self._take(self.sources[listener.name], heard)
+            if heard is not None:
+                self._take(self.sources[listener.name], heard)
             self._keep_house()
         except (RunError, OSError) as error:
             self._note_full(error)
-        return True
+        return heard is not None
 
     def _take(self, source: WatchedSource, heard: Any) -> None:
         if isinstance(heard, Level):
@@ -207,6 +190,8 @@ class Watch:
             self._store(before)
         source.part = part
         self._forget_old()
+        if not (before or part.until):
+            part.add_gap(self.run, Span(key.start, time), "not watched yet")
         if part.until and time - part.until > STORE_EVERY:
             self._note_gap(source, Span(part.until, time), "earmark was not running")
         return part
@@ -290,7 +275,9 @@ class Watch:
             if part and part.until - part.stored_until >= STORE_EVERY:
                 self._store(part)
                 self._report_listening(source, part)
-                self._store_state()
+                self.run.set_note(LEARNT, json.dumps(self.coverage.to_json()))
+        if now - self._state_stored >= STATE_EVERY:
+            self._store_state()
         if self._is_full and self.run.make_room():
             self._is_full = False
             self.report("room", reason="the disk has room again")
@@ -328,19 +315,25 @@ class Watch:
         part.store(self.run, grid_key)
 
     def _store_state(self) -> None:
-        """For whoever shows the run meanwhile."""
-        states = {
-            source.name: {
+        sources = [
+            {
+                "name": source.name,
                 "state": source.listener.state.state,
                 "reason": source.listener.state.reason,
-                "until": iso_time(source.part.until) if source.part else "",
+                "until": iso_time(source.part.until) if source.part and source.part.until else "",
             }
             for source in self.sources.values()
+        ]
+        asker, now = self.asker, self.clock()
+        state = {
+            "sources": sources,
+            "waiting": len(asker.spool),
+            "calls_left": round(asker.calls.tokens(now), 2),
+            "calls_per_hour": asker.calls.rate.per_hour,
+            "model": asker.cap or ("the model server is unreachable" if asker.is_down else ""),
         }
-        left = round(self.asker.calls.tokens(self.clock()), 2)
-        state = {"sources": states, "waiting": len(self.asker.spool), "calls_left": left}
-        self.run.set_note("watch", json.dumps(state))
-        self.run.set_note(LEARNT, json.dumps(self.coverage.to_json()))
+        store_state_of_watch(self.run, state)
+        self._state_stored = now
 
     def _forget_old(self) -> None:
         keep = self.plan.settings.watch.keep
@@ -385,7 +378,3 @@ def _place(source: str, begin: float, request: Request) -> dict[str, Any]:
 
 def _is_over(row: RecordingRow, length: float, oldest: float) -> bool:
     return bool(row.began) and datetime.fromisoformat(row.began).timestamp() + length <= oldest
-
-
-def iso_time(time: float) -> str:
-    return datetime.fromtimestamp(time, UTC).isoformat(timespec="milliseconds")

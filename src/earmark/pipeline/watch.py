@@ -25,7 +25,8 @@ from earmark.media.stream_clock import Clock, steady_clock
 from earmark.pipeline.alerts import Alerts, read_terms
 from earmark.pipeline.asker import Asker
 from earmark.pipeline.live_listening import SourceListener, Stream
-from earmark.pipeline.live_watch import LEARNT, Watch, WatchCounts, WatchedSource
+from earmark.pipeline.live_parts import WatchCounts, WatchedSource
+from earmark.pipeline.live_watch import LEARNT, Watch
 from earmark.pipeline.outlets import Emit, Outlets
 from earmark.pipeline.resume import resume
 from earmark.pipeline.session import Choices, Session, open_session

@@ -20,11 +20,11 @@ from earmark.media.live_input import REST
 from earmark.media.recording_description import content_key
 from earmark.media.source import stored_path
 from earmark.pipeline.caption import caption
-from earmark.pipeline.live_watch import iso_time
 from earmark.pipeline.outlets import Emit, Outlets
 from earmark.run.run import Run
 from earmark.run.schema import FILE
 from earmark.settings import Settings
+from earmark.wall_clock import iso_time
 
 POLL = 2.0
 """Seconds between two looks at the folder."""

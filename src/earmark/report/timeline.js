@@ -43,6 +43,14 @@ export class TimeLine {
     this.refresh();
   }
 
+  /** The recording is longer now; a view of its end follows it. */
+  grow(duration) {
+    const isAtEnd = this.end >= this.duration - 1, length = this.start > 0 ? this.end - this.start : duration;
+    this.duration = duration;
+    this.canvas.setAttribute("aria-valuemax", String(Math.round(duration)));
+    if (isAtEnd) this.show(duration - length, duration);
+  }
+
   zoom(factor, around = this.now) {
     const middle = around >= this.start && around <= this.end ? around : (this.start + this.end) / 2;
     this.show(middle - (middle - this.start) * factor, middle + (this.end - middle) * factor);
@@ -121,6 +129,12 @@ export class TimeLine {
       if (lane.name === "ruler") this.paintRuler(pen, lane, colour);
       else if (data && (lane.name === "level" || lane.name === "score")) this.paintCurve(pen, lane, data, colour(lane.name === "level" ? "sound" : "score"));
       else if (data) this.paintEntries(pen, lane, this.entriesOf(lane.name), (entry) => kinds[entry.status || entry.kind || entry.verdict] || colour("sound-picked"), colour);
+    }
+    for (const gap of data?.gaps || []) { // what could not be heard
+      pen.fillStyle = colour("bad");
+      pen.globalAlpha = 0.25;
+      pen.fillRect(this.x(gap.start), 0, Math.max(1, this.x(gap.end) - this.x(gap.start)), high);
+      pen.globalAlpha = 1;
     }
     if (this.draft) {
       const [a, b] = this.draft.map((time) => this.x(time));

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from earmark.run.database import as_text, number_of
 from earmark.run.run import Run
 from earmark.timeline import Span
+
+STATE = "watch"
+"""Note of the run."""
+
+STREAM = "stream"
+"""How the sound of a live source was read."""
 
 _SPENT_SINCE = """
 SELECT at, spend, coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0) FROM (
@@ -47,3 +55,14 @@ def calls_since(run: Run, time: float) -> list[tuple[float, float, int]]:
         (datetime.fromisoformat(at).timestamp(), spend, tokens)
         for at, spend, tokens in run.rows(_SPENT_SINCE, since)
     ]
+
+
+def store_state_of_watch(run: Run, state: dict[str, Any]) -> None:
+    """For whoever shows the run while it grows."""
+    run.set_note(STATE, json.dumps(state))
+
+
+def read_state_of_watch(run: Run) -> dict[str, Any] | None:
+    """Sources, calls left and picks that wait; None if the run is no watch."""
+    stored = run.note(STATE)
+    return dict(json.loads(stored)) if stored else None

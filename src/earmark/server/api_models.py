@@ -118,6 +118,8 @@ class TimelineView:
     sounds: list[SoundLane]
     speech: list[LaneEntry]
     corrections: list[Correction]
+    gaps: list[LaneEntry]
+    """Of a live source: what could not be heard, and why."""
     is_whole: bool
 
 

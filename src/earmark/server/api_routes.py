@@ -29,6 +29,7 @@ from earmark.report.export_formats import EXPORTERS
 from earmark.report.export_formats import export as write_export
 from earmark.run.corrections import Agreement, Correction, correct, read_corrections, withdraw
 from earmark.run.database import is_at_work
+from earmark.run.live_rows import read_state_of_watch
 from earmark.run.records import Totals
 from earmark.search.archive_search import search_words
 from earmark.server import api_models as models
@@ -363,9 +364,11 @@ async def follow(service: Services, served: Served) -> StreamingResponse:
 
     def read_state() -> dict[str, Any]:
         corrections: list[Correction] = []
+        watch: dict[str, Any] | None = None
         try:
             totals: Totals = served.cached("totals", lambda run: run.totals())
             corrections = served.cached("corrections", read_corrections)
+            watch = served.cached("watch", read_state_of_watch)
         except RunError:  # the run is being created
             totals = Totals()
         job = service.jobs.of(served.folder)
@@ -375,6 +378,7 @@ async def follow(service: Services, served: Served) -> StreamingResponse:
             "agreement": asdict(Agreement.of(corrections)),
             "said": [len(corrections), sum(bool(each.withdrawn) for each in corrections)],
             "job": job.to_json() if job else None,
+            "watch": watch,
         }
 
     async def events() -> AsyncIterator[str]:

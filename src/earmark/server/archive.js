@@ -4,6 +4,7 @@ import { call, followRun, runPath, showError, showMessage } from "./api.js";
 import { choices, field } from "./controls.js";
 import { makeDay } from "./day.js";
 import { QuestionBox, hostOf } from "./questions.js";
+import { describeWatch } from "./watch.js";
 
 const ROW = 58, PAGE = 100, AHEAD = 8;
 const SORTS = [["found", "With captions first"], ["name", "Name"], ["began", "Date"], ["duration", "Length"], ["picks", "Picks"], ["answered", "Captioned"], ["failed", "Failed"],
@@ -32,7 +33,7 @@ export async function showArchive(place, run, { trail, go }) {
   const source = followRun(run, (now) => {
     drawLive(live, run, now, detail, session);
     drawFigures(figures, now.totals, now.agreement);
-    const state = [now.totals.answered, now.totals.failed, now.totals.picks, ...now.said].join();
+    const state = [now.totals.answered, now.totals.failed, now.totals.picks, now.totals.duration, ...now.said].join();
     if (before && state !== before) { list.reload(true); day.load().catch(showError); }
     before = state;
   });
@@ -89,7 +90,8 @@ function drawLive(place, run, now, { can_continue: canContinue, plan }, session)
   const act = (verb, words, body) => button("", words, () => call(`${runPath(run)}/${verb}`, { method: "POST", body }).then(() => showMessage(`${words}: requested`)).catch(showError));
   const goOn = () => act("continue", `Continue with a budget of ${budget}`, { budget, across });
   const parts = [];
-  if (now.is_at_work) {
+  if (now.watch) parts.push(...describeWatch(now.watch, now.is_at_work));
+  else if (now.is_at_work) {
     const p = job?.progress || {}, t = now.totals;
     const [verb, done, all] = p.phase && p.phase !== "asking" && p.phase !== "looking" ? [p.phase, p.heard, p.recordings]
       : p.phase === "looking" ? ["looking", p.done, p.calls] : ["asking", t.answered + t.failed, t.picks];

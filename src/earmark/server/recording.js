@@ -8,6 +8,7 @@ import { hostOf } from "./questions.js";
 import { TimeLine } from "./timeline.js";
 
 const PAGE = 100, MOST = 500; // picks shown at first, and at most sent at once
+const LATEST = 3600; // seconds of a watch that are shown at first
 const VERDICTS = { right: "right", partly: "partly right", wrong: "wrong", reworded: "better words", missed: "missed" };
 
 export async function showRecording(place, run, recording, { trail }) {
@@ -15,7 +16,9 @@ export async function showRecording(place, run, recording, { trail }) {
   trail([parent.name, archiveAddress(run)], [detail.name]);
   const view = new RecordingView(place, run, recording, detail, session);
   await view.loadPicks();
-  view.goTo(view.currentTime ?? Number(/^#t=([\d.]+)/.exec(location.hash)?.[1] || 0)); // or where the user went meanwhile
+  const { duration } = detail.recording, first = parent.plan.watch ? Math.max(0, duration - LATEST) : 0; // a day is long
+  if (first) view.line.show(first, duration);
+  view.goTo(view.currentTime ?? Number(/^#t=([\d.]+)/.exec(location.hash)?.[1] || first)); // or where the user went meanwhile
   return view;
 }
 
@@ -91,10 +94,17 @@ class RecordingView {
   }
 
   /** Reload if the run has new answers or corrections, also those from before the first event. */
-  onProgress({ said, totals }) {
-    const state = [...said, totals.answered, totals.failed, totals.picks].join();
+  onProgress({ said, totals, watch }) {
+    const state = [...said, totals.answered, totals.failed, totals.picks, totals.duration].join();
     if (state !== this.state) this.changed("").catch(showError);
+    if (state !== this.state && watch) this.grow().catch(showError);
     this.state = state;
+  }
+
+  /** A recording of a watch becomes longer while its page is open. */
+  async grow() {
+    this.detail = await call(recordingPath(this.run, this.recording));
+    this.line.grow(this.detail.recording.duration);
   }
 
   // ---- playing ------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ from earmark.report.moments import Moment
 from earmark.report.report_page import forecast_of, scale_curve
 from earmark.run.corrections import Agreement, read_corrections
 from earmark.run.database import is_at_work
+from earmark.run.live_rows import STREAM, gaps
 from earmark.run.records import RecordingRow, RunPick
 from earmark.run.run import Run
 from earmark.run.summaries import RecordingSummary, read_strips, read_summaries
@@ -43,6 +44,8 @@ from earmark.timeline import FloatArray, Span
 CELLS = 120
 
 MOST_ENTRIES = 2000
+
+LIVE = "streams are not recorded; `earmark watch --keep-clips` keeps a clip of every pick"
 
 _NAMES = "name began duration picks answered failed activity doubt score said sounds corrections"
 COLUMNS = ("found", *_NAMES.split())
@@ -260,6 +263,7 @@ def find_recording(run: Run, recording: str) -> RecordingRow:
 def describe(run: Run, recording: str, served: ServedRun) -> dict[str, Any]:
     row, hidden = find_recording(run, recording), served.hidden(run)
     heard, choice = run.heard(row.id), run.choice(row.id)
+    is_live = heard.access == STREAM
     return {
         "recording": asdict(row),
         "name": row.title,
@@ -275,7 +279,7 @@ def describe(run: Run, recording: str, served: ServedRun) -> dict[str, Any]:
                 "part": index,
                 "start": start,
                 "name": name_of(path),
-                "why_not": hidden or served.why_unplayable(path),
+                "why_not": hidden or (LIVE if is_live else served.why_unplayable(path)),
             }
             for index, (path, start) in enumerate(row.files)
         ],
@@ -304,6 +308,11 @@ def read_timeline(run: Run, recording: str, span: Span, cells: int) -> dict[str,
         **{name: lane[:: steps[name]] for name, lane in lanes.items()},
         "sounds": sound_lanes(day),
         "corrections": [asdict(each) for each in corrections if each.span.overlaps(span)],
+        "gaps": [
+            _lane_entry(gap, reason, "gap")
+            for gap, reason in gaps(run, row.id)
+            if gap.overlaps(span)
+        ],
         "is_whole": max(steps.values()) == 1,
     }
 
