@@ -44,7 +44,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -73,11 +73,12 @@ class Script:
     """What to do next, and what was done."""
 
     behaviours: list[str]
-    then: str
-    latency: float
+    then: str = "ok"
+    latency: float = 0.0
     takes: str = "images"
     refusal: int = 500
     key: str = ""
+    name: str = MODEL
 
     def __post_init__(self) -> None:
         self.lock = threading.Lock()
@@ -87,7 +88,9 @@ class Script:
         self.turn = threading.Condition()
         self.released = 0
 
-    def next(self, identity: str | None) -> str:
+    def next(self, headers: Mapping[str, str], body: dict[str, Any]) -> str:  # noqa: ARG002
+        """How to behave to a chat request."""
+        identity = headers.get("X-Request-Id")
         with self.lock:
             place = len(self.asked)
             behaviour = self.behaviours[place] if place < len(self.behaviours) else self.then
@@ -96,7 +99,7 @@ class Script:
             self.peak = max(self.peak, self.in_flight)
         return behaviour
 
-    def release(self, count: int) -> None:
+    def release(self, count: int = 1) -> None:
         with self.turn:
             self.released += count
             self.turn.notify_all()
@@ -180,13 +183,13 @@ class Handler(BaseHTTPRequestHandler):
         elif not self.is_allowed():
             self.reply({"error": {"message": "wrong key"}}, status=401)
         elif self.path == "/v1/models":
-            self.reply({"object": "list", "data": [{"id": MODEL, "object": "model"}]})
+            self.reply({"object": "list", "data": [{"id": script.name, "object": "model"}]})
         else:
             self.reply({"error": {"message": "no such page"}}, status=404)
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        behaviour = self.server.script.next(self.headers.get("X-Request-Id"))
+        behaviour = self.server.script.next(self.headers, body)
         try:
             self.behave(behaviour, body)
         except (BrokenPipeError, ConnectionResetError):
@@ -221,7 +224,7 @@ class Handler(BaseHTTPRequestHandler):
         script = self.server.script
         if not self.is_allowed():
             return 401, "wrong key"
-        if body.get("model") != MODEL:
+        if body.get("model") != script.name:
             return 404, f"The model `{body.get('model')}` does not exist."
         if script.refusal != 200 and (refused := self.refused(body)):
             return script.refusal, f"{' and '.join(refused)} input is not supported"
@@ -313,9 +316,9 @@ class FaultHTTPServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, *, handler: type[Handler] = Handler, port: int = 0) -> None:
         self.script = script
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__(("127.0.0.1", port), handler)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A caller that went away is not worth a traceback."""

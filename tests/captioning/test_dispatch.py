@@ -193,10 +193,16 @@ def test_waits_double_up_to_the_longest():
 
 
 def test_concurrency_is_reached_and_not_passed():
-    with fault_server(latency=0.05) as server:
+    def release_once_five_wait(server):
+        while server.count() < 5:
+            time.sleep(0.01)
+        server.release(30)
+
+    with fault_server(then="hold") as server:
         outcome = Outcome()
         captioner = OpenAICaptioner(server.url, "scripted")
-        outcome.of(requests(30), captioner, Limits(concurrency=5))
+        threading.Thread(target=release_once_five_wait, args=(server,)).start()
+        outcome.of(requests(30), captioner, Limits(concurrency=5, timeout=600))
         assert server.seen()["peak"] == 5
 
 
