@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import logging
 import re
 import time
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -98,6 +100,19 @@ def test_a_server_repeats_no_secret_in_any_form():
     said = "hunt er2, hunt%20er2, bWU6aHVudCBlcjI=, sesame, sk-1234"
     assert clean(said) == ", ".join(["***"] * 5)
     assert clean("me, host and api-key are no secrets") == "me, host and api-key are no secrets"
+
+
+@pytest.mark.parametrize("before", ["", "x", "Bearer ", "key="])
+@pytest.mark.parametrize("after", ["", ";", " and more"])
+def test_a_server_repeats_no_key_in_base64_or_percent_encoded(before, after):
+    key = "sk-Proj/+4711?x=é~"
+    clean, said = SecretFilter("http://host", key), f"{before}{key}{after}"
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        cleaned = clean(encode(said.encode()).decode())
+        assert "***" in cleaned and len(cleaned) <= 3 + 4 * (len(before) + len(after) + 6) / 3
+    every = "".join(f"%{byte:02x}" for byte in key.encode())
+    for text in (quote(key, safe=""), quote(key), every):
+        assert clean(f"{before}{text}{after}") == f"{before}***{after}"
 
 
 def test_a_short_secret_is_cut_out_where_it_stands_alone():

@@ -127,13 +127,36 @@ class SecretFilter:
             form for secret in (*keys, *_secrets_in(url)) for form in (secret, unquote(secret))
         }
         patterns = [
-            re.escape(form) if len(form) >= _SHORT else rf"(?<!\w){re.escape(form)}(?!\w)"
+            pattern
             for form in sorted(filter(None, forms), key=len, reverse=True)
+            for pattern in _patterns(form)
         ]
         self._pattern = re.compile("|".join(patterns)) if patterns else None
 
     def __call__(self, text: str) -> str:
         return self._pattern.sub(HIDDEN, text) if self._pattern else text
+
+
+def _patterns(secret: str) -> Iterator[str]:
+    """As it is, percent-encoded in part or in whole, and within base64 at any of three offsets."""
+    encoded = (
+        "".join(rf"%(?i:{byte:02x})" for byte in letter.encode("utf-8", "replace"))
+        for letter in secret
+    )
+    pairs = zip(map(re.escape, secret), encoded, strict=True)
+    plain = "".join(f"(?:{letter}|{other})" for letter, other in pairs)
+    if len(secret) < _SHORT:
+        yield rf"(?<!\w){plain}(?!\w)"
+        return
+    yield plain
+    for offset in range(3):
+        data = bytes(offset) + secret.encode("utf-8", "replace")
+        # Letters at both ends also depend on what is around the secret.
+        inner = base64.b64encode(data).decode()[-(-offset * 8 // 6) : len(data) * 8 // 6]
+        yield "".join(_BASE64.get(letter, re.escape(letter)) for letter in inner)
+
+
+_BASE64 = {"+": "[+-]", "/": "[/_]"}
 
 
 class RedactingFilter(logging.Filter):

@@ -92,7 +92,7 @@ def test_every_request_is_answered_failed_or_missing(tmp_path):
         result(ids[0], error={"message": "a late complaint"}),
         {"custom_id": ids[4], "response": {"status_code": 500, "body": None}},
     )
-    outcomes, unknown = read_batch([done, failed], dict(zip(ids, asked, strict=True)))
+    outcomes, unknown, _ = read_batch([done, failed], dict(zip(ids, asked, strict=True)))
     assert list(outcomes) == ids[:5] and unknown == 1
     assert (outcomes[ids[0]].text, outcomes[ids[0]].prompt_tokens) == ("cuts bread", 100)
     assert outcomes[ids[1]] == "the batch answered 400: too large"
@@ -108,7 +108,7 @@ def test_every_request_is_answered_failed_or_missing(tmp_path):
 def test_a_result_of_another_shape_is_a_failure(tmp_path, response):
     asked = ask_about()
     path = write(tmp_path / "results.jsonl", {"custom_id": asked.identity, "response": response})
-    outcomes, _ = read_batch([path], {asked.identity: asked})
+    outcomes, _, _ = read_batch([path], {asked.identity: asked})
     assert (
         "the batch answered" in outcomes[asked.identity] or "no answer" in outcomes[asked.identity]
     )
@@ -117,5 +117,18 @@ def test_a_result_of_another_shape_is_a_failure(tmp_path, response):
 def test_json_answers_are_read_by_their_schema(tmp_path):
     request = ask_about(frames=False, schema={"type": "object"})
     path = write(tmp_path / "output.jsonl", result(request.identity, '{"action": "cuts"}'))
-    outcomes, _ = read_batch([path], {request.identity: request})
+    outcomes, _, _ = read_batch([path], {request.identity: request})
     assert outcomes[request.identity].data == {"action": "cuts"}
+
+
+def test_a_line_that_cannot_be_read_is_named_and_the_others_count(tmp_path):
+    asked = [ask_about((4.0 * n,)) for n in range(2)]
+    path = write(tmp_path / "results.jsonl", *(result(one.identity) for one in asked))
+    first, second = path.read_text().splitlines()
+    nested = "[" * 100_000
+    path.write_text(f"\ufeff{first}\n{nested}\n7\n\ufeff{second}\n{second[:40]}", "utf-8")
+    outcomes, unknown, damaged = read_batch([path], {one.identity: one for one in asked})
+    assert (list(outcomes), unknown) == ([one.identity for one in asked], 0)
+    assert [words.partition(" is ")[0] for words in damaged] == [
+        f"results.jsonl line {number}" for number in (2, 3, 5)
+    ]

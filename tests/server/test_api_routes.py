@@ -382,6 +382,45 @@ def test_who_asks_too_much_waits(service: Service):
     assert 429 in codes
 
 
+def test_wrong_tokens_do_not_lock_out_the_right_one(service: Service):
+    app = make_app(service, token=TOKEN)
+    codes = [one.status_code for one in asked(app, *[("GET", "/?token=wrong")] * 30, token="")]
+    assert (codes[0], codes[-1]) == (401, 429)
+    (answer,) = asked(app, ("GET", f"/?token={TOKEN}"), token="")
+    assert answer.status_code == 303
+
+
+@pytest.mark.parametrize(
+    ("host", "code"),
+    [
+        ("localhost:18902, evil.com", 421),
+        ("localhost:18902@evil.com", 421),
+        ("evil.com", 421),
+        ("localhost:x", 421),
+        ("localhost:18902", 200),
+        ("[::1]:18902", 200),
+        ("127.0.0.1", 200),
+    ],
+)
+def test_a_host_is_a_name_and_a_port(service: Service, host: str, code: int):
+    headers = {"Host": host, "Authorization": f"Bearer {TOKEN}"}
+    app = make_app(service, token=TOKEN)
+    (answer,) = asked(app, ("GET", "/api/session"), token="", headers=headers)
+    assert answer.status_code == code
+
+
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_a_large_body_is_refused(service: Service, is_chunked: bool):
+    async def chunks():
+        for _ in range(50):
+            yield b" " * 1_000_000
+
+    content = chunks() if is_chunked else b" " * 50_000_000
+    app = make_app(service, token=TOKEN)
+    (answer,) = asked(app, ("POST", "/api/runs"), content=content)
+    assert (answer.status_code, "more than 4 MB" in answer.text) == (413, True)
+
+
 def test_wrong_tokens_of_many_addresses_fill_no_memory(service: Service):
     control = make_app(service, token=TOKEN)
     control.guesses |= {

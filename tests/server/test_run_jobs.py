@@ -18,7 +18,6 @@ import pytest
 
 pytest.importorskip("fastapi", reason="earmark[server] is not installed")
 
-from earmark import EarmarkError
 from earmark.errors import RunError
 from earmark.pipeline.session import Session, open_session
 from earmark.run.records import RecordingRow
@@ -195,8 +194,12 @@ def test_a_run_is_not_started_twice(tmp_path: Path):
     jobs = run_jobs.RunJobs()
     try:
         jobs.start(plan, tmp_path / "run")
-        with pytest.raises(EarmarkError, match="already running"):
+        with pytest.raises(RunError, match="already running"):
             jobs.start(plan, tmp_path / "run")  # its process has not opened the ledger yet
+        for _ in range(run_jobs.MOST_AT_WORK - 1):
+            jobs.start(plan)
+        with pytest.raises(RunError, match="4 jobs are at work"):
+            jobs.start(plan)
     finally:
         jobs.close()
 

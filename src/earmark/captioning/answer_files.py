@@ -58,15 +58,19 @@ def _batch_line(request: Request) -> str:
 
 def read_batch(
     paths: Iterable[Path], requests: Mapping[str, Request]
-) -> tuple[dict[str, Answer | str], int]:
+) -> tuple[dict[str, Answer | str], int, list[str]]:
     """The answer to each of `requests`, or why it failed, by identity; and the count of others.
 
-    Frames are not needed. An answer in any file counts, whatever another file says.
+    Frames are not needed. An answer in any file counts, whatever another file says. Lines that
+    cannot be read are in the list; the others count.
     """
     outcomes: dict[str, Answer | str] = {}
-    unknown = 0
+    unknown, damaged = 0, list[str]()
     for path in paths:
         for _, entry in _read_jsonl(path):
+            if isinstance(entry, EarmarkError):
+                damaged.append(str(entry))
+                continue
             identity = str(entry.get("custom_id"))
             if identity not in requests:
                 unknown += 1
@@ -74,7 +78,7 @@ def read_batch(
             outcome = _outcome(entry, requests[identity])
             if isinstance(outcome, Answer) or not isinstance(outcomes.get(identity), Answer):
                 outcomes[identity] = outcome
-    return outcomes, unknown
+    return outcomes, unknown, damaged
 
 
 def _outcome(entry: Mapping[str, Any], request: Request) -> Answer | str:
@@ -128,6 +132,8 @@ class Replay:
 def load_replay(path: Path, *, model: str = "replay") -> Replay:
     answers: dict[str | WindowKey, Answer] = {}
     for line, entry in _read_jsonl(path):
+        if isinstance(entry, EarmarkError):
+            raise entry
         try:
             values = {name: value for name, value in entry.items() if name in ANSWER_FIELDS}
             answer = Answer(**{"model": model, **values})
@@ -152,8 +158,8 @@ def _window_key(recording: Any, start: Any, end: Any) -> WindowKey:
     return str(recording), round(float(start), 3), round(float(end), 3)
 
 
-def _read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The number of each line, from 1, and its object."""
+def _read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any] | EarmarkError]]:
+    """The number of each line, from 1, and its object, or why it has none."""
     try:
         with path.open(encoding="utf-8-sig") as file:
             lines = list(file)  # not `splitlines`, which also splits at Unicode separators
@@ -164,9 +170,9 @@ def _read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         if not line.strip():
             continue
         try:
-            entry = json.loads(line)
+            entry = json.loads(line.removeprefix("\ufeff"))  # of a file that was joined to another
         except (ValueError, RecursionError) as error:  # not JSON, or nested too deep
-            raise EarmarkError(f"{path.name} line {number} is not JSON: {error}") from error
-        if not isinstance(entry, dict):
-            raise EarmarkError(f"{path.name} line {number} is JSON but not an object")
+            entry = EarmarkError(f"{path.name} line {number} is not JSON: {error}")
+        if not isinstance(entry, dict | EarmarkError):
+            entry = EarmarkError(f"{path.name} line {number} is JSON but not an object")
         yield number, entry

@@ -126,8 +126,10 @@ class Endpoint:
         path = parts.path.rstrip("/") or "/v1"
         self.url = parts._replace(path=path, fragment="").geturl()
         self.address = redact_url(self.url).partition("?")[0]
-        self.api_key = api_key
-        self._filter = SecretFilter(url, api_key or "")
+        self.api_key = (api_key or "").strip()
+        if not (self.api_key.isascii() and self.api_key.isprintable()):
+            raise ValueError("the key contains characters that no key has; check OPENAI_API_KEY")
+        self._filter = SecretFilter(url, self.api_key)
         self._uses_newer_limit = False
         self.takes_schemas = True
         """False once the server has refused a schema: the prompt alone asks for JSON then."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -13,6 +12,7 @@ import typer
 from earmark.cli import options
 from earmark.evidence.sound_query import describe_matches
 from earmark.evidence.sound_taste import SoundTaste
+from earmark.media.atomic_file import scratch_folder
 from earmark.media.source_listing import SUFFIXES
 from earmark.models.model_store import model_store
 from earmark.models.sentence_encoder import SentenceEncoder
@@ -350,7 +350,7 @@ def _as_text(run: Run, format: str) -> str:
             f"{run.folder} has {len(run.recordings())} recordings, and {format} takes one file "
             f"for each: add --out FOLDER"
         )
-    with tempfile.TemporaryDirectory() as scratch:
-        (path,) = write_export(run, Path(scratch) / f"run.{format}", format=format)
+    with scratch_folder() as scratch:
+        (path,) = write_export(run, scratch / f"run.{format}", format=format)
         with path.open(encoding="utf-8", newline="") as file:
             return file.read()

@@ -131,7 +131,9 @@ def import_results(
     out.print(f"{imported.answered} answers stored, {counts}")
     if imported.unknown:
         warn(f"{imported.unknown} results belong to another run or model")
-    if imported.failed or imported.missing:
+    for reason in imported.damaged:
+        warn(f"left out: {reason}")
+    if imported.failed or imported.missing or imported.damaged:
         raise typer.Exit(1)
 
 

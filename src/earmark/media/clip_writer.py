@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 import av
@@ -22,7 +21,7 @@ from av.stream import Stream
 from av.video.frame import VideoFrame
 
 from earmark.errors import MediaError, summarise
-from earmark.media.atomic_file import replacing
+from earmark.media.atomic_file import replacing, scratch_folder
 from earmark.media.container import (
     decode_packet,
     decode_time,
@@ -95,8 +94,8 @@ def cut_clip(
     if len(parts) < 2:
         part = (parts or begun[-1:] or recording.parts)[0]
         return _cut_part(recording, part, span, path, muted=muted, blur=blur)
-    with TemporaryDirectory() as folder:
-        pieces = [Path(folder, f"{number}.mp4") for number in range(len(parts))]
+    with scratch_folder(path) as folder:
+        pieces = [folder / f"{number}.mp4" for number in range(len(parts))]
         spans = [Span(max(span.start, part.start), span.end) for part in parts]
         starts = [
             _cut_part(recording, *piece, muted=muted, blur=blur)

@@ -115,6 +115,10 @@ async def _with_deadline(seconds: float, step: Coroutine[Any, Any, Value]) -> Va
 def _root_cause(error: BaseException) -> str:
     while cause := error.__cause__ or error.__context__:
         error = cause.exceptions[0] if isinstance(cause, BaseExceptionGroup) else cause
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not accepted: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):  # whose number is none of the operating system
+        return f"TLS failed: {error.reason or error}"
     number = error.errno if isinstance(error, OSError) else None
     return os.strerror(number) if number and number > 0 else str(error)
 

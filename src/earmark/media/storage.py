@@ -12,6 +12,9 @@ from earmark.errors import UnreadableFile
 from earmark.media.source import place_of
 
 _SAMPLE_BYTES = 4096
+_SAMPLES, _PIECE_BYTES = 32, 256
+"""Spread evenly over a file, to tell it from others of the same size and time."""
+
 _MOST_HELD_BYTES = 1 << 20
 
 
@@ -145,9 +148,12 @@ class LocalStorage:
             self._held_start, self._held = stretch.start, self.read(stretch.start, stretch.stop)
 
     def key(self) -> str:
-        head = self.read(0, _SAMPLE_BYTES)
-        tail = self.read(max(0, self.size_bytes - _SAMPLE_BYTES), self.size_bytes)
-        return hashlib.sha256(f"{self.version}:".encode() + head + tail).hexdigest()
+        last = max(0, self.size_bytes - _PIECE_BYTES)
+        starts = [last * number // (_SAMPLES - 1) for number in range(_SAMPLES)]
+        ranges = [range(start, start + _PIECE_BYTES) for start in starts]
+        is_small = self.size_bytes <= _SAMPLES * _PIECE_BYTES
+        samples = self.read_all([range(self.size_bytes)] if is_small else ranges)
+        return hashlib.sha256(b"".join([f"{self.version}:".encode(), *samples])).hexdigest()
 
     def close(self) -> None:
         if self._descriptor >= 0:

@@ -21,6 +21,10 @@ EXTRAS = {
 }
 
 
+HASHED = "2026-11-18"
+"""When the hashes of packed weights were taken."""
+
+
 @dataclass(frozen=True, slots=True)
 class Model:
     name: str
@@ -41,6 +45,13 @@ class Model:
     @property
     def files(self) -> tuple[str, ...]:
         return (self.file, *self.aliases)
+
+    @property
+    def proof(self) -> str:
+        """What the hash says: some weights are only known as somebody packs them."""
+        packed = next((origin for origin in self.origins if not isinstance(origin, Address)), None)
+        is_packed = packed is not None and packed is self.origins[0]
+        return f"as found in {packed} on {HASHED}" if is_packed else "as published"
 
     def check(self, size_bytes: int, sha256: str, origin: str) -> None:
         if self.size_bytes not in (None, size_bytes):

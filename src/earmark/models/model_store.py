@@ -8,6 +8,7 @@ import time
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -40,7 +41,7 @@ class StoredModel:
             f"in {self.seconds:.1f} s, stored as {self.path}"
         )
         if self.is_verified:
-            yield f"sha256 {self.sha256}, as published"
+            yield f"sha256 {self.sha256}, {find_model(self.name).proof}"
 
     def warnings(self) -> Iterator[str]:
         for reason in self.tried:
@@ -80,10 +81,15 @@ class ModelStore:
         return "here" if model.size_bytes in (None, path.stat().st_size) else "damaged"
 
     def find(self, name: str) -> Path:
+        """`ModelMissing` if it is not here, or is another file than the published one."""
         state, path, model = self.state(name), self.path(name), find_model(name)
-        if state == "here":
-            return path
         problem = "is not" if state == "absent" else "is cut off"
+        if state == "here":
+            status = path.stat()
+            file = (path, status.st_size, status.st_mtime_ns, status.st_ino)
+            if model.sha256 in (None, _hash_file(*file)):
+                return path
+            problem = "is damaged or another file"
         fetch = f"fetch it with `earmark models get {name}`, or "
         raise ModelMissing(
             f"{path.name} {problem} in {self.folder}; {fetch if model.origins else ''}"
@@ -106,8 +112,17 @@ class ModelStore:
         origins: Sequence[Origin] | None = None,
         progress: BytesProgress | None = None,
     ) -> StoredModel:
-        """From the first of `origins` that works; no partial file is left if all fail."""
+        """From the first of `origins` that works; no partial file is left if all fail.
+
+        A model whose hash is not known is refused: `add` takes the file that you downloaded.
+        """
         model, began = find_model(name), time.monotonic()
+        if model.origins and model.sha256 is None:
+            raise ModelMissing(
+                f"no hash is known for {name}, so its download cannot be checked: if you trust "
+                f"{model.origins[0]}, download {model.file} yourself and run "
+                f"`earmark models add {name} FILE`"
+            )
         tried: list[str] = []
         for origin in model.origins if origins is None else origins:
             try:
@@ -143,6 +158,13 @@ class ModelStore:
                 raise ModelMismatch(f"{origin} gave a file that is cut off; it was not stored")
         facts = (size, digest.hexdigest(), model.sha256 is not None, time.monotonic() - began)
         return StoredModel(model.name, path, origin, *facts)
+
+
+@lru_cache(maxsize=64)
+def _hash_file(path: Path, *_: int) -> str:
+    """Once for each size, time and inode."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def find_checkpoint(name: str, path: Path) -> Path:

@@ -40,6 +40,8 @@ class BatchImport:
     failed: int
     missing: int
     unknown: int
+    damaged: tuple[str, ...] = ()
+    """Lines that cannot be read, and why."""
 
 
 def batch_requests(run: Run, model: str, question: Question) -> list[tuple[RecordingRow, Request]]:
@@ -112,7 +114,7 @@ def import_batch(
         }
         answered = run.answered_identities()
     limits = limits or Limits()
-    outcomes, unknown = read_batch(paths, requests)
+    outcomes, unknown, damaged = read_batch(paths, requests)
     if unknown and not outcomes:
         raise RunError(
             f"none of the {unknown} results answers a call of {folder} to {model}; "
@@ -130,4 +132,5 @@ def import_batch(
                 failed += 1
         write_report(run, run.folder / PAGE)
     missing = requests.keys() - outcomes.keys() - answered
-    return BatchImport(len(outcomes) - failed, failed, len(missing), unknown)
+    answers = len(outcomes) - failed
+    return BatchImport(answers, failed, len(missing), unknown, tuple(damaged))

@@ -9,7 +9,6 @@ paths ──▶ listen ──▶ store ──▶ choose ──▶ ask ──▶ 
 from __future__ import annotations
 
 import logging
-import tempfile
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any, TypeVar, Unpack
 
 from earmark.captioning.request import TAGS_MODEL
 from earmark.gate.listener import Failed
+from earmark.media.atomic_file import scratch_folder
 from earmark.pipeline.backend import open_backend
 from earmark.pipeline.choose import RunJob, choose_and_ask, choose_tasks
 from earmark.pipeline.listen import forget_speech, keep_sounds, keep_speech, listen_and_store
@@ -166,10 +166,9 @@ def preview(
     model = plan.open_captioner(api_key=api_key).model
     sources = plan.sources(allow_none=retry_failed)
     with (
-        tempfile.TemporaryDirectory() as scratch,
+        scratch_folder() as trial,
         open_backend(plan.settings.backend, len(sources)) as backend,
     ):
-        trial = Path(scratch)
         if Path(run, FILE).is_file():
             copy_run(Path(run), trial)
             with Run(trial) as stored:

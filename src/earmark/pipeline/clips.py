@@ -5,7 +5,6 @@ Clips have no voices, and blurred faces, if the run was made so or the caller as
 
 from __future__ import annotations
 
-import tempfile
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from earmark.errors import EarmarkError, MediaError
 from earmark.evidence.speech_listener import VoiceActivity
 from earmark.features.encoder import SAMPLE_RATE
 from earmark.media import Recording
-from earmark.media.atomic_file import replacing
+from earmark.media.atomic_file import replacing, scratch_folder
 from earmark.media.clip_writer import CaptionedClip, ClipCue, cut_clip, join_clips
 from earmark.media.source import name_of
 from earmark.pipeline.resume import reopen
@@ -53,11 +52,11 @@ def bundle(
     speech and blurred faces if `settings` say so, or if the run was made so. Without the model that
     detects speech, muted clips have no sound.
     """
-    with tempfile.TemporaryDirectory() as scratch, Run(run) as stored:
+    with scratch_folder(to) as folder, Run(run) as stored:
         spare_recordings(stored.recordings(), [to])
-        plan, folder = _plan_of_clips(stored, settings), Path(scratch)
+        plan = _plan_of_clips(stored, settings)
         voices, blur = plan.settings.voices, plan.question.blur
-        with shareable_copy(run, voices=voices, blur=blur) as shared:
+        with shareable_copy(run, to, voices=voices, blur=blur) as shared:
             files, uncut = _cut(stored, folder, plan, progress or Progress())
             write_page(shared, folder / "index.html", title=run.resolve().name, files=files)
             for kind, name in FORMATS.items():
@@ -107,7 +106,7 @@ def highlights(
     """
     clips: list[CaptionedClip] = []
     left_out, progress = [], progress or Progress()
-    with tempfile.TemporaryDirectory() as scratch, Run(run) as stored:
+    with scratch_folder(to) as scratch, Run(run) as stored:
         spare_recordings(stored.recordings(), [to])
         plan = _plan_of_clips(stored, settings)
         rows = sorted(stored.recordings(), key=lambda row: (row.began, row.path))
@@ -115,7 +114,7 @@ def highlights(
         _enter_cutting(progress, plan, shown)
         for number, row in enumerate(rows):
             try:
-                clips += _clips(stored, row, Path(scratch, str(number)), plan, progress)
+                clips += _clips(stored, row, scratch / str(number), plan, progress)
             except EarmarkError as error:
                 left_out.append(f"{name_of(row.path)} is left out: {error}")
         if not clips:

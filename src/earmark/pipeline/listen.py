@@ -128,8 +128,9 @@ def listen_and_store(
 ) -> tuple[dict[str, Recording], int]:
     """Listen to the sources that the run does not know yet, and store each as it finishes.
 
-    Returns the recordings by key, in the order of `sources`, and how many failed; copies of one
-    recording count once. Only descriptions stay in memory: a few kilobytes per recording.
+    Returns the recordings by key, in the order of `sources`, and how many failed. A copy of another
+    becomes a row that says so, and has not failed. Only descriptions stay in memory: a few
+    kilobytes per recording.
     """
     from earmark.run.records import RecordingRow  # workers import this module without the run
 
@@ -167,8 +168,14 @@ def listen_and_store(
                 audio_track=recording.audio_track,
             )
     run.drop_past_failures(source.path for source in sources)
-    ordered = (recordings[source] for source in sources if source in recordings)
-    return {recording.id: recording for recording in ordered}, len(sources) - len(recordings)
+    ordered: dict[str, Recording] = {}
+    for source in (source for source in sources if source in recordings):
+        first = ordered.setdefault(recordings[source].id, recordings[source])
+        if first.source != source:
+            run.add(RecordingRow.of(first))
+            reason = f"a copy of {first.source.path}, under which the run lists it"
+            run.fail_recording(stored_path(source.path), source.path, reason, name=source.id)
+    return ordered, len(sources) - len(recordings)
 
 
 def cached_files(cache: Path, key: str) -> Iterator[Path]:

@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from earmark.evidence.face_blur import FaceBlur
+from earmark.media.atomic_file import scratch_folder
 from earmark.media.source import name_of
 from earmark.redaction import HIDDEN, map_texts, redact
 from earmark.run.run import Run
@@ -42,11 +42,10 @@ COLUMNS = {
 
 @contextmanager
 def shareable_copy(
-    folder: Path, *, voices: bool = True, blur: FaceBlur | None = None
+    folder: Path, beside: Path, *, voices: bool = True, blur: FaceBlur | None = None
 ) -> Iterator[Run]:
     """A temporary copy of the run as it may be shared; without `voices`, without what was said."""
-    with TemporaryDirectory() as scratch:
-        copy = Path(scratch)
+    with scratch_folder(beside) as copy:
         copy_run(folder, copy)
         with closing(sqlite3.connect(copy / FILE)) as database, explain_errors(folder), database:
             _make_shareable(database)

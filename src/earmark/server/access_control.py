@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 import time
 from dataclasses import dataclass, field
 from urllib.parse import quote, unquote, urlsplit
 
 from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -35,6 +37,9 @@ MOST_GUESSES, GUESS_SECONDS = 20, 60.0
 """Wrong tokens from one address, within so many seconds."""
 
 MOST_CLIENTS = 10_000
+MOST_BODY_BYTES = 1 << 22
+TOO_LARGE = f"the request has more than {MOST_BODY_BYTES >> 20} MB"
+_HOST = re.compile(r"([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?")
 
 
 @dataclass(slots=True)
@@ -68,19 +73,21 @@ class AccessControl:
             await self.app(scope, receive, send)
             return
         answer = self._refuse(Request(scope)) or self.app
-        await answer(scope, receive, _with_headers(send))
+        await answer(scope, _with_limit(receive), _with_headers(send))
 
     def _refuse(self, request: Request) -> Response | None:
         client = request.client.host if request.client else ""
         if not _take(self.clients, client, self.rate, 2 * self.rate):
             return _refusal(request, 429, "too many requests; wait a moment")
         host = request.headers.get("host", "").lower()
-        name = host if host.endswith("]") else host.rpartition(":")[0] or host
-        if name not in self.hosts:
+        match = _HOST.fullmatch(host)
+        if match is None or match[1] not in self.hosts:
             reason = (
                 f"this server does not answer to {host[:80]!r}, only to those it was started with"
             )
             return _refusal(request, 421, reason)
+        if int(request.headers.get("content-length") or 0) > MOST_BODY_BYTES:
+            return _refusal(request, 413, TOO_LARGE)
         if _is_cross_site(request, host):
             return _refusal(request, 403, "this request comes from another site")
         return None if self.token is None else self._check_token(request, client)
@@ -92,14 +99,14 @@ class AccessControl:
             bearer if kind.lower() == "bearer" else "",
             unquote(request.cookies.get(self.cookie, "")),
         ]
+        if self._is_token(query_token):
+            return self._redirect_with_cookie(request)
         if any(map(self._is_token, candidates)):
             return self._redirect_with_cookie(request) if query_token else None
         is_guess = any((*candidates, query_token))
         rate = MOST_GUESSES / GUESS_SECONDS
         if is_guess and not _take(self.guesses, client, rate, MOST_GUESSES):
             return _refusal(request, 429, "too many wrong tokens; wait a minute")
-        if self._is_token(query_token):
-            return self._redirect_with_cookie(request)
         reason = "open the address that `earmark serve` printed: it carries the token"
         return _refusal(request, 401, reason)
 
@@ -108,7 +115,9 @@ class AccessControl:
         return bool(candidate) and hmac.compare_digest(candidate.encode(), self.token.encode())
 
     def _redirect_with_cookie(self, request: Request) -> Response:
-        secure = "; Secure" if request.scope.get("scheme") == "https" else ""
+        # From a proxy that ends TLS; from anybody else it only makes the cookie useless.
+        is_secure = request.headers.get("x-forwarded-proto") == "https"
+        secure = "; Secure" if is_secure else ""
         value = quote(self.token or "", safe="")
         cookie = f"{self.cookie}={value}; Path=/; HttpOnly; SameSite=Lax{secure}"
         return RedirectResponse("/", 303, {"set-cookie": cookie, "cache-control": "no-store"})
@@ -140,6 +149,21 @@ def _is_cross_site(request: Request, host: str) -> bool:
         return False
     is_page = not request.scope["path"].startswith(("/api", "/media"))
     return not (is_page and _is_navigation(request))
+
+
+def _with_limit(receive: Receive) -> Receive:
+    """A body that does not say how long it is ends the request once it is too long."""
+    size = 0
+
+    async def receive_with_limit() -> Message:
+        nonlocal size
+        message = await receive()
+        size += len(message.get("body", b""))
+        if size > MOST_BODY_BYTES:
+            raise HTTPException(413, TOO_LARGE)
+        return message
+
+    return receive_with_limit
 
 
 def _with_headers(send: Send) -> Send:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import tempfile
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Query, Request
@@ -20,6 +18,7 @@ from starlette.concurrency import run_in_threadpool
 
 from earmark.errors import RunError
 from earmark.media import Source
+from earmark.media.atomic_file import scratch_folder
 from earmark.pipeline.answer import ask as ask_run
 from earmark.pipeline.clips import cut_kept
 from earmark.pipeline.resume import WindowQuote, ask_window, quote_window
@@ -210,13 +209,13 @@ def cut_span(
     If the run is without voices, speech is muted; if faces are blurred, they are blurred here too.
     """
     span = Span(start, min(end, start + LONGEST_CLIP))
-    with served.open() as run, tempfile.TemporaryDirectory() as scratch:
+    with served.open() as run, scratch_folder() as scratch:
         row = run_views.find_recording(run, recording)
         if not 0 <= start < span.end <= row.duration + 1 or any(
             served.why_unplayable(path) for path, _ in row.files
         ):
             raise run_views.UnknownRecording("the recording has no such span to cut")
-        path = Path(scratch) / "clip.mp4"
+        path = scratch / "clip.mp4"
         cut_kept(run, row, span, path, service.plan.settings)
         content = path.read_bytes()
     stem = re.sub(r"[^\w.-]+", "-", row.title.rpartition(".")[0], flags=re.ASCII)[:80]
@@ -345,8 +344,8 @@ def export_run(served: Served, format: Annotated[str, Query(max_length=40)]) -> 
     """A run as a file for other tools, see `earmark export`; only formats of one file."""
     if format not in EXPORTERS or EXPORTERS[format].is_per_recording:
         raise ValueError(f"a run cannot be exported as one file in the format {format!r}")
-    with served.open() as run, tempfile.TemporaryDirectory() as scratch:
-        (path,) = write_export(run, Path(scratch) / f"run.{format}", format=format)
+    with served.open() as run, scratch_folder() as scratch:
+        (path,) = write_export(run, scratch / f"run.{format}", format=format)
         content = path.read_bytes()
     ending = EXPORTERS[format].suffix or format
     file = "corrections.jsonl" if format == "corrections" else f"run.{ending}"

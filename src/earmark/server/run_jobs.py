@@ -54,6 +54,9 @@ MOST_SOURCES_BYTES = 1 << 26
 CHANGEABLE = ("budget", "across", "model", "earmark")
 """What may differ between a run and the server that continues it."""
 
+MOST_AT_WORK = 4
+"""Processes at once, forecasts and runs."""
+
 MOST_JOBS = 100
 """The oldest finished ones are dropped."""
 
@@ -129,10 +132,12 @@ class RunJobs:
             "run": str(folder) if folder else None,
         }
         with self._lock:
+            if sum(job.state == "at work" for job in self._jobs.values()) >= MOST_AT_WORK:
+                raise RunError(f"{MOST_AT_WORK} jobs are at work: stop one, or wait for it")
             if folder:
                 job = self.of(folder)  # its process may not have opened the run yet
                 if is_at_work(folder) or (job and job.state == "at work"):
-                    raise EarmarkError(f"{folder.name} is already running")
+                    raise RunError(f"{folder.name} is already running")
                 folder.mkdir(parents=True, exist_ok=True)
                 write_whole(folder / SOURCES, _SOURCES.dump_json(sources))
             finished = [key for key, other in self._jobs.items() if other.state != "at work"]
