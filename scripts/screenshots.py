@@ -123,9 +123,14 @@ def take_all(folder: Path, page: Path, out: Path, profile: Path) -> None:
         said = f"{STILL} && document.querySelectorAll('.verdict').length > 2"
         take(driver, one, out / "corrections.png", said, **wide, scheme="dark")
         take(driver, one, out / "phone.png", STILL, width=390, height=844)
-        strips = "document.querySelectorAll('.row-name').length"
+        shown = "document.querySelector('.day .look img')?.naturalWidth"
+        take(driver, f"{base}/run/{run}", out / "day.png", shown, **wide)
+        strips = (
+            f"{shown} && document.querySelectorAll('.row-name').length"
+            " && (document.querySelector('.list-title').scrollIntoView(), true)"
+        )
         take(driver, f"{base}/run/{run}", out / "archive.png", strips, width=1280, height=720)
-        done = "document.querySelector('.figure')"
+        done = "document.querySelector('.look img')?.naturalWidth"
         take(driver, page.as_uri(), out / "report.png", done, width=1200, height=1900)
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -505,11 +506,11 @@ def _weight(own: Sequence[tuple[RecordingDay, SoundTally]]) -> float:
 def sound_moment(each: RecordingDay, tally: SoundTally, span: Span, pictures: Pictures) -> Moment:
     """A sound, and what a model saw while it was heard."""
     reasons = [Reason("heard", tally.title, span, tally.confidence)]
-    for reason in each.activities:
-        if reason.span.overlaps(span):
-            start, end = max(reason.span.start, span.start), min(reason.span.end, span.end)
-            reasons.append(replace(reason, span=Span(start, end)))
-            break
+    after = bisect_left(each.activities, span.end, key=lambda reason: reason.span.start)
+    seen = next((own for own in each.activities[max(0, after - 1) : after]), None)
+    if seen and seen.span.overlaps(span):
+        start, end = max(seen.span.start, span.start), min(seen.span.end, span.end)
+        reasons.append(replace(seen, span=Span(start, end)))
     picture = pictures.best(each.row.id, span)
     return Moment.of(each.row, *reasons, picture=picture, rank=-_value(tally, span))
 
@@ -530,12 +531,12 @@ def _worth_a_look(
 
     No more than `MOST_ALIKE` of one kind.
     """
-    first = [moment for each in recordings for moment in _wanted(each, pictures)]
+    first = [moment for each in recordings for moment in _wanted(each)]
     alike: Counter[str] = Counter()
     rest: list[Moment] = []
     for moment in sorted(
         [moment for line in lines for moment in line.moments]
-        + [moment for each in recordings for moment in _captioned(each, pictures)],
+        + [moment for each in recordings for moment in _captioned(each)],
         key=lambda moment: moment.rank,
     ):
         text = moment.telling[0].text
@@ -548,25 +549,26 @@ def _worth_a_look(
             rest.append(moment)
         if len(rest) + len(first) >= MOST_MOMENTS:
             break
-    return sorted((*first[:MOST_MOMENTS], *rest), key=_when)
+    chosen = sorted((*first[:MOST_MOMENTS], *rest), key=_when)
+    return [
+        replace(moment, picture=pictures.best(moment.recording, moment.span)) for moment in chosen
+    ]
 
 
-def _wanted(each: RecordingDay, pictures: Pictures) -> Iterator[Moment]:
+def _wanted(each: RecordingDay) -> Iterator[Moment]:
     row = each.row
     for span in each.sought.seen if each.sought else ():
         reason = Reason("seen", each.sought.question if each.sought else "", span)
-        yield Moment.of(row, reason, picture=pictures.best(row.id, span), rank=WANTED)
+        yield Moment.of(row, reason, rank=WANTED)
     for time in row.marks:
         span = Span(max(0.0, time - 5), min(row.duration, time + 5))
         reason = Reason("marked", "marked on the camera", span)
-        yield Moment.of(row, reason, picture=pictures.best(row.id, span), rank=WANTED)
+        yield Moment.of(row, reason, rank=WANTED)
 
 
-def _captioned(each: RecordingDay, pictures: Pictures) -> Iterator[Moment]:
-    """Captions of windows without a named sound."""
+def _captioned(each: RecordingDay) -> Iterator[Moment]:
     for reason in each.activities:
-        picture = pictures.best(each.row.id, reason.span)
-        yield Moment.of(each.row, reason, picture=picture, rank=-0.1 * reason.span.duration)
+        yield Moment.of(each.row, reason, rank=-0.1 * reason.span.duration)
 
 
 def _title(rows: Sequence[RecordingRow]) -> str:

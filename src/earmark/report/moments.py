@@ -5,6 +5,7 @@ Search, sounds, `find`, `ask` and the day all list moments; pages, REST and agen
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -227,14 +228,19 @@ class Pictures:
     """The windows of a run that have a stored picture, read once for each recording."""
 
     def __init__(self, run: Run) -> None:
-        self._run, self._spans = run, dict[str, list[Span]]()
+        self._run, self._spans = run, dict[str, tuple[list[Span], float]]()
 
     def best(self, recording: str, span: Span) -> Span | None:
         """The window that overlaps `span` most; None if none does."""
         if recording not in self._spans:
-            self._spans[recording] = self._run.pictured(recording)
-        spans = [each for each in self._spans[recording] if each.overlaps(span)]
-        return max(spans, key=lambda each: _overlap(each, span), default=None)
+            spans = self._run.pictured(recording)
+            longest = max((each.duration for each in spans), default=0.0)
+            self._spans[recording] = spans, longest
+        spans, longest = self._spans[recording]
+        first = bisect_left(spans, span.start - longest, key=lambda each: each.start)
+        last = bisect_left(spans, span.end, key=lambda each: each.start)
+        near = [each for each in spans[first:last] if each.overlaps(span)]
+        return max(near, key=lambda each: _overlap(each, span), default=None)
 
 
 def _overlap(span: Span, other: Span) -> float:

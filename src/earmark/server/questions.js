@@ -1,5 +1,5 @@
 // The question box: words list moments at once; a question is answered by the model, its price shown first.
-import { button, make, plural, whole } from "./parts.js";
+import { button, make, plural } from "./parts.js";
 import { call, recordingPath, runPath, showError, showMessage } from "./api.js";
 import { field } from "./controls.js";
 import { makeParagraph } from "./day.js";
@@ -86,8 +86,7 @@ export class QuestionBox {
       yes.disabled = true; // until the price is that of this number
       const asked = calls.value || "0", cost = await call(`${runPath(this.run)}/questions?${new URLSearchParams({ question, calls: asked })}`);
       if ((calls.value || "0") !== asked) return;
-      const money = cost.money ? `${cost.money.toPrecision(2)} (in the currency of your prices)` : "no price set";
-      price.textContent = `${plural(cost.calls, "call")} to ${cost.model}: at most ${whole(cost.tokens)} tokens, ${money}.`;
+      price.textContent = `${plural(cost.calls, "call")} to ${cost.model}: ${cost.words}${cost.money ? "" : ", no price set"}.`;
       yes.disabled = false;
     };
     calls.addEventListener("input", () => quote().catch(showError));

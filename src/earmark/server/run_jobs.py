@@ -42,6 +42,7 @@ from earmark.run.schema import FILE
 from earmark.search.cited_answer import MOST_ENTRIES, MOST_TEXT
 from earmark.selection import Pick
 from earmark.settings import Choosing, Settings
+from earmark.text_format import format_spend
 
 if TYPE_CHECKING:
     from earmark.server.run_library import ServedRun
@@ -286,6 +287,8 @@ class QuestionQuote:
     calls: int
     tokens: int
     money: float
+    words: str = ""
+    """The price, for a person."""
 
 
 def question_cost(question: str, plan: Session, calls: int, model: str) -> QuestionQuote:
@@ -293,7 +296,8 @@ def question_cost(question: str, plan: Session, calls: int, model: str) -> Quest
     text, limits = MOST_ENTRIES * MOST_TEXT // 3, plan.settings.limits
     tokens = calls * (prompt + answer) + text + ANSWER_TOKENS
     money = calls * limits.price(prompt, answer) + limits.price(text, ANSWER_TOKENS)
-    return QuestionQuote(model, 1 + calls, tokens, money)
+    words = f"at most {tokens:,} tokens{format_spend(money, limits.currency)}"
+    return QuestionQuote(model, 1 + calls, tokens, money, words)
 
 
 def sample_request(plan: Session, question: Question) -> Request:
