@@ -100,8 +100,8 @@ def reproduce(
     chosen = parse_settings(settings, [*OWN, *TRAINING])
     threads = int(chosen.pop("threads", 2))
     for name in {"judged", "training"} & chosen.keys():
-        if not isinstance(chosen[name], int):
-            chosen[name] = tuple(names(chosen[name]))
+        if name == "judged" or not isinstance(chosen[name], int):
+            chosen[name] = tuple(names(str(chosen[name])))
     plan = ReproductionPlan(
         epic=epic,
         ego4d=ego4d,

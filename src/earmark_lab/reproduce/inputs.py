@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from earmark.errors import AnnotationError, EarmarkError
 from earmark.features.encoder import encoder_files, split_name
@@ -83,6 +83,10 @@ class ReproductionPlan:
     training: tuple[str, ...] | int = ()
     """Recordings to train heads on, or how many; the others choose operating points. Empty for two
     thirds of those that are not judged."""
+
+    def __post_init__(self) -> None:
+        if self.rounding not in get_args(Rounding):
+            raise ValueError(f"rounding is {' or '.join(get_args(Rounding))}, not {self.rounding}")
 
     @property
     def sound(self) -> str:

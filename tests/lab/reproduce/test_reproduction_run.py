@@ -354,6 +354,8 @@ def test_shares_may_be_cut_to_whole_calls_as_in_equation_3(shift: Path, tmp_path
         )
         rows = coverage_rows(PaperInputs(plan, tmp_path / rounding))
         assert {row.calls for row in rows if (row.rule, row.budget) == ("rank", 0.15)} == {calls}
+    with pytest.raises(ValueError, match="rounding is round or floor, not up"):
+        ReproductionPlan(rounding="up")
 
 
 def test_what_is_not_ego4d_is_never_called_so(tmp_path: Path):
