@@ -136,11 +136,36 @@ def summarise(error: BaseException) -> str:
 
 
 def internal_error(item: object, error: Exception) -> InternalError:
-    kind, message = type(error).__name__, summarise(error)
-    message = kind if message == kind else f"{kind}: {message}"
     bug = InternalError(
-        f"{item}: a bug in earmark ({message}); the other "
+        f"{item}: {describe_bug(error)}; the other "
         "recordings are not concerned; `earmark --verbose` shows where"
     )
     bug.add_note("".join(traceback.format_exception(error)))
     return bug
+
+
+PLUGIN_GROUPS = tuple(
+    f"earmark.{kind}" for kind in ("rules", "frontlines", "captioners", "readers", "exporters")
+)
+
+
+def describe_bug(error: Exception) -> str:
+    kind, message = type(error).__name__, summarise(error)
+    message = kind if message == kind else f"{kind}: {message}"
+    plugin = plugin_of(error)
+    return f"a bug in {f'the plug-in {plugin}' if plugin else 'earmark'} ({message})"
+
+
+def plugin_of(error: Exception) -> str:
+    """The package that adds something to earmark and in which `error` was raised, or called."""
+    from importlib.metadata import entry_points
+
+    added = {
+        entry.module.partition(".")[0]: entry.dist.name if entry.dist else entry.module
+        for group in PLUGIN_GROUPS
+        for entry in entry_points(group=group)
+    }
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    packages = [str(frame.f_globals.get("__name__", "")).partition(".")[0] for frame in frames]
+    own = ("earmark", "earmark_lab")
+    return next((added[name] for name in reversed(packages) if name in added.keys() - own), "")

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+import earmark as earmark_library
 from acceptance.command_line import earmark
 from acceptance.file_server import file_server
 from acceptance.recordings import make_recording
 from acceptance.run_rows import rows
+from earmark.errors import MediaError
 
 
 @pytest.fixture(scope="module")
@@ -119,3 +121,19 @@ def test_an_address_that_is_gone_or_serves_no_ranges_is_one_line(clip, name):
     assert outcome.code == 1
     assert name in outcome.err
     assert "Traceback" not in outcome.err
+
+
+def test_addresses_that_all_fail_leave_no_run(tmp_path):
+    with file_server(tmp_path) as files:
+        for name in ("gone.mp4", "list.m3u8"):
+            outcome = earmark("caption", files.url(name), "--run", tmp_path / "run")
+            assert outcome.code == 1 and len(outcome.err.splitlines()) == 1
+            assert not (tmp_path / "run").exists()
+    assert "playlists are not followed" in outcome.err
+
+
+def test_a_path_given_alone_to_the_library_raises():
+    for verb in (earmark_library.select, earmark_library.plan):
+        with pytest.raises(MediaError, match=r"/nope\.mp4 does not exist"):
+            verb("/nope.mp4")
+    assert earmark_library.select(["/nope.mp4"]).failures

@@ -64,7 +64,7 @@ def test_a_bug_shows_where_it_is(site, archive, workers):
     for done in (quiet, verbose):
         assert done.returncode == 1
         assert len(json.loads(done.stdout)["failures"]) == 2
-        assert "a bug in earmark (KeyError: 'no such key')" in done.stderr
+        assert "a bug in the plug-in faulty (KeyError: 'no such key')" in done.stderr
     assert "Traceback" not in quiet.stderr
     assert verbose.stderr.count('return {}["no such key"]') == 2
 

@@ -180,6 +180,18 @@ def test_without_a_server_what_has_nothing_to_do_with_it_is_not_listed(run):
     assert "drill" not in said.stdout.lower()
 
 
+def test_an_answer_without_a_sentence_lists_what_matches(run):
+    reply = json.dumps({"sentences": [], "unknown": "who it was"})
+    with annotation_server(reply=reply) as server:
+        words = ["ask", str(run), "When was the drill used?", "--model", server.url]
+        said = CliRunner().invoke(app, words)
+    assert said.exit_code == 0, said.output
+    head, *lines = said.stdout.splitlines()
+    assert head == "No sentence of the answer quotes the run; these entries match best:"
+    assert any("“A hand drills a board.”" in line for line in lines)
+    assert "Not known: who it was" in lines and "No model was asked" not in said.stderr
+
+
 def test_an_answer_that_is_no_json_is_one_clear_line(run):
     with annotation_server(reply="I will not.") as server:
         said = CliRunner().invoke(app, ["ask", str(run), "When?", "--model", server.url])

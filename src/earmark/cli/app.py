@@ -20,7 +20,7 @@ from typing import Annotated, Any, ClassVar, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from earmark.errors import EarmarkError, MissingExtra
+from earmark.errors import EarmarkError, MissingExtra, describe_bug, plugin_of
 from earmark.report.console import err, show_log
 from earmark.settings import InvalidSetting, setting_named
 from earmark.version import VERSION
@@ -274,17 +274,26 @@ def run(commands: Callable[..., Any], args: Sequence[str] | None = None, **choic
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         _fail(f"cannot go on: {where}{error.strerror or error}")
+    except Exception as error:
+        if not plugin_of(error):
+            raise
+        logger.debug("raised here", exc_info=True)
+        _fail(f"{describe_bug(error)}; `earmark --verbose` shows where")
     except SystemExit as error:
         if error.code == INTERRUPTED:
-            err.print(f"earmark: stopped{_what_is_kept(args or sys.argv[1:])}")
-            sys.stdout.flush()
-            sys.stderr.flush()
-            from multiprocessing import active_children
-
-            for worker in active_children():  # nothing waits for their results any more
-                worker.kill()
-            os._exit(INTERRUPTED)
+            _end_interrupted(args or sys.argv[1:])
         raise
+
+
+def _end_interrupted(words: Sequence[str]) -> NoReturn:
+    from multiprocessing import active_children
+
+    err.print(f"earmark: stopped{_what_is_kept(words)}")
+    sys.stdout.flush()
+    sys.stderr.flush()
+    for worker in active_children():  # nothing waits for their results any more
+        worker.kill()
+    os._exit(INTERRUPTED)
 
 
 def _what_is_kept(words: Sequence[str]) -> str:

@@ -249,7 +249,7 @@ def ask(
     """
     answer = ask_run(folder, question, calls=calls, settings=settings, api_key=options.api_key())
     options.show(answer, format)
-    if answer.likeliest and format is Format.table:
+    if answer.likeliest and not answer.is_asked and format is Format.table:
         err.print(
             "No model was asked; these entries of the run match best. For an answer in sentences, "
             "name a server with the OpenAI API: --model http://HOST/v1"

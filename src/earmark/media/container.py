@@ -27,7 +27,7 @@ from earmark.media.mp4_boxes import (
     read_traks,
 )
 from earmark.media.mp4_index import check_fragments, why_unsupported
-from earmark.media.source import is_remote, place_of
+from earmark.media.source import is_remote, place_of, suffix_of
 from earmark.media.storage import LocalStorage, Meter, Storage, file_changed
 
 _FORMATS = (
@@ -72,6 +72,8 @@ class MediaFile:
 def open_storage(uri: str, meter: Meter) -> Storage:
     if not is_remote(uri):
         return LocalStorage(uri, meter)
+    if suffix_of(uri) in (".m3u8", ".mpd"):
+        raise _playlist(uri)
     from earmark.media.remote_storage import RemoteStorage
 
     return RemoteStorage(uri, meter)
@@ -152,11 +154,15 @@ def _open_container(file: object, storage: Storage) -> InputContainer:
         raise
     except (av.error.FFmpegError, ValueError) as error:
         if _is_text(storage.read(0, 4096)):
-            raise UnreadableFile(
-                f"{place_of(storage.uri)} is text, not a media file; playlists are not followed, "
-                "so name the media files themselves"
-            ) from error
+            raise _playlist(storage.uri) from error
         raise unreadable_file(storage.uri, error) from error
+
+
+def _playlist(uri: str) -> UnreadableFile:
+    return UnreadableFile(
+        f"{place_of(uri)} is text, not a media file; playlists are not followed, "
+        "so name the media files themselves"
+    )
 
 
 def _is_text(head: bytes) -> bool:

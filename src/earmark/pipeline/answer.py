@@ -53,7 +53,8 @@ class RunAnswer:
     unasked: int
     tokens_a_call: int
     likeliest: tuple[Moment, ...] = ()
-    """Best first; empty if a model was asked."""
+    """Best first; empty if a model has answered."""
+    is_asked: bool = False
 
     def to_json(self) -> dict[str, Any]:
         facts = {"bought": self.bought, "unasked": self.unasked}
@@ -62,16 +63,18 @@ class RunAnswer:
 
     def lines(self) -> Iterator[str]:
         """The answer with its sources, or the likeliest entries if no model was asked."""
-        if self.likeliest:
-            for entry in self.likeliest:
-                yield f"{entry.place}, {entry.kind}: “{entry.text}”"
+        if self.likeliest and self.is_asked:
+            yield "No sentence of the answer quotes the run; these entries match best:"
+        for entry in self.likeliest:
+            yield f"{entry.place}, {entry.kind}: “{entry.text}”"
+        if self.likeliest and not self.is_asked:
             return
         answer = self.answer
         for sentence in answer.sentences:
             yield Heading(sentence.text)
             for citation in sentence.citations:
                 yield f"  {citation.entry.place}, {citation.entry.kind}: “{citation.quote}”"
-        if not answer.sentences:
+        if not answer.sentences and not self.likeliest:
             yield "The run does not say."
         if answer.unknown:
             yield f"Not known: {answer.unknown}"
@@ -133,8 +136,9 @@ def answer(
         search = find(question, sources, run=run, calls=calls, settings=plan, api_key=api_key)
         bought = search.calls
     with Run(run) as stored:
-        gather = gather_entries if is_asked else telling_entries
-        entries = gather(stored, question, SentenceEncoder.if_available(plan.store))
+        encoder = SentenceEncoder.if_available(plan.store)
+        telling = telling_entries(stored, question, encoder)
+        entries = gather_entries(stored, question, encoder) if is_asked else telling
         totals = stored.totals()
     data, tokens = _NOTHING, 0
     if entries and is_asked:
@@ -143,8 +147,8 @@ def answer(
     cited = check_answer(question, entries, data, tokens=tokens)
     most = Question().tokens + Question().answer_tokens + 600 // CHARACTERS_A_TOKEN
     unasked = max(0, totals.windows - totals.answered)
-    likeliest = () if is_asked else tuple(entries[:LISTED])
-    return RunAnswer(cited, bought, unasked, most, likeliest)
+    likeliest = () if cited.sentences else tuple(telling[:LISTED])
+    return RunAnswer(cited, bought, unasked, most, likeliest, is_asked)
 
 
 _NOTHING: Mapping[str, Any] = {"sentences": [], "unknown": "nothing in the run mentions it"}

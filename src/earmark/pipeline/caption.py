@@ -19,7 +19,13 @@ from earmark.gate.listener import Failed
 from earmark.media.atomic_file import scratch_folder
 from earmark.pipeline.backend import open_backend
 from earmark.pipeline.choose import RunJob, choose_and_ask, choose_tasks
-from earmark.pipeline.listen import forget_speech, keep_sounds, keep_speech, listen_and_store
+from earmark.pipeline.listen import (
+    forget_speech,
+    keep_sounds,
+    keep_speech,
+    listen_and_store,
+    without_empty_run,
+)
 from earmark.pipeline.paragraphs import ParagraphCost, write_paragraphs
 from earmark.pipeline.resume import PAGE, resume
 from earmark.pipeline.session import Choices, Paths, Session, open_session
@@ -74,6 +80,7 @@ def caption(
     sounds, listener = plan.listening.beside, plan.open_speech_listener()
     sources, described = plan.sources(allow_none=retry_failed), plan.run_json(captioner.model)
     with (
+        without_empty_run(Path(run)),
         open_backend(plan.settings.backend, len(sources)) as backend,
         Run(Path(run), described, blur=plan.question.blur) as opened,
     ):

@@ -28,7 +28,7 @@ from earmark.media.clip_writer import cut_clip
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.pipeline.backend import Backend, open_backend
 from earmark.pipeline.clips import speech_to_mute
-from earmark.pipeline.listen import forget_speech, keep_sounds, listen_and_store
+from earmark.pipeline.listen import forget_speech, keep_sounds, listen_and_store, without_empty_run
 from earmark.pipeline.resume import PAGE, resume
 from earmark.pipeline.session import Choices, Paths, Session, open_session
 from earmark.redaction import redact
@@ -156,6 +156,7 @@ def find(
     progress = progress or Progress()
     sources, described = plan.sources(), plan.run_json(captioner.model) | {"find": question}
     with (
+        without_empty_run(Path(run)),
         open_backend(plan.settings.backend, len(sources)) as backend,
         Run(Path(run), described, blur=plan.question.blur) as opened,
     ):

@@ -8,20 +8,22 @@ source ──▶ score cache ──▶ listen ──┬──▶ windows, scored
 from __future__ import annotations
 
 import logging
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from earmark.errors import EarmarkError
+from earmark.errors import EarmarkError, MediaError
 from earmark.evidence.evidence_entry import TRACK
 from earmark.gate.listener import Failed, listen_cached
 from earmark.grid import ScoredRecording
 from earmark.media import Recording, Source, open_recording
 from earmark.media.atomic_file import files_of_recording
 from earmark.media.recording_description import content_key, continues
-from earmark.media.source import stored_path
+from earmark.media.source import is_remote, stored_path
 from earmark.pipeline.backend import Backend, tell_seconds
 from earmark.pipeline.session import ListenJob
 from earmark.report.progress import Progress
@@ -168,6 +170,10 @@ def listen_and_store(
                 audio_track=recording.audio_track,
             )
     run.drop_past_failures(source.path for source in sources)
+    if sources and not run.recordings() and all(is_remote(source.uris[0]) for source in sources):
+        reasons = [failed.reason for failed in run.failed_recordings()]
+        more = f" (and {counted(len(reasons) - 1, 'further failure')})" if len(reasons) > 1 else ""
+        raise MediaError(f"{reasons[0]}{more}")
     ordered: dict[str, Recording] = {}
     for source in (source for source in sources if source in recordings):
         first = ordered.setdefault(recordings[source].id, recordings[source])
@@ -176,6 +182,18 @@ def listen_and_store(
             reason = f"a copy of {first.source.path}, under which the run lists it"
             run.fail_recording(stored_path(source.path), source.path, reason, name=source.id)
     return ordered, len(sources) - len(recordings)
+
+
+@contextmanager
+def without_empty_run(folder: Path) -> Iterator[None]:
+    """If nothing was heard of all addresses, a run that is new is deleted again."""
+    is_new = not folder.exists()
+    try:
+        yield
+    except MediaError:
+        if is_new:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def cached_files(cache: Path, key: str) -> Iterator[Path]:

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from earmark.captioning.request import Request
-from earmark.errors import EarmarkError
+from earmark.errors import EarmarkError, MediaError
 from earmark.evidence.sound_names import WindowSounds
 from earmark.gate.forecast_error import ForecastError
 from earmark.gate.gate import gate_of
+from earmark.gate.listener import Failed
 from earmark.grid import ScoredRecording, Windows
 from earmark.pipeline.backend import open_backend
 from earmark.pipeline.listen import listen, listen_each
@@ -66,16 +68,24 @@ def select(
     Raises:
         ValueError: a choice is unknown or out of range. The error of a recording is not raised but
             listed in `Selection.failures`.
+        MediaError: a single path was given, not a list, and it cannot be used.
     """
     plan = open_session(paths, settings, **choices)
     sources, described = plan.sources(), plan.selection_json()
     with open_backend(plan.settings.backend, len(sources)) as backend:
         scored, failures = listen_each(sources, plan.listening, backend, progress)
+    _raise_alone(paths, failures)
     weights = [item.heard.recording.source.weight for item in scored]
     spent = allocate(plan.rule, scored, plan.budget, across=plan.settings.across, weights=weights)
     pairs = zip(scored, spent, strict=True)
     chosen = tuple(_chosen(plan, item, choice, explain) for item, choice in pairs)
     return Selection(described, chosen, failures)
+
+
+def _raise_alone(paths: Paths, failures: Sequence[Failed]) -> None:
+    """A path that was given by itself has no others to go on with."""
+    if isinstance(paths, str | Path) and len(failures) == 1:
+        raise MediaError(failures[0].error)
 
 
 def _chosen(plan: Session, scored: ScoredRecording, choice: Choice, explain: int) -> Chosen:
@@ -178,6 +188,7 @@ def plan(
     sources = session.sources()
     with open_backend(session.settings.backend, len(sources)) as backend:
         scored, failures = listen_each(sources, session.listening, backend, progress)
+    _raise_alone(paths, failures)
     price = call_cost(session, gpu_seconds)
     is_told = any(map(_is_told, scored))
     if coverage is not None and scored and not is_told:
