@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE # tests start hundreds of processes, each of which would compile earmark
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick check format lint types fuzz mutation docs screenshots gate hooks dist release-check browser camera voice models answers adapt tables clean
+.PHONY: help demo test quick check format lint types fuzz mutation docs screenshots gate research-gate hooks dist release-check browser camera voice models answers adapt tables clean
 
 help: ## List these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-14s %s\n", $$1, $$2 }'
@@ -50,9 +50,9 @@ mutation: $(VENV)/.dev ## Break media, run, selection and the client on purpose,
 	  $(BIN)/python scripts/mutation.py $$package --mutants $(MUTANTS) || exit 1; done
 
 # DATA holds epic/ (annotations of EPIC-KITCHENS-100 and EPIC-SOUNDS), resound/ (sound named as the recordings) and, for
-# `answers`, `adapt` and `gate`, shift/ (sparse recordings and actions.csv); docs/evaluate.md says more.
+# `answers`, `adapt` and `research-gate`, shift/ (sparse recordings and actions.csv); docs/evaluate.md says more.
 DATA ?= ../shared/data
-tables: gate answers adapt $(VENV)/.dev voice ## Every table of experiments/ that DATA and the fetched models give: hours
+tables: gate research-gate answers adapt $(VENV)/.dev voice ## Every table of experiments/ that DATA and the fetched models give: hours
 	$(BIN)/python scripts/activity_table.py $(DATA)/epic/EPIC_100_validation.csv
 	$(BIN)/python scripts/speech_table.py
 	$(BIN)/python scripts/find_table.py $(DATA)
@@ -73,7 +73,13 @@ screenshots: $(VENV)/.dev browser ## Make the pictures of docs/ anew, in Chromiu
 
 # DATA holds resound/, shift/ and epic/; what was listened to and trained is kept in RUNS.
 RUNS ?= runs
-gate: $(VENV)/.dev $(RUNS)/voices ## Make the default gate from raw sound in DATA, and its tables and energy's anew
+gate: $(VENV)/.dev ## Make recordings of sites, the open gate, gates without one family, and their table anew
+	$(BIN)/python scripts/make_open_gate.py $(DATA) $(RUNS) --out src/earmark/gate/open.gate \
+	  --families egoexolearn goalstep factory10k captaincook4d workers
+	$(BIN)/python scripts/attribution.py $(DATA)/open_sounds/sounds.csv
+	$(BIN)/python scripts/site_table.py $(DATA) $(RUNS) --frontlines energy gate '$(RUNS)/out-{family}/gate.gate'
+
+research-gate: $(VENV)/.dev $(RUNS)/voices ## Make the default gate from raw sound in DATA, and its tables and energy's anew
 	$(BIN)/python scripts/make_default_gate.py $(DATA) $(RUNS) --voices $(RUNS)/voices/usr/share --splits 0 1 2
 	$(BIN)/python scripts/gate_table.py $(DATA) $(RUNS)
 	$(BIN)/python scripts/energy_table.py $(DATA) $(RUNS)

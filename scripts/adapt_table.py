@@ -34,9 +34,10 @@ from earmark_lab.training.answered_windows import (
     AnsweredWindow,
     TeachingMaterial,
 )
-from earmark_lab.training.calibration import Scores, cases, fit_lengths, fit_rates, mean_coverage
+from earmark_lab.training.calibration import cases, mean_coverage
 from earmark_lab.training.dataset import Material, participant
 from earmark_lab.training.gate_training import Provenance, train_gate
+from earmark_lab.training.rate_fit import Scores, fit_all, hedged
 from earmark_lab.training.settings import Settings
 from earmark_lab.training.site_adaptation import Reheard, learn
 
@@ -169,11 +170,8 @@ def play_turn(
 
 def _calibrated(gate: Gate, scores: Scores, material: Material, names: Sequence[str]) -> Gate:
     """`gate` with rates and lengths by the marks of `names`."""
-    return replace(
-        gate,
-        rates=fit_rates(scores, material, names, [Grid().length]),
-        lengths=fit_lengths(material, names),
-    )
+    fitted = fit_all(scores, material, names, windows=[Grid().length])
+    return replace(gate, rates=fitted.rates, lengths=fitted.lengths)
 
 
 def _answered(case: Case, player: AnswerSimulator, drawn: float) -> AnsweredRecording:
@@ -195,7 +193,10 @@ def _answered(case: Case, player: AnswerSimulator, drawn: float) -> AnsweredReco
 def _judge(
     scores: Scores, material: Material, names: Sequence[str], gate: Gate
 ) -> dict[float, float]:
-    return mean_coverage(cases(scores, material, names, gate.rates, gate.lengths), budgets=BUDGETS)
+    return mean_coverage(
+        cases(scores, material, names, hedged(gate.rates, gate.hedge), gate.lengths),
+        budgets=BUDGETS,
+    )
 
 
 def show(title: str, results: list[TurnResult]) -> None:

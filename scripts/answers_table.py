@@ -122,7 +122,7 @@ def all_composites(data: Path, runs: Path) -> list[Case]:
         gate = Gate.load(runs / f"split-{split}" / "gate.gate")
         part = {name: material[name] for name in names}
         scores = {name: gate.scorer.score_whole(part[name].features) for name in names}
-        found += crossed_cases(scores, part)
+        found += crossed_cases(scores, part, gate.hedge)
     return [case for case in found if not is_development(case.recording)]
 
 

@@ -13,25 +13,19 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import composites
 from gate_table import DENSE, SPARSE, count_row, mean_row, price_rows, rule_rows
 from make_default_gate import SHIPPED, held_out
 
-from earmark.gate.rates import LevelRates, stand_out
+from earmark.gate.rates import LevelRates
 from earmark.grid import Grid
 from earmark.media.atomic_file import replacing
 from earmark_lab.experiments.benchmark import Case, run_case
-from earmark_lab.training.calibration import (
-    LENGTHS,
-    Scores,
-    cases,
-    fit_length,
-    fit_lengths,
-)
-from earmark_lab.training.dataset import Material, gather
+from earmark_lab.training.calibration import cases
+from earmark_lab.training.dataset import gather
+from earmark_lab.training.rate_fit import fit_lengths, fit_levels
 
 
 def main() -> None:
@@ -50,34 +44,19 @@ def main() -> None:
         cache=options.runs / "energy",
     )
     scores = {name: heard.features.reshape(-1) for name, heard in material.items()}
+    usual = fit_lengths(material, sorted(material)).usual
     parts = held_out(sorted(material))
     judged: list[Case] = []
     for part in parts:
         others = sorted(set(material) - set(part))
-        rates = fit_levels(scores, material, others, [Grid().length])
+        rates = fit_levels(material, others, usual, [Grid().length])
         judged += cases(scores, material, part, rates, fit_lengths(material, others))
     known = sorted(set(material) - set(parts[SHIPPED]))
-    text = write_up(judged, fit_levels(scores, material, known, LENGTHS))
+    text = write_up(judged, fit_levels(material, known, usual))
     options.out.mkdir(parents=True, exist_ok=True)
     with replacing(options.out / "table.md") as scratch:
         scratch.write_text(text, encoding="utf-8")
     print(text)
-
-
-def fit_levels(
-    scores: Scores, material: Material, names: Sequence[str], lengths: Sequence[float]
-) -> LevelRates:
-    """The regression of action starts on how far windows stand out, for every length of window."""
-    fits = (
-        fit_length(scores, material, names, length, lambda pooled: stand_out(pooled)[:, None])
-        for length in lengths
-    )
-    return LevelRates(
-        tuple(
-            replace(fit, intercept=round(fit.intercept, 3), weights=(round(fit.weights[0], 3),))
-            for fit in fits
-        )
-    )
 
 
 def write_up(judged: Sequence[Case], shipped: LevelRates) -> str:

@@ -21,11 +21,8 @@ from make_default_gate import gather_all, held_out
 
 from earmark.gate.episodes import OperatingPoints
 from earmark.gate.forecast_error import ForecastError
-from earmark.gate.frontline import frontline_named
 from earmark.gate.gate import Gate
-from earmark.gate.listener import LEVEL_HOP, listen
 from earmark.grid import Grid
-from earmark.media import find, open_recording
 from earmark.media.atomic_file import replacing
 from earmark.selection import Budget, Coverage
 from earmark.selection.budget import AUTO_PRICE
@@ -45,8 +42,6 @@ from earmark_lab.training.calibration import (
     count_rows,
     crossed_cases,
     fit_error,
-    fit_lengths,
-    fit_rates,
     forecast_rows,
     highest,
     mean_coverage,
@@ -54,6 +49,7 @@ from earmark_lab.training.calibration import (
     recall_weights,
 )
 from earmark_lab.training.dataset import Material, TrainingRecording, group, participant
+from earmark_lab.training.rate_fit import fit_all, hedged
 from earmark_lab.training.settings import Settings
 from earmark_lab.training.synthetic_recordings import gather_lone
 
@@ -95,7 +91,6 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("experiments/gate"))
     options = parser.parse_args()
     material = gather_all(options.data, options.runs)
-    levels = hear_levels(options.data, options.runs / "levels")
     rare = gather_lone(
         composites.annotations(options.data),
         composites.media(options.data),
@@ -111,7 +106,7 @@ def main() -> None:
     for split, names in enumerate(held_out(sorted(material))):
         folder, part = options.runs / f"split-{split}", {name: material[name] for name in names}
         if (folder / "gate.gate").is_file():
-            found, empty = judge(Gate.load(folder / "gate.gate"), part, levels)
+            found, empty = judge(Gate.load(folder / "gate.gate"), part)
             judged += found
             shares += empty
             lone += judge_lone(Gate.load(folder / "gate.gate"), part, rare)
@@ -124,24 +119,7 @@ def main() -> None:
     print(f"\n{text}")
 
 
-def hear_levels(data: Path, folder: Path) -> dict[str, Track]:
-    """The sound level of every composite, as a run hears it; kept in `folder`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    levels = {}
-    for source in find(composites.media(data)):
-        path = folder / f"{Path(source.name).stem}.npy"
-        if not path.is_file():
-            heard = listen(open_recording(source), frontline_named("energy"))
-            assert heard.level is not None, "composites have sound"
-            with replacing(path) as scratch:
-                np.save(scratch, heard.level.values)
-        levels[path.stem] = Track(np.load(path), hop=LEVEL_HOP)
-    return levels
-
-
-def judge(
-    gate: Gate, material: Material, levels: Mapping[str, Track]
-) -> tuple[list[Judged], list[float]]:
+def judge(gate: Gate, material: Material) -> tuple[list[Judged], list[float]]:
     """Every recording of one part, each with what the part's other participants calibrate.
 
     Also the share of windows that `--budget auto` buys on the idle stretches of each.
@@ -149,7 +127,7 @@ def judge(
     scores = {name: gate.scorer.score_whole(heard.features) for name, heard in material.items()}
     found: list[Judged] = []
     shares: list[float] = []
-    crossed = {case.recording: [case] for case in crossed_cases(scores, material)}
+    crossed = {case.recording: [case] for case in crossed_cases(scores, material, gate.hedge)}
     rows = {name: forecast_rows(case) for name, case in crossed.items()}
     counts = {name: count_rows(case) for name, case in crossed.items()}
     stored = gate.points
@@ -157,8 +135,8 @@ def judge(
     lost = dict(zip(sorted(material), missed.shares, strict=True))
     for names in group(material).values():
         others = sorted(set(material) - set(names))
-        rates = fit_rates(scores, material, others, lengths=[4.0])
-        lengths = fit_lengths(material, others)
+        fitted = fit_all(scores, material, others, windows=[4.0])
+        rates = hedged(fitted.rates, gate.hedge)
         error = fit_error(
             [row for name in others for row in rows[name]],
             [row for name in others for row in counts[name]],
@@ -169,12 +147,14 @@ def judge(
         points = replace(stored, on=on)
         found += [
             Judged(case, error, points, scores[case.recording])
-            for case in cases(scores, material, names, rates, lengths, levels=levels)
+            for case in cases(scores, material, names, rates, fitted.lengths)
         ]
         for name in names:
             if name.endswith(composites.SPARSE):
                 idle, left = empty_part(material[name], scores[name])
-                windows = cases({name: left}, {name: idle}, [name], rates, lengths)[0].windows
+                windows = cases({name: left}, {name: idle}, [name], rates, fitted.lengths)[
+                    0
+                ].windows
                 bought = Coverage().solve_many([windows], budget=Budget(price=AUTO_PRICE))[0]
                 shares.append(len(bought) / max(1, len(windows)))
     return found, shares
@@ -190,7 +170,9 @@ def judge_lone(gate: Gate, material: Material, rare: Material) -> list[Case]:
     for name, heard in rare.items():
         if participant(name) in people:
             scores = {name: gate.scorer.score_whole(heard.features)}
-            found += cases(scores, {name: heard}, [name], gate.rates, gate.lengths)
+            found += cases(
+                scores, {name: heard}, [name], hedged(gate.rates, gate.hedge), gate.lengths
+            )
     return found
 
 
@@ -222,7 +204,7 @@ def lone_rows(lone: Sequence[Case]) -> Iterable[str]:
 def judge_seed(gate: Gate, material: Material) -> list[Case]:
     """The recordings of one part by the heads of one seed, rated by the part's others."""
     scores = {name: gate.scorer.score_whole(heard.features) for name, heard in material.items()}
-    return crossed_cases(scores, material)
+    return crossed_cases(scores, material, gate.hedge)
 
 
 def empty_part(
@@ -233,7 +215,11 @@ def empty_part(
     for action in heard.actions:
         keep[max(0, round((action.start - IDLE) * 25)) : round((action.end + IDLE) * 25)] = False
     left = scores[keep]
-    return replace(heard, duration=len(left) / 25, actions=()), left
+    level = heard.level
+    if level is not None:
+        times = np.minimum((np.arange(len(level)) + 0.5) * level.hop * 25, len(keep) - 1)
+        level = replace(level, values=level.values[keep[times.astype(int)]])
+    return replace(heard, duration=len(left) / 25, actions=(), level=level), left
 
 
 def write_up(

@@ -12,19 +12,18 @@ from __future__ import annotations
 
 import argparse
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 from families import FAMILIES
-from make_default_gate import commit, show
+from make_default_gate import HOURS, SEEDS, commit, show
 
 from earmark_lab.sites.site import SiteGenerator
 from earmark_lab.training.gate_training import Provenance, train_gate
 from earmark_lab.training.settings import Settings
 from earmark_lab.training.site_material import MadeMaterial, gather_sites
 
-HOURS = {"train": 8.0, "dev": 5.0}
-SEEDS = {"train": 1, "dev": 2}
 DATA = (
     "made recordings, not site audio: sounds under CC0 and CC BY 3.0 (NOTICE lists their authors) "
     "and sounds of physical models, at the times of EgoExoLearn, GoalStep, CaptainCook4D (MIT), "
@@ -71,7 +70,7 @@ def make(pools: dict[str, MadeMaterial], folder: Path, family: str, *, seeds: in
     timings, sounds = FAMILIES.get(family, ((), ()))
     parts = {
         part: {
-            f"{part}-{name}": recording
+            f"{part}-{name}": replace(recording, name=f"{part}-{name}")
             for name, recording in pool.without(timings=timings, sounds=sounds).items()
         }
         for part, pool in pools.items()

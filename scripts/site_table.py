@@ -62,7 +62,7 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("runs", type=Path)
     parser.add_argument("--frontlines", nargs="+", default=["energy", "gate"])
-    parser.add_argument("--hours", type=float, default=1.25, help="of each family")
+    parser.add_argument("--hours", type=float, default=1.5, help="of each family")
     parser.add_argument("--out", type=Path, default=Path("experiments/sites"))
     options = parser.parse_args()
     groups = {

@@ -16,6 +16,9 @@ MIN_REMAINDER = 0.1
 """Seconds: audio coders pad their last packet (1,024 samples of AAC are 21 to 64 ms), and few
 cameras show a picture in it."""
 
+BESIDE_DB = 12.0
+"""Less than this is the usual difference between two windows of work."""
+
 LEVEL_KERNEL = np.array([1, 2, 3, 2, 1]) / 9
 """0.2 s apart: about a second of sound counts, the centre most."""
 
@@ -141,8 +144,9 @@ class Grid:
         pooled, instants = self.pool(scores, duration)
         if level is not None:
             pooled = replace(pooled, level=self.pool_level(level, duration))
-        if level is not None and shows_loudest:
+        if pooled.level is not None and level is not None and shows_loudest:
             instants = self.loudest(level, duration)
+            pooled = replace(pooled, peak=pooled.peak * nearness(pooled.level))
         expected = np.array(rates(pooled), dtype=float)
         if isinstance(lengths, Lengths):
             expected *= lengths.rate_factor
@@ -190,6 +194,24 @@ class Grid:
 def scored_recording(windows: Windows, heard: Heard) -> ScoredRecording:
     own = {field.name: getattr(windows, field.name) for field in fields(Windows)}
     return ScoredRecording(**own, heard=heard)
+
+
+def nearness(level: WindowScores) -> FloatArray:
+    """Factor of scores, 1 or less: a window next to a sound is not the window of the sound.
+
+    Scores are averages over about a second, so a sound raises those of the windows beside it:
+
+        level   ▁▁▁▁▇▁▁▁
+        score   ▁▁▁▅▇▆▁▁
+
+    A window whose loudest moment is more than `BESIDE_DB` below that of a neighbour has a score
+    reduced by the decibels beyond.
+    """
+    louder = level.peak.copy()
+    louder[1:] = np.maximum(louder[1:], level.peak[:-1])
+    louder[:-1] = np.maximum(louder[:-1], level.peak[1:])
+    factor: FloatArray = level.peak / np.maximum(louder, 1e-12) * 10 ** (BESIDE_DB / 20)
+    return np.minimum(1.0, factor)
 
 
 def _smooth_level(level: Track) -> Track:

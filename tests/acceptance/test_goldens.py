@@ -544,13 +544,26 @@ def serving(archive: Path) -> Iterator[httpx.Client]:
             process.terminate()
 
 
-CORRECTIONS = {
-    "kitchen.mp4": [
-        {"start": 16, "end": 20, "verdict": "right", "author": "ann"},
-        {"start": 24, "end": 28, "verdict": "reworded", "author": "ann", "text": "Stirs."},
-        {"start": 32, "end": 33, "verdict": "missed", "author": "bob", "text": "Sneezes."},
-    ]
-}
+CORRECTIONS = [
+    {"pick": 1, "verdict": "right", "author": "ann"},
+    {"pick": 2, "verdict": "reworded", "author": "ann", "text": "Stirs."},
+    {"start": 32, "end": 33, "verdict": "missed", "author": "bob", "text": "Sneezes."},
+]
+"""Of the kitchen: its second and third pick, and what no window shows."""
+
+
+def corrections(captioned: Path) -> Iterator[dict[str, Any]]:
+    picks = run("export", captioned, "--to", "jsonl").lines
+    spans = sorted(
+        (field(pick, "start", of="export"), field(pick, "end", of="export"))
+        for pick in picks
+        if "kitchen" in json.dumps(pick)
+    )
+    for mark in CORRECTIONS:
+        place = mark.get("pick")
+        rest = {name: value for name, value in mark.items() if name != "pick"}
+        span = {} if place is None else dict(zip(("start", "end"), spans[place], strict=True))
+        yield {**rest, **span}
 
 
 @pytest.fixture(scope="module")
@@ -568,7 +581,7 @@ def views(captioned: Path) -> dict[str, Any]:
         rows = client.get(f"{address}/recordings").json()["rows"]
         for row in sorted((row["row"] for row in rows), key=lambda row: row["name"]):
             name, recording = row["name"], f"{address}/recordings/{row['id']}"
-            for mark in CORRECTIONS.get(name, []):
+            for mark in corrections(captioned) if name == "kitchen.mp4" else ():
                 client.post(f"{recording}/corrections", json=mark).raise_for_status()
             view(f"recording {name}", recording)
             view(f"timeline {name}", f"{recording}/timeline")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,9 +11,13 @@ from hypothesis import strategies as st
 
 from earmark.gate.rates import (
     COLUMNS,
+    ENERGY_RATES,
+    MIN_VOTE,
     MOST,
     Fit,
     FittedRates,
+    Hedge,
+    HedgedRates,
     RankRates,
     WindowScores,
     smooth,
@@ -173,3 +179,30 @@ def test_a_map_without_a_fit_or_with_a_wrong_one_is_refused() -> None:
         FittedRates((Fit(4.0, 0.0, (1.0,)),), 0.1)
     with pytest.raises(ValueError, match="above 0, not 0"):
         FittedRates((rising(),), 0.0)
+
+
+def test_the_head_cannot_veto_what_stands_out_by_its_level() -> None:
+    """The head hears work in one window, the level in another; the sum is the head's."""
+    level = np.full(30, 1e-3)
+    level[20::3] = 0.5
+    deaf = pooled([0.9 if place == 5 else 0.01 for place in range(30)])
+    both = replace(deaf, level=WindowScores(4.0, level, level))
+    head = FittedRates((rising(slope=2.0),), 0.1)
+    mixed = HedgedRates(head, Hedge(ENERGY_RATES, 0.25))(both)
+    assert mixed.sum() == pytest.approx(head(deaf).sum())
+    assert mixed[20] > 5 * head(deaf)[20]
+    assert mixed[5] == pytest.approx(0.75 * head(deaf)[5], rel=0.1)
+
+
+def test_a_lone_sound_in_quiet_is_about_an_action_whatever_the_head_says() -> None:
+    level = np.full(900, 1e-3)
+    level[[100, 500]] = 0.05
+    deaf = replace(pooled([0.01] * 899 + [0.011]), level=WindowScores(4.0, level, level))
+    rates = HedgedRates(FittedRates((rising(slope=2.0),), 0.1), Hedge(ENERGY_RATES, 0.25))(deaf)
+    assert 0.3 < rates[100] < 1.2
+    assert rates.sum() - rates[100] - rates[500] < 0.5
+
+
+def test_the_level_keeps_a_share() -> None:
+    with pytest.raises(ValueError, match="share"):
+        Hedge(ENERGY_RATES, MIN_VOTE / 2)

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 AUTO = "auto"
 """The gate that comes with earmark, or the sizes of the video packets if nothing can be heard."""
 
-GATE = "gate"
+GATE, OPEN = "gate", "open"
+"""The gates in the package: the default, and one whose weights anybody may use."""
 
 SUFFIX = ".gate"
 
@@ -108,6 +109,7 @@ FRONTLINES: Registry[Callable[..., Encoder | Frontline]] = Registry(
     "earmark.frontlines",
     {
         GATE: "earmark.gate.gate:default_frontline",
+        OPEN: "earmark.gate.gate:open_frontline",
         "energy": "earmark.features.sound_levels:Energy",
         "flux": "earmark.features.sound_levels:Flux",
         "variance": "earmark.features.sound_levels:EnergyVariance",

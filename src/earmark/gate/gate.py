@@ -24,7 +24,7 @@ from earmark.errors import ModelMismatch
 from earmark.features.encoder import Encoder, option_types, split_name, with_machine_options
 from earmark.gate.episodes import Misses, OperatingPoints
 from earmark.gate.forecast_error import ForecastError
-from earmark.gate.frontline import AUTO, FRONTLINES, GATE, SUFFIX, Frontline
+from earmark.gate.frontline import AUTO, FRONTLINES, GATE, OPEN, SUFFIX, Frontline
 from earmark.gate.lengths import LengthModel
 from earmark.gate.rates import Fit, FittedRates, Hedge, HedgedRates, LevelRates
 from earmark.media.atomic_file import replacing
@@ -48,7 +48,7 @@ DAMAGE = (
 BLOCKS = 4
 """Least length of a block, in contexts; longer blocks score less twice."""
 
-DEFAULT = "default.gate"
+DEFAULT, OPEN_WEIGHTS = "default.gate", "open.gate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,12 +197,7 @@ class Gate:
                 card=Card.from_json(kept["card"]),
                 weights=weights,
                 rates=FittedRates(_fits(rates["fits"]), rates["half"]),
-                hedge=hedge
-                and Hedge(
-                    LevelRates(_fits(hedge["level"]["fits"])),
-                    hedge["intercept"],
-                    tuple(hedge["weights"]),
-                ),
+                hedge=hedge and Hedge(LevelRates(_fits(hedge["level"]["fits"])), hedge["share"]),
                 lengths=LengthModel.from_json(kept["lengths"]),
                 points=OperatingPoints.from_json(kept["points"]),
                 misses=misses,
@@ -286,9 +281,17 @@ def _fits(kept: Iterable[dict[str, Any]]) -> tuple[Fit, ...]:
 
 
 @cache
+def packaged_gate(name: str) -> Gate:
+    data = resources.files("earmark.gate").joinpath(name).read_bytes()
+    return Gate.from_bytes(data, name=name)
+
+
 def default_gate() -> Gate:
-    data = resources.files("earmark.gate").joinpath(DEFAULT).read_bytes()
-    return Gate.from_bytes(data, name=DEFAULT)
+    return packaged_gate(DEFAULT)
+
+
+def open_frontline() -> Frontline:
+    return packaged_gate(OPEN_WEIGHTS).frontline(name=OPEN)
 
 
 def default_frontline() -> Frontline:
@@ -297,6 +300,6 @@ def default_frontline() -> Frontline:
 
 def gate_of(frontline: str) -> Gate | None:
     name, _ = split_name(frontline)
-    if name in (AUTO, GATE):
-        return default_gate()
+    if name in (AUTO, GATE, OPEN):
+        return packaged_gate(OPEN_WEIGHTS if name == OPEN else DEFAULT)
     return Gate.load(Path(name)) if name.endswith(SUFFIX) else None

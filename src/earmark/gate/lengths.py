@@ -163,6 +163,19 @@ class Lengths:
 ActionLengths = Survival | Lengths
 
 
+def describe_lengths(many: Sequence[ActionLengths]) -> str:
+    """The lengths of one recording, or the mean over several; empty if a curve was given.
+
+    >>> describe_lengths([Lengths.told(7.0)])
+    'actions of about 7 s, told'
+    """
+    known = [lengths for lengths in many if isinstance(lengths, Lengths)]
+    if not known or len({lengths.medians for lengths in known}) > 1:
+        return ""
+    mean = np.mean([lengths.weights for lengths in known], axis=0)
+    return str(replace(known[0], weights=_normalised(mean)))
+
+
 def lengths_to_json(lengths: ActionLengths) -> dict[str, Any]:
     return asdict(lengths)
 
@@ -205,8 +218,8 @@ class LengthModel:
         if described is None:
             return self.usual
         expected = self.intercept + float(described @ np.array(self.weights))
-        likely = _normal(self.usual.medians, expected, self.doubt)
-        return self.usual.sharpened(np.array(likely), FROM_SOUND)
+        weights = _normal(self.usual.medians, expected, self.doubt)
+        return replace(self.usual, weights=weights, origin=FROM_SOUND)
 
     @property
     def curve(self) -> Survival:

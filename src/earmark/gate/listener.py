@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -133,8 +133,7 @@ def listen(
         if progress is not None:
             progress(track.start + track.duration)
     scores = np.concatenate(pieces or [np.zeros(0, np.float32)])
-    power = np.concatenate(powers) if powers else np.zeros(0)
-    level = Track(decibels(np.sqrt(power)), hop=LEVEL_HOP) if len(power) else None
+    level = level_track(powers)
     heard = Heard(
         recording=recording,
         frontline=frontline.name,
@@ -228,6 +227,12 @@ def measure_power(sound: Iterable[Sound], powers: list[FloatArray]) -> Iterator[
         yield block
     cells = np.pad(rest, (0, -len(rest) % cell)).reshape(-1, cell)  # padded with silence
     powers.append(np.einsum("ij,ij->i", cells, cells) / cell)
+
+
+def level_track(powers: Sequence[FloatArray]) -> Track | None:
+    """In dB, from what `measure_power` has collected; None without any sound."""
+    power = np.concatenate(powers) if powers else np.zeros(0)
+    return Track(decibels(np.sqrt(power)), hop=LEVEL_HOP) if len(power) else None
 
 
 @dataclass(frozen=True, slots=True)

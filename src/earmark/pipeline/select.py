@@ -18,6 +18,7 @@ from earmark.errors import EarmarkError, MediaError
 from earmark.evidence.sound_names import WindowSounds
 from earmark.gate.forecast_error import ForecastError
 from earmark.gate.gate import gate_of
+from earmark.gate.lengths import describe_lengths
 from earmark.gate.listener import Failed
 from earmark.grid import ScoredRecording, Windows
 from earmark.pipeline.backend import open_backend
@@ -115,6 +116,7 @@ def _chosen(plan: Session, scored: ScoredRecording, choice: Choice, explain: int
         left_out=tuple(best_left_out(scored, choice.picks, explain)) if explain else (),
         actions=None if share is None else expected,
         actions_range=None if share is None or not error else error.count(expected, duration),
+        lengths="" if share is None else describe_lengths([scored.lengths]),
     )
 
 
@@ -227,6 +229,7 @@ def plan(
         across=session.settings.across,
         outlook=_outlook(session, scored) if is_told and actions else None,
         frames=session.question.frames,
+        lengths=describe_lengths([windows.lengths for windows in scored]) if is_told else "",
     )
 
 

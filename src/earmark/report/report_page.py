@@ -24,6 +24,7 @@ import numpy as np
 
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.gate.forecast_error import as_count, as_range, how_sure
+from earmark.gate.lengths import describe_lengths
 from earmark.media.atomic_file import write_whole
 from earmark.redaction import is_redacted
 from earmark.report.day import (
@@ -199,17 +200,21 @@ def forecast_of(run: Run, recording: RecordingRow, heard: HeardRow) -> dict[str,
     choice = run.choice(recording.id)
     error, actions = run.forecast_error(), float(heard.rates.sum())
     bounds = error.count(actions, recording.duration) if error and actions else None
-    return describe_forecast((choice.forecast, choice.forecast_range), (actions or None, bounds))
+    return describe_forecast(
+        (choice.forecast, choice.forecast_range),
+        (actions or None, bounds),
+        describe_lengths([heard.lengths]),
+    )
 
 
-def describe_forecast(coverage: Expected, actions: Expected) -> dict[str, Any]:
+def describe_forecast(coverage: Expected, actions: Expected, lengths: str = "") -> dict[str, Any]:
     share, bounds = coverage
     return {
         "share": None if share is None else round(share, 4),
         "range": (round(bounds.low, 4), round(bounds.high, 4)) if bounds else None,
         "sure": how_sure(share, bounds),
         "words": as_range(share, bounds),
-        "actions": as_count(*actions),
+        "actions": "; ".join(filter(None, (as_count(*actions), lengths))),
     }
 
 

@@ -73,6 +73,8 @@ class Chosen:
     """None if forecast errors were not measured."""
     actions: float | None = None
     actions_range: ForecastRange | None = None
+    lengths: str = ""
+    """How long actions last, in words, and how that is known."""
 
     def __repr__(self) -> str:
         return f"Chosen(path={self.path!r}, picks={len(self.picks)}, windows={self.windows})"
@@ -88,7 +90,7 @@ class Chosen:
             f"({format_clock(self.duration)}, {listening}); "
             f"rule {self.rule}, frontline {self.frontline}, "
             f"expected coverage {as_range(self.forecast, self.forecast_range)}"
-            f"{actions and f'; {actions}'}"
+            f"{actions and f'; {actions}'}{self.lengths and f'; {self.lengths}'}"
         )
 
     def lines(self) -> Iterator[TextLine]:
@@ -296,6 +298,8 @@ class Forecast:
     outlook: BudgetOutlook | None = None
     """None if nothing was heard."""
     frames: int = 1
+    lengths: str = ""
+    """How long actions last, in words, and how that is known."""
 
     def rows(self) -> Iterator[dict[str, Any]]:
         for rung in self.rungs:
@@ -332,7 +336,8 @@ class Forecast:
             f"{counted(self.windows, 'window')} of {self.window:g} s; frontline {self.frontline}"
         )
         if self.actions is not None:
-            yield as_count(self.actions, self.actions_range)
+            count = as_count(self.actions, self.actions_range)
+            yield f"{count}; {self.lengths}" if self.lengths else count
         columns = ("calls", "of all", "expected coverage", "range", "GPU time", "cost", "pays")
         yield Table(columns, [rung.cells() for rung in self.rungs])
         if first := next((rung.range for rung in self.rungs if rung.range), None):

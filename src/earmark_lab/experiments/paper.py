@@ -265,6 +265,7 @@ _KNOWN = (
     _rule("aks", "recursive split", paper="AKS"),
     _rule("bolt", "inverse transform sampling", paper="BOLT"),
     _line("gate", "earmark's own", stands_for="Ours, the gate"),
+    _line("open", "earmark's own, with weights anybody may use"),
     _rule("separated", "minimum separation", paper="Ours, the rule"),
     _line("variance", "restlessness of the level", 4.0),
     _line("log-mel", "log-mel against its recent past", 4.7),

@@ -209,6 +209,18 @@ def liquid(count: int, rng: np.random.Generator) -> FloatArray:
     return sound
 
 
+def handling(count: int, rng: np.random.Generator) -> FloatArray:
+    """A camera worn by somebody at work: noise that follows movements, rubbing, soft blows."""
+    moves = wandering(count, rng, every=rng.uniform(0.3, 2.0), by=rng.uniform(0.2, 0.8))
+    sound = level(coloured(count, rng)) * moves
+    rubbing = wandering(count, rng, every=rng.uniform(0.1, 0.4), by=1.0)
+    sound += rng.uniform(0, 1.5) * level(coloured(count, rng, (0.8, 0.98)) * rubbing)
+    strikes = np.zeros(count)
+    struck = rng.integers(0, count, rng.poisson(rng.uniform(0.2, 2.0) * count / SAMPLE_RATE))
+    strikes[struck] = rng.exponential(1.0, len(struck))
+    return sound + rng.uniform(0, 1.0) * level(fftconvolve(strikes, modes(rng))[:count])
+
+
 def music(count: int, rng: np.random.Generator) -> FloatArray:
     """Notes of a scale over a beat, as from a radio."""
     beat = 60 / rng.uniform(70, 150)

@@ -44,6 +44,7 @@ SOUNDS: dict[str, tuple[tuple[str, ...], tuple[Draw, ...]]] = {
     "liquids": (
         ("pouring_water", "water_drops", "drinking_sipping", "toilet_flush"), (physics.liquid,),
     ),
+    "handling": ((), (physics.handling,)),
 }  # fmt: skip
 """Classes of recorded sounds and models of each group of work sounds."""
 
@@ -81,8 +82,11 @@ OCCUPANCY = (0.03, 0.6)
 RECORDED = 0.6
 """Share of the sounds that are recorded, not made by a model."""
 
-EVENTS = (0.3, 5.0)
+EVENTS = (0.3, 10.0)
 """Seconds of one sound of an action."""
+
+STRAY_EVENTS = (0.3, 5.0)
+"""Seconds."""
 
 SHORT = 4.0
 """Seconds up to which an action that is heard is heard throughout."""
@@ -276,7 +280,7 @@ class _Scene:
         rng, strays = self.rng, np.zeros(count, np.float32)
         many = rng.poisson(count / SAMPLE_RATE / log_uniform(rng, (40, 600)))
         for first in rng.integers(0, count, many).tolist():
-            size = min(round(log_uniform(rng, EVENTS) * SAMPLE_RATE), count - first)
+            size = min(round(log_uniform(rng, STRAY_EVENTS) * SAMPLE_RATE), count - first)
             draw = self._draw_of((STRAYS, (talk,)))
             if size >= SAMPLE_RATE // 10:
                 gain = 10 ** (rng.uniform(0, 26) / 20)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import product
-from types import MappingProxyType
 
 import numpy as np
 from scipy.ndimage import median_filter
 from scipy.optimize import least_squares
 
-from earmark.errors import AnnotationError
 from earmark.gate.episodes import Episodes, Misses, OperatingPoints, count_windows
 from earmark.gate.forecast_error import (
     ForecastError,
@@ -25,35 +22,23 @@ from earmark.gate.forecast_error import (
     spread,
 )
 from earmark.gate.gate import Card, Gate, Honesty
-from earmark.gate.lengths import MEDIAN_LENGTHS, LengthModel, Lengths
-from earmark.gate.rates import (
-    RISING,
-    Fit,
-    FittedRates,
-    RateMap,
-    WindowScores,
-    describe,
-)
+from earmark.gate.lengths import LengthModel
+from earmark.gate.rates import Hedge, RateMap
 from earmark.grid import Grid
 from earmark.selection.rules.ranking import MinimumSeparation
 from earmark.timeline import FloatArray, Span, Track
 from earmark_lab.experiments.benchmark import BUDGETS, Case, count_picks, run_case
 from earmark_lab.experiments.operating_points import MEDIANS, OFF_SHARES, SHAPE_TARGET, TARGETS
-from earmark_lab.metrics.counts import ForecastCounts, count_starts
-from earmark_lab.metrics.statistics import LEAST_SPREAD, fit_poisson
-from earmark_lab.training.dataset import Material, TrainingRecording, group
-
-LENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0)
-"""Seconds."""
-
-HALF = 0.1
-"""The score that counts as half work, as a share of the median score of windows with a start."""
-
-RIDGE = 30.0
-"""In starts; columns are scaled to unit spread."""
-
-CROWD = 0.25
-"""Exponent that reduces the weight of recordings with many actions."""
+from earmark_lab.metrics.counts import ForecastCounts
+from earmark_lab.training.dataset import Material, TrainingRecording, participant
+from earmark_lab.training.rate_fit import (
+    CROWD,
+    Fitted,
+    Scores,
+    fit_all,
+    fit_hedge,
+    hedged,
+)
 
 FORECAST_BUDGETS = (0.01, 0.02, *BUDGETS)
 
@@ -62,127 +47,57 @@ RARE = 0.5
 
 LEANING = 0.1
 
-MEDIAN_SIGMA = 0.35
-"""Of the logarithm of a recording's median length, around those seen."""
-
-LEAST_LENGTH = 0.05
-"""Seconds."""
-
-Scores = Mapping[str, FloatArray]
-"""At 25 Hz by recording, from the exported gate, which was trained on none of them."""
-
 
 def calibrate(
     scores: Scores, material: Material, card: Card, weights: bytes
 ) -> tuple[Gate, dict[float, float]]:
-    """Also gives mean dev coverage by budget, with rates fitted without the participant."""
+    """Also gives mean dev coverage by budget, with rates fitted without the family or person."""
     names = sorted(scores)
     dev = {name: material[name] for name in names}
-    rates, lengths = fit_rates(scores, dev, names), fit_lengths(dev, names)
+    fitted = fit_all(scores, dev, names)
     points, misses = choose_points(scores, dev)
-    crossed = crossed_cases(scores, dev)
+    crossed = cross_fit(scores, dev)
+    hedge = fit_hedge(dev, names, fitted.lengths.usual)
+    apart = crossed_cases(scores, dev, hedge, crossed)
+    judged = cases(scores, dev, names, hedged(fitted.rates, hedge), fitted.lengths)
     gate = Gate(
-        card=replace(card, honesty=measure_honesty(crossed)),
+        card=replace(card, honesty=measure_honesty(apart)),
         weights=weights,
-        rates=rates,
-        hedge=None,
-        lengths=lengths,
+        rates=fitted.rates,
+        hedge=hedge,
+        lengths=fitted.lengths,
         points=points,
         misses=misses,
-        separation=choose_separation(cases(scores, dev, names, rates, lengths)),
-        error=fit_error(forecast_rows(crossed), count_rows(crossed)),
+        separation=choose_separation(judged),
+        error=fit_error(forecast_rows(apart), count_rows(apart)),
     )
-    return gate, mean_coverage(crossed)
+    return gate, mean_coverage(apart)
 
 
-def fit_lengths(material: Material, names: Sequence[str]) -> LengthModel:
-    """Medians as likely as in the recordings; rates hold at the middle of them."""
-    logs = [
-        np.log([max(action.duration, LEAST_LENGTH) for action in material[name].actions])
-        for name in names
-        if material[name].actions
-    ]
-    middles = np.array([np.median(each) for each in logs])
-    spread = float(np.concatenate([each - np.median(each) for each in logs]).std())
-    apart = (np.log(MEDIAN_LENGTHS)[:, None] - middles) / MEDIAN_SIGMA
-    likely = np.exp(-0.5 * apart**2).sum(axis=1) + 1e-9
-    weights = tuple((likely / likely.sum()).tolist())
-    reference = math.exp(float(np.average(middles, weights=[len(each) for each in logs])))
-    usual = Lengths(MEDIAN_LENGTHS, weights, spread=max(spread, 0.1), reference=reference)
-    return LengthModel(usual)
+@dataclass(frozen=True, slots=True)
+class Crossed:
+    names: Sequence[str]
+    fitted: Fitted
+    """To recordings of other groups."""
 
 
-def fit_rates(
-    scores: Scores, material: Material, names: Sequence[str], lengths: Sequence[float] = LENGTHS
-) -> FittedRates:
-    half = HALF * work_score(scores, material, names)
-    described = partial(describe, half=half)
-    fits = [fit_length(scores, material, names, length, described) for length in lengths]
-    return FittedRates(tuple(fits), half)
+def cross_fit(scores: Scores, material: Material) -> list[Crossed]:
+    groups, crossed = groups_of(material), []
+    for names in groups:
+        others = [name for name in material if name not in names]
+        if not any(material[name].actions for name in others):
+            others = list(names)
+        crossed.append(Crossed(names, fit_all(scores, material, others, windows=[Grid().length])))
+    return crossed
 
 
-def fit_length(
-    scores: Scores,
-    material: Material,
-    names: Sequence[str],
-    length: float,
-    described: Callable[[WindowScores], FloatArray],
-) -> Fit:
-    rows, starts, exposure = [], [], []
-    for name in names:
-        recording = material[name]
-        pooled, _ = Grid(length).pool(Track(scores[name]), recording.duration)
-        weight = (1 + len(recording.actions)) ** -CROWD
-        rows.append(described(pooled))
-        starts.append(weight * count_starts(recording.actions, len(pooled), window=length))
-        exposure.append(weight * exposures(recording.duration, length))
-    counts = np.concatenate(starts)
-    if not counts.sum() > 0:
-        raise AnnotationError("no action starts in the development recordings: nothing to fit")
-    weight = sum(len(material[name].actions) for name in names) / counts.sum()  # 1 on average
-    intercept, weights = fit_rising(
-        np.concatenate(rows), weight * counts, weight * np.concatenate(exposure)
-    )
-    return Fit(length, intercept, tuple(weights.tolist()))
-
-
-def fit_rising(
-    rows: FloatArray, counts: FloatArray, exposure: FloatArray
-) -> tuple[float, FloatArray]:
-    """Poisson regression in which no weight of `RISING` is below 0: such columns are left out."""
-    columns = list(range(rows.shape[1]))
-    while True:
-        intercept, fitted = fit_poisson(
-            rows[:, columns], counts, exposure=exposure, ridge=RIDGE, least_spread=LEAST_SPREAD
-        )
-        falling = [
-            (value, column)
-            for value, column in zip(fitted, columns, strict=True)
-            if column in RISING and value < 0
-        ]
-        if not falling:
-            break
-        columns.remove(min(falling)[1])
-    weights = np.zeros(rows.shape[1])
-    weights[columns] = fitted
-    return intercept, weights
-
-
-def work_score(scores: Scores, material: Material, names: Sequence[str]) -> float:
-    """Median of the mean scores of windows in which an action starts; at least 1e-6."""
-    means: list[FloatArray] = [np.zeros(0)]
-    for name in names:
-        pooled, _ = Grid().pool(Track(scores[name]), material[name].duration)
-        starts = count_starts(material[name].actions, len(pooled), window=Grid().length)
-        means.append(pooled.mean[starts > 0])
-    working = np.concatenate(means)
-    return max(float(np.median(working)), 1e-6) if len(working) else 1e-6
-
-
-def exposures(duration: float, length: float) -> FloatArray:
-    windows = Grid(length).count(duration)
-    seconds: FloatArray = np.minimum(length, duration - np.arange(windows) * length)
-    return seconds
+def groups_of(material: Material) -> list[list[str]]:
+    """By family, or else by participant, or else each recording alone."""
+    families: dict[str, list[str]] = {}
+    for name in sorted(material):
+        families.setdefault(material[name].family or participant(name), []).append(name)
+    groups = list(families.values())
+    return groups if len(groups) > 1 else [[name] for name in material]
 
 
 def cases(
@@ -191,8 +106,6 @@ def cases(
     names: Sequence[str],
     rates: RateMap,
     lengths: LengthModel,
-    *,
-    levels: Mapping[str, Track] = MappingProxyType({}),
 ) -> list[Case]:
     return [
         Case(
@@ -202,9 +115,9 @@ def cases(
                 Track(scores[name]),
                 material[name].duration,
                 rates=rates,
-                lengths=lengths.infer(levels.get(name)),
-                level=levels.get(name),
-                shows_loudest=name in levels,
+                lengths=lengths.infer(material[name].level),
+                level=material[name].level,
+                shows_loudest=material[name].level is not None,
             ),
             material[name].actions,
         )
@@ -212,18 +125,20 @@ def cases(
     ]
 
 
-def crossed_cases(scores: Scores, material: Material) -> list[Case]:
-    """Rates and lengths are fitted on other participants, or else on other recordings."""
-    groups = list(group(material).values())
-    groups = groups if len(groups) > 1 else [[name] for name in material]
-    crossed = []
-    for names in groups:
-        others = [name for name in material if name not in names]
-        others = others if any(material[name].actions for name in others) else names
-        rates = fit_rates(scores, material, others, lengths=[Grid().length])
-        lengths = fit_lengths(material, others)
-        crossed += cases(scores, material, names, rates, lengths)
-    return crossed
+def crossed_cases(
+    scores: Scores,
+    material: Material,
+    hedge: Hedge | None = None,
+    crossed: Sequence[Crossed] = (),
+) -> list[Case]:
+    """With what was fitted to other groups; `crossed` if that was done already."""
+    return [
+        case
+        for each in crossed or cross_fit(scores, material)
+        for case in cases(
+            scores, material, each.names, hedged(each.fitted.rates, hedge), each.fitted.lengths
+        )
+    ]
 
 
 def forecast_rows(judged: Sequence[Case]) -> list[tuple[float, float, float, float]]:

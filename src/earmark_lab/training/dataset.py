@@ -6,17 +6,20 @@ import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 
 from earmark.errors import AnnotationError, ModelMismatch
-from earmark.features.encoder import Encoder
+from earmark.features.encoder import Encoder, SoundEncoder
 from earmark.gate.frontline import encoder_named
-from earmark.media import Meter, Recording, open_recording
+from earmark.gate.listener import LEVEL_HOP, level_track, measure_power
+from earmark.media import Meter, Recording, Sound, open_recording
 from earmark.media.atomic_file import replacing
-from earmark.timeline import FloatArray
+from earmark.timeline import FloatArray, Track
 from earmark_lab.annotations.actions import Action, Annotations, find_media, list_few
 from earmark_lab.training.synthetic_sound import TalkMixture, as_features
 
@@ -32,6 +35,10 @@ class TrainingRecording:
     """`(steps, channels)`, float16; first the recording itself, then the same with talk over it."""
     actions: tuple[Action, ...]
     with_talk: TalkMixture | None = None
+    level: Track | None = None
+    """In dB; None if the encoder reads no sound."""
+    family: str = ""
+    """Of made recordings: that of their timing."""
 
     @property
     def features(self) -> FloatArray:
@@ -63,8 +70,10 @@ def gather(
         watch("listening", done, len(annotations.recordings))
         recording = open_recording(sources[name])
         check_inside(name, actions, recording.duration)
-        features = _cached(recording, listener, cache) if cache else _listen(recording, listener)
-        material[name] = TrainingRecording(name, recording.duration, (features,), tuple(actions))
+        stored = read_features(recording, listener, cache)
+        material[name] = TrainingRecording(
+            name, recording.duration, (stored.features,), tuple(actions), level=stored.level
+        )
     check_actions(material)
     return material
 
@@ -84,23 +93,51 @@ def check_actions(material: Mapping[str, TrainingRecording]) -> None:
         raise AnnotationError("no recording has a single span, so there is nothing to learn from")
 
 
-def _listen(recording: Recording, encoder: Encoder) -> FloatArray:
-    features = as_features(encoder(recording, meter=Meter()))
-    if not np.isfinite(features).all():
-        raise ModelMismatch(f"{recording.name}: the features hold values that are not numbers")
-    return features
+@dataclass(frozen=True, slots=True, eq=False)
+class Features:
+    features: FloatArray
+    """`(steps, channels)`, float16."""
+    level: Track | None
 
+    @classmethod
+    def of_sound(cls, sound: Iterable[Sound], encoder: SoundEncoder) -> Features:
+        powers: list[FloatArray] = []
+        rows = as_features(encoder.encode(measure_power(sound, powers)))
+        return cls(rows, level_track(powers))
 
-def _cached(recording: Recording, encoder: Encoder, folder: Path) -> FloatArray:
-    source = f"{recording.key} {recording.audio_track} {encoder!r}"
-    path = folder / f"{hashlib.sha256(source.encode()).hexdigest()[:32]}.npy"
-    try:
-        features: FloatArray = np.load(path, allow_pickle=False)
-    except (FileNotFoundError, ValueError, EOFError):
-        features = _listen(recording, encoder)
+    @classmethod
+    def load(cls, path: Path) -> Features:
+        with np.load(path, allow_pickle=False) as stored:
+            level = Track(stored["level"], hop=LEVEL_HOP) if len(stored["level"]) else None
+            return cls(stored["features"], level)
+
+    def save(self, path: Path) -> None:
+        level = np.zeros(0) if self.level is None else self.level.values
         with replacing(path) as scratch:
-            np.save(scratch, features)
+            np.savez(scratch, features=self.features, level=level.astype(np.float32))
+
+
+def read_features(recording: Recording, encoder: Encoder, folder: Path | None) -> Features:
+    """From the cache in `folder`, if there is one."""
+    source = f"{recording.key} {recording.audio_track} {encoder!r}"
+    name = f"{hashlib.sha256(source.encode()).hexdigest()[:32]}.npz"
+    if folder is not None:
+        with suppress(FileNotFoundError, BadZipFile, ValueError, EOFError, KeyError):
+            return Features.load(folder / name)
+    features = _listen(recording, encoder)
+    if folder is not None:
+        features.save(folder / name)
     return features
+
+
+def _listen(recording: Recording, encoder: Encoder) -> Features:
+    if isinstance(encoder, SoundEncoder):
+        found = Features.of_sound(recording.sound(sample_rate=encoder.sample_rate), encoder)
+    else:
+        found = Features(as_features(encoder(recording, meter=Meter())), None)
+    if not np.isfinite(found.features).all():
+        raise ModelMismatch(f"{recording.name}: the features hold values that are not numbers")
+    return found
 
 
 def fingerprint(material: Mapping[str, TrainingRecording]) -> str:

@@ -27,7 +27,6 @@ from earmark_lab.annotations.readers import read_annotations
 from earmark_lab.training.calibration import (
     calibrate,
     cases,
-    fit_lengths,
     mean_coverage,
     separated_coverage,
 )
@@ -52,6 +51,7 @@ from earmark_lab.training.optimisation import (
     score,
     use_threads,
 )
+from earmark_lab.training.rate_fit import fit_lengths
 from earmark_lab.training.segmentation import Segmenter, SegmentScores, train_segmenter
 from earmark_lab.training.settings import CLASSES, Settings, settings_of
 from earmark_lab.training.synthetic_recordings import ALONE, gather_lone, make_recording, make_room

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from earmark.features.encoder import SoundEncoder
+from earmark.features.encoder import SAMPLE_RATE, SoundEncoder
 from earmark.gate.frontline import encoder_named
+from earmark.media import Sound
 from earmark.media.atomic_file import replacing
 from earmark_lab.annotations.actions import Action
 from earmark_lab.sites.site import Site, SiteGenerator
-from earmark_lab.training.dataset import Material, TrainingRecording, Watch
-from earmark_lab.training.synthetic_sound import encoded
+from earmark_lab.training.dataset import Features, Material, TrainingRecording, Watch
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,19 +51,20 @@ def gather_sites(
         done = sum(recording.duration for recording in material.values())
         watch("making recordings", round(done), round(hours * 3600))
         choices = repr((generator, plan, listener))
-        path = cache / f"{hashlib.sha256(choices.encode()).hexdigest()[:32]}.npz"
+        stem = hashlib.sha256(choices.encode()).hexdigest()[:32]
+        path, spans = cache / f"{stem}.npz", cache / f"{stem}.actions.npy"
         if not path.is_file():
             made = generator.make(plan)
-            spans = np.array([(action.start, action.end) for action in made.actions])
-            with replacing(path) as scratch:
-                np.savez(
-                    scratch,
-                    features=encoded(made.samples, listener),
-                    actions=spans.reshape(-1, 2),
-                )
-        with np.load(path, allow_pickle=False) as stored:
-            actions = tuple(Action(*row) for row in stored["actions"].tolist())
-            takes = (stored["features"],)
-        material[plan.name] = TrainingRecording(plan.name, plan.duration, takes, actions)
+            with replacing(spans) as scratch:
+                rows = [(action.start, action.end) for action in made.actions]
+                np.save(scratch, np.array(rows).reshape(-1, 2))
+            sound = Sound(made.samples, 0.0, SAMPLE_RATE)
+            Features.of_sound([sound], listener).save(path)
+        stored = Features.load(path)
+        actions = tuple(Action(*row) for row in np.load(spans, allow_pickle=False).tolist())
+        material[plan.name] = TrainingRecording(
+            plan.name, plan.duration, (stored.features,), actions, level=stored.level,
+            family=plan.site.timing,
+        )  # fmt: skip
         sites[plan.name] = plan.site
     return MadeMaterial(material, sites)
