@@ -259,6 +259,6 @@ def test_over_http_nobody_without_the_token_is_answered(made: SimpleNamespace):
     assert status == 401
     assert sorted(names) == [
         "ask", "caption", "find", "list_recordings", "list_runs", "look", "plan", "search",
-        "sounds", "transcript",
+        "sounds", "summary", "transcript",
     ]  # fmt: skip
     assert run_named(runs, "kept")

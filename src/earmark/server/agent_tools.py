@@ -369,8 +369,7 @@ class AgentTools:
             row = run_views.find_recording(opened_run, recording)
             evidence = opened_run.evidence(row.id, kinds=(kind,), within=span)
             entries = [_entry_json(entry) for entry in evidence]
-        rest = {"more_from": entries[MOST_ENTRIES_SHOWN]["start"]}
-        rest = rest if len(entries) > MOST_ENTRIES_SHOWN else {}
+        rest = {"more_from": later[0]["start"]} if (later := entries[MOST_ENTRIES_SHOWN:]) else {}
         began = {"began": row.clock(0.0, date=True, zone=True)} if row.began else {}
         return {"notice": NOTICE, **began, "entries": entries[:MOST_ENTRIES_SHOWN], **rest}
 
@@ -409,7 +408,13 @@ def _short_run(run: Mapping[str, Any]) -> dict[str, Any]:
     totals = run.get("totals") or {}
     counts = {name: totals.get(name) for name in ("recordings", "picks", "answered")}
     hours = round(totals.get("duration", 0.0) / 3600, 2)
-    about = {"name": run["name"], "opened": _opened(run)[:16], "hours": hours, **counts}
+    about = {
+        "id": run["id"],
+        "name": run["name"],
+        "opened": _opened(run)[:16],
+        "hours": hours,
+        **counts,
+    }
     return _known(about | {"failure": run.get("failure")})
 
 
