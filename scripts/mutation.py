@@ -63,7 +63,7 @@ PACKAGES = {
     "selection": ("selection", "", ["tests/selection", "tests/gate/test_episodes.py"]),
     "client": (
         "captioning",
-        "openai chat_ dispatch usage answer_files request captioner",
+        "openai chat_ dispatch answer_files request captioner",
         [
             f"tests/captioning/test_{name}.py"
             for name in (

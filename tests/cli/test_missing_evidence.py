@@ -38,7 +38,7 @@ def test_a_kind_of_evidence_that_has_no_model_here_is_one_line(
     run = tmp_path / "run"
     done = earmark("caption", clip, "--budget", "2", "--run", run)
     assert done.code == 0, done.err
-    told = [line for line in done.out.splitlines() if "no model here says" in line]
+    told = [line for line in done.out.splitlines() if "no installed model tells" in line]
     assert len(told) == bool(missing)
     assert all(kind in told[0] for kind in missing)
     with Run(run) as opened:

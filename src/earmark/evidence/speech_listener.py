@@ -11,11 +11,11 @@ recurrent; a block of sound is one call.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from earmark.media import Recording, Sound
 from earmark.models import ModelStore
 from earmark.models.sessions import shared_session
 from earmark.timeline import FloatArray, Span
+
+if TYPE_CHECKING:
+    from earmark.evidence.whisper_model import WhisperModel
 
 CHUNK, CONTEXT, STATE_SIZE = 512, 64, 128
 """Samples per probability, samples of context before them, and size of the recurrent state."""
@@ -152,19 +155,6 @@ def split_sentences(words: Iterable[Word]) -> Iterator[list[Word]]:
         yield sentence
 
 
-class Transcriber(Protocol):
-    """Can be pickled, and is used by one thread at a time."""
-
-    @property
-    def name(self) -> str: ...
-
-    def check(self) -> None: ...
-
-    def __call__(self, samples: FloatArray, *, languages: Collection[str] = ()) -> Transcript:
-        """`samples` at 16 kHz, up to half a minute; `languages` heard before are preferred."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class RecordingSpeech:
     entries: list[EvidenceEntry]
@@ -174,7 +164,7 @@ class RecordingSpeech:
 
 @dataclass(frozen=True, slots=True)
 class SpeechListener:
-    transcriber: Transcriber
+    transcriber: WhisperModel
     activity: VoiceActivity = field(default_factory=VoiceActivity)
     least: float = 0.35
     """Of a sentence; below it, it is more likely made up than said."""

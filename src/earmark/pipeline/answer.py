@@ -18,7 +18,6 @@ from earmark.captioning.openai_captioner import Endpoint
 from earmark.captioning.request import CHARACTERS_A_TOKEN, OVERHEAD, Question
 from earmark.errors import CallRejected, CallTimeout, UnreadableAnswer
 from earmark.models.sentence_encoder import SentenceEncoder
-from earmark.pipeline.find import find
 from earmark.pipeline.resume import reopen_all
 from earmark.pipeline.session import Choices, Session, open_session
 from earmark.report.moments import Moment
@@ -133,6 +132,8 @@ def answer(
         with Run(run) as stored:
             recordings, _ = reopen_all(stored, stored.recordings(), plan.settings.folders)
         sources = [recording.source for recording in recordings.values()]
+        from earmark.pipeline.find import find  # most questions do not look again
+
         search = find(question, sources, run=run, calls=calls, settings=plan, api_key=api_key)
         bought = search.calls
     with Run(run) as stored:

@@ -62,12 +62,12 @@ MOST_LISTED = 20
 """Most failed recordings, and most notes, printed on the terminal; the report lists all."""
 
 NO_EVIDENCE = (
-    "no model here says what is {kinds}: "
+    "no installed model tells what is {kinds}: "
     "pip install 'earmark[yamnet,vision]' and run `earmark models get evidence`"
 )
 ADD_A_MODEL = (
-    "to see the day: earmark show {folder}; to have the moments captioned run {command} "
-    "with --model gguf:MODEL.gguf (the shortest way), or --model http://HOST/v1#NAME"
+    "for an overview: earmark show {folder}; for captions, run {command} with "
+    "--model gguf:MODEL.gguf (no server needed) or --model http://HOST/v1#NAME"
 )
 
 
