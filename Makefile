@@ -94,13 +94,13 @@ $(RUNS)/voices:
 hooks: $(VENV)/.dev ## Run `make check` before every commit from now on
 	$(BIN)/pre-commit install
 
-dist: $(VENV)/.dev ## Build the wheels of earmark and earmark-lab and the source archive into dist/
+dist: $(VENV)/.release ## Build the wheels of earmark and earmark-lab and the source archive into dist/
 	rm -rf dist
-	$(BIN)/python -m build
-	$(BIN)/python -m build --wheel --outdir dist src/earmark_lab
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/python -m build --no-isolation --wheel --outdir dist src/earmark_lab
 
-release-check: $(VENV)/.dev ## Fail unless TAG (such as v0.1.0) is the version, and the changelog has it
-	$(BIN)/python scripts/release_check.py "$(TAG)"
+release-check: $(VENV)/.release ## Fail unless TAG (such as v0.1.0) is the version, and the changelog has it
+	PYTHONPATH=src $(BIN)/python scripts/release_check.py "$(TAG)"
 
 models: $(VENV)/.dev ## Get the small models that tests run, where they can be had
 	@for name in evidence hands centerface; do $(BIN)/earmark models get $$name >/dev/null \
@@ -129,6 +129,10 @@ clean: ## Remove the environment and everything that was built
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.release: release-requirements.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r release-requirements.txt
+	touch $@
 
 $(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . -e src/earmark_lab

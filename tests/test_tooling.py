@@ -46,6 +46,17 @@ def test_the_workflow_calls_make_targets_on_every_version():
     assert WORKFLOW["jobs"]["release"]["needs"] == "test"
 
 
+def test_what_builds_a_release_is_pinned_by_its_hash():
+    steps = [step for job in WORKFLOW["jobs"].values() for step in job["steps"]]
+    used = [step["uses"] for step in steps if "uses" in step]
+    assert used and all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", name) for name in used)
+    lines = (ROOT / "release-requirements.txt").read_text("utf-8").splitlines()[1:]
+    assert all(re.fullmatch(r"\w+==[\d.]+ --hash=sha256:[0-9a-f]{64}", line) for line in lines)
+    assert {line.partition("==")[0] for line in lines} >= {"build", "setuptools"}
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    assert "dist: $(VENV)/.release" in makefile and "--require-hashes" in makefile
+
+
 @pytest.mark.parametrize(
     ("tag", "changelog", "expected"),
     [
