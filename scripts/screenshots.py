@@ -100,7 +100,7 @@ def take(driver: Any, address: str, path: Path, ready: str, **window: Any) -> No
     look(driver, **window)
     driver.get("about:blank")
     driver.get(address)
-    WebDriverWait(driver, 60).until(lambda _: driver.execute_script(f"return {ready}"))
+    WebDriverWait(driver, 300).until(lambda _: driver.execute_script(f"return {ready}"))
     driver.execute_async_script("setTimeout(arguments[0], 1500)")  # pictures, curves, the video
     with Image.open(io.BytesIO(driver.get_screenshot_as_png())) as picture:
         picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)

@@ -117,8 +117,8 @@ def test_words_list_moments_of_all_recordings_and_play_in_place(page: SimpleName
     (card,) = [card for card in cards if "noon" in card.text]
     card.find_element(By.CLASS_NAME, "play").click()
     wait(driver, "document.querySelector('.results video')?.readyState >= 2")
-    at = driver.execute_script("return document.querySelector('.results video').currentTime")
-    assert 8 <= at < 16
+    played = driver.find_element(By.CSS_SELECTOR, ".results video").get_attribute("src")
+    assert played.endswith("#t=8.00")
     clip = card.find_element(By.CLASS_NAME, "clip").get_attribute("href")
     assert "/clip?" in clip and "start=8" in clip
     link = card.find_element(By.CLASS_NAME, "when")
