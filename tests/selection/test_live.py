@@ -13,6 +13,7 @@ from earmark.gate.survival import Survival
 from earmark.grid import Grid
 from earmark.media import Sound
 from earmark.selection.call_rate import HOUR, CallRate, SpentCall
+from earmark.selection.demand import Demand, price_of
 from earmark.selection.live_coverage import LiveCoverage
 from earmark.selection.live_windows import LiveListener, LiveWindows
 from earmark.timeline import Track
@@ -138,6 +139,25 @@ def test_after_a_restart_the_rate_is_still_held() -> None:
     assert max(np.sum((picks >= start) & (picks < start + HOUR)) for start in picks) <= 30
     whole = watch(LiveCoverage(rate), rates)
     assert abs(len(picks) - len(whole)) <= 3
+
+
+def test_the_price_follows_the_time_of_day_once_days_are_known() -> None:
+    """Busy from 8 to 9 every day: before that hour calls are dearer than before a quiet one."""
+    demand, reach = Demand(16.0), LENGTHS.reach(16.0)
+    rng = np.random.default_rng(6)
+    prices = []
+    for window in range(3 * 5400):
+        time = window * 16.0
+        is_busy = 8 <= time % 86_400 / HOUR < 9
+        if time % 86_400 in (7.8 * HOUR, 3.8 * HOUR):
+            prices.append(price_of(demand.calls(time), 30 / HOUR))
+        demand.add(time, float(rng.gamma(2.0, 0.4) if is_busy else rng.gamma(0.5, 0.02)), reach)
+    quiet, busy = prices[0::2], prices[1::2]
+    assert busy[0] == pytest.approx(quiet[0], rel=0.5)  # the first day is like any hour
+    assert min(busy[1:]) > 2 * max(quiet[1:])
+    again = Demand(16.0)
+    again.restore(json.loads(json.dumps(demand.to_json())))
+    assert again.calls(7.8 * HOUR) == pytest.approx(demand.calls(7.8 * HOUR))
 
 
 def test_two_sources_share_one_rate() -> None:
