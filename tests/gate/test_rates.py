@@ -200,7 +200,7 @@ def test_a_lone_sound_in_quiet_is_about_an_action_whatever_the_head_says() -> No
     deaf = replace(pooled([0.01] * 899 + [0.011]), level=WindowScores(4.0, level, level))
     rates = HedgedRates(FittedRates((rising(slope=2.0),), 0.1), Hedge(ENERGY_RATES, 0.25))(deaf)
     assert 0.3 < rates[100] < 1.2
-    assert rates.sum() - rates[100] - rates[500] < 0.5
+    assert rates.sum() - rates[100] - rates[500] < 0.6  # next to none elsewhere
 
 
 def test_the_level_keeps_a_share() -> None:
