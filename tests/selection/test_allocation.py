@@ -215,3 +215,13 @@ def test_names_are_looked_up_in_one_place() -> None:
     with pytest.raises(ValueError, match=r"no rule 'best'; the rules are full, .*coverage"):
         rule_named("best")
     assert "oracle" not in RULES
+
+
+def test_rates_that_are_flat_while_scores_are_not_are_told_with_the_rule_that_works():
+    drawing = "19181716" * 4
+    flat = windows(drawing, rates=[0.5] * 31 + [0.1])
+    (choice,) = allocate(Coverage(), [flat], Budget.parse("25%"))
+    assert "use --rule rank" in choice.note and choice.rule_used == "coverage"
+    (told,) = allocate(Coverage(), [windows(drawing)], Budget.parse("25%"))
+    (ranked,) = allocate(rule_named("rank"), [flat], Budget.parse("25%"))
+    assert not told.note and not ranked.note

@@ -7,13 +7,23 @@ in each recording as the rule `coverage` would make there.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from earmark.grid import Windows
 from earmark.selection.budget import Budget
 from earmark.selection.pick import Pick
 from earmark.selection.rule import ArchiveRule, Rule, Weights, is_blind, rule_name, rule_named
 from earmark.selection.rules.coverage import Coverage
+
+FLAT_RATES = (
+    "the gate expects nearly the same number of actions in every window although its scores "
+    "differ, so picks are evenly spaced; it was calibrated on other material: use --rule rank"
+)
+
+FLATNESS, LEAST_WINDOWS = 0.02, 20
+"""Relative spread of the rates below which they count as flat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +57,9 @@ def allocate(
             picks = rule.explain(windows, path)
             even = choose_without_evidence(rule, windows, len(picks))
             is_even = even is not None
-            yield _make_choice(rule, windows, even or picks, own_budget, lacks_evidence=is_even)
+            made = _make_choice(rule, windows, even or picks, own_budget, lacks_evidence=is_even)
+            is_flat = picks and not made.note and has_flat_rates(windows)
+            yield replace(made, note=FLAT_RATES) if is_flat else made
         return
 
     def safe_rule(windows: Windows, *, budget: int) -> list[Pick]:
@@ -62,6 +74,15 @@ def allocate(
         lacks_evidence = _lacks_evidence(rule, windows)
         picks = safe_rule(windows, budget=calls)
         yield _make_choice(rule, windows, picks, own_budget, lacks_evidence=lacks_evidence)
+
+
+def has_flat_rates(windows: Windows) -> bool:
+    """The last rate is ignored: it is smaller if the last window is cut short."""
+    rates, scores = windows.rates[:-1], windows.scores[:-1]
+    if len(rates) < LEAST_WINDOWS or not rates.mean():
+        return False
+    spread = float(np.std(rates) / rates.mean())
+    return spread < FLATNESS and bool(np.std(scores) > FLATNESS * np.abs(scores).max())
 
 
 def choose_without_evidence(rule: Rule, windows: Windows, calls: int) -> list[Pick] | None:
