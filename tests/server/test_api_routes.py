@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -463,3 +465,17 @@ def test_a_recording_that_came_since_can_be_chosen(service: Service, tmp_path: P
         (answer,) = asked(app, ("GET", "/api/sources"))
     assert {Path(one["name"]).name for one in answer.json()} == {"a.wav", "b.wav"}
     assert {one["id"] for one in answer.json()} == service.sources.keys()
+
+
+def test_a_connection_that_never_asks_is_closed(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(web_server, "REQUEST_SECONDS", 0.2)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        assert scope["type"] == "lifespan"
+
+    listening = socket.create_server(("127.0.0.1", 0))
+    threading.Thread(target=web_server.serve_app, args=(app, listening), daemon=True).start()
+    with socket.create_connection(listening.getsockname()) as half:
+        half.sendall(b"GET / HTTP/1.1\r\nHost:")
+        half.settimeout(300)
+        assert half.recv(10) == b""
