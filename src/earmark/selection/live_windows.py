@@ -14,7 +14,7 @@ to its mean.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from earmark.gate.frontline import Frontline
 from earmark.gate.lengths import ActionLengths, Lengths
 from earmark.gate.listener import LEVEL_HOP, measure_power
 from earmark.gate.rates import WindowScores
-from earmark.grid import Grid, nearness
+from earmark.grid import Grid
 from earmark.media import Sound
 from earmark.timeline import CLOCK_RATE, HOP, FloatArray, Track
 
@@ -194,7 +194,6 @@ class _Stretch:
         loudness = grid.pool_level(level, span)
         if listener.frontline.shows_loudest:
             instants = grid.loudest(level, span)
-            pooled = replace(pooled, peak=pooled.peak * nearness(loudness))
         columns = (pooled.peak, pooled.mean, loudness.peak, loudness.mean)
         rows = np.stack(columns, axis=1)[:count]
         rates = listener.rate(rows, goes_on=not self.has_ended)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -107,7 +108,7 @@ class Features:
 
     @classmethod
     def load(cls, path: Path) -> Features:
-        with np.load(path, allow_pickle=False) as stored:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:
             level = Track(stored["level"], hop=LEVEL_HOP) if len(stored["level"]) else None
             return cls(stored["features"], level)
 
