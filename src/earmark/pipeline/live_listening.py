@@ -70,9 +70,19 @@ class SourceListener:
     tagger: PatchTagger | None = None
     """Names sounds, if there is a model."""
     state: State = State("connecting")  # noqa: RUF009 - it is frozen
+    _thread: threading.Thread | None = None
 
     def start(self) -> None:
-        threading.Thread(target=self._run, name=f"listen to {self.name}", daemon=True).start()
+        self._thread = threading.Thread(
+            target=self._run, name=f"listen to {self.name}", daemon=True
+        )
+        self._thread.start()
+
+    def stop(self, patience: float) -> None:
+        """A thread that still runs a network when the interpreter ends would abort the process."""
+        self.stream.stop()
+        if self._thread:
+            self._thread.join(patience)
 
     def _run(self) -> None:
         try:

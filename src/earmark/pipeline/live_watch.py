@@ -55,6 +55,9 @@ STATE_EVERY = 10.0
 REPORT_EVERY = 900.0
 """Seconds between two updates of the page."""
 
+END = 20.0
+"""Seconds for which the threads of the sources are awaited; a stream may wait for a packet."""
+
 LEARNT = "watch demand"
 """Note of the run: how much each source would buy at each price, by the hour of the day."""
 
@@ -362,7 +365,7 @@ class Watch:
     def close(self) -> None:
         """Store all that was heard; what waits stays in the spool."""
         for source in self.sources.values():
-            source.listener.stream.stop()
+            source.listener.stop(END)
             if source.part:
                 self._store(source.part)
                 self._report_listening(source, source.part)
