@@ -144,7 +144,7 @@ def internal_error(item: object, error: Exception) -> InternalError:
     return bug
 
 
-PLUGIN_GROUPS = tuple(
+_PLUGIN_GROUPS = tuple(
     f"earmark.{kind}" for kind in ("rules", "frontlines", "captioners", "readers", "exporters")
 )
 
@@ -162,7 +162,7 @@ def plugin_of(error: Exception) -> str:
 
     added = {
         entry.module.partition(".")[0]: entry.dist.name if entry.dist else entry.module
-        for group in PLUGIN_GROUPS
+        for group in _PLUGIN_GROUPS
         for entry in entry_points(group=group)
     }
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]

@@ -374,7 +374,7 @@ def test_a_cap_on_money_is_never_passed():
     assert tally.spend == pytest.approx(2.0 * count) and tally.spend <= 7.0 and count == 3
     assert (
         tally.stopped
-        == f"the cap of 7 {CURRENCY} is reached: 6.0000 is spent, and a call may cost 2.3400"
+        == f"the cap of 7.00 {CURRENCY} is reached: 6.00 is spent, and a call may cost 2.3400"
     )
 
 
@@ -399,8 +399,8 @@ def test_what_the_run_has_spent_before_counts_for_the_caps_alone():
         outcome.of(requests(9), OpenAICaptioner(server.url, "scripted"), limits, tally=tally)
         assert server.count() == 1
     assert tally.spend == pytest.approx(2.0)
-    said = "is reached: 6.0000 is spent, and a call may cost 2.3400"
-    assert tally.stopped == f"the cap of 7 {CURRENCY} {said}"
+    said = "is reached: 6.00 is spent, and a call may cost 2.3400"
+    assert tally.stopped == f"the cap of 7.00 {CURRENCY} {said}"
     tokens = Outcome().of(
         requests(9),
         Scripted(lambda _: Answer("Stirs.", "m", prompt_tokens=100, completion_tokens=10)),

@@ -16,12 +16,12 @@ from earmark.features.encoder import (
     split_name,
     with_machine_options,
 )
-from earmark.gate.frontline import FRONTLINES, GATE, encoder_named
+from earmark.gate.frontline import FRONTLINES, GATE, OPEN, encoder_named
 from earmark.media import Sound
 from tone_model import write_model, write_queries
 
 
-@pytest.mark.parametrize("name", [name for name in FRONTLINES if name != GATE])
+@pytest.mark.parametrize("name", [name for name in FRONTLINES if name not in (GATE, OPEN)])
 def test_a_name_alone_is_the_encoder_as_it_is(name):
     assert encoder_named(name) == FRONTLINES[name]()
     detector = make_encoder(FRONTLINES[name], name, as_detector=True)
@@ -53,7 +53,7 @@ def test_a_detector_takes_options_too():
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("loud", "no frontline 'loud'; the frontlines are gate, energy, flux"),
+        ("loud", "no frontline 'loud'; the frontlines are gate, open, energy, flux"),
         ("gate", "gate is a whole frontline; name an encoder"),
         ("flux:size=3", "flux has no option 'size'"),
         ("yamnet:cell=often", "yamnet: cell should be a valid integer, not 'often'"),

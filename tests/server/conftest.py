@@ -47,7 +47,8 @@ def _name_by_content(run: Path, folder: Path) -> None:
 
     (video,) = folder.glob("*.mp4")
     with closing(sqlite3.connect(run / "run.db")) as database, database:
-        database.execute("UPDATE recordings SET id = ?", (open_recording(video).key,))
+        key = open_recording(video).key
+        database.execute("UPDATE recordings SET id = ?, content = ?", (key, key))
 
 
 @pytest.fixture(scope="module")

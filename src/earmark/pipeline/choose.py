@@ -76,6 +76,7 @@ def choose_and_ask(job: RunJob, captioner: Captioner, log: CallRecorder) -> Sigh
         tasks = choose_tasks(job, replace(turn, lost=frozenset(log.unanswered)))
         if len(tasks) or tasks.is_whole:
             log.calls += len(tasks)
+            job.progress.update(calls=log.calls)
             job.progress.enter("decoding")
             logger.info("%d calls to make to %s", len(tasks), captioner.model)
             with closing(iter(tasks)) as waiting:
