@@ -341,7 +341,6 @@ def test_a_killed_process_loses_no_answer(clip, run):
             wait_until_stored(run, stored)
             child.send_signal(signal.SIGKILL)
             child.wait()
-            server.release()  # for the request that nobody awaits any more
         server.then = "ok"
         outcome = earmark(*words, "--format", "json", fresh=True)
     assert outcome.code == 0, outcome.err

@@ -75,7 +75,7 @@ def test_the_copies_of_a_camera_are_left_out_and_said_once(tmp_path):
         (tmp_path / name).write_bytes(made)
     for command in LISTENING:
         told = said(*command, *sorted(tmp_path.glob("G*")))
-        assert (told.code, told.err.count("2 files left out")) == (0, 1), command
+        assert (told.code, told.err.count("2 files skipped")) == (0, 1), command
         assert "GL010001" not in told.out
 
 

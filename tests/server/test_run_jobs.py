@@ -93,7 +93,7 @@ def test_how_many_calls_there_are_to_make_is_told_at_once(tmp_path: Path, monkey
     order = order_of(plan)
     run_jobs.run_order(order | {"run": str(tmp_path / "run")}, out := io.StringIO())
     *told, result = map(json.loads, out.getvalue().splitlines())
-    assert [(line["progress"]["calls"], line["progress"]["done"]) for line in told][-1] == (4, 0)
+    assert (4, 0) in [(line["progress"]["calls"], line["progress"]["done"]) for line in told]
     assert result["result"]["totals"]["picks"] == 4
 
 

@@ -90,6 +90,7 @@ class Choices(TypedDict, total=False):
     max_spend: float | None
     input_price: float
     output_price: float
+    currency: str
     longest_wait: float
     most_failures: int | None
     engine: str
@@ -106,6 +107,11 @@ class Choices(TypedDict, total=False):
     part: float | str
     keep: float | str | None
     keep_clips: bool
+    alert: str
+    webhook: str | None
+    webhook_secret: str | None
+    mqtt: str | None
+    digest: str | None
 
 
 @dataclass(frozen=True, slots=True)

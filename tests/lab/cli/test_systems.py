@@ -19,7 +19,7 @@ PAPER = (
     "Full scan", "Uniform", "Random spans", "Short-term energy", "Spectral flux", "PANNs / CNN14",
     "BEATs", "fPaSST", "ATST-Frame", "DASM", "BEATs–SlowFast", "Frame differencing",
     "Optical flow, raw", "Optical flow, ego-comp.", "Rank-only", "AKS", "BOLT", "Ours, the gate",
-    "Ours, the rule",
+    "Ours, the rule", "Facility location, greedy",
 )  # fmt: skip
 
 
