@@ -1,7 +1,11 @@
-"""Days of stream at high speed, with faults drawn at random: bounded, and nothing goes missing."""
+"""Days of stream at high speed, with faults drawn at random: bounded, and nothing goes missing.
+
+    SOAK_HOURS=24 pytest tests/pipeline/test_watch_soak.py   # two hours of each day by default
+"""
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import resource
@@ -20,6 +24,7 @@ from live_world import DrawnStream, SetClock
 
 MIDNIGHT = datetime(2026, 3, 2).timestamp()
 HOUR = 3600
+SOAK_HOURS = int(os.environ.get("SOAK_HOURS", "2"))
 
 
 def draw_day(rng: random.Random, hours: int) -> str:
@@ -69,7 +74,7 @@ def run_days(run: Path, days: int, hours: int) -> Days:
 
 @pytest.mark.slow
 def test_seven_days_with_faults(tmp_path: Path):
-    events, drawings, memory = run_days(tmp_path / "run", days=7, hours=24)
+    events, drawings, memory = run_days(tmp_path / "run", days=7, hours=SOAK_HOURS)
     check(tmp_path / "run", events, drawings)
     assert memory[-1] - memory[1] < 64  # MB
     files = sum(path.stat().st_size for path in (tmp_path / "run").rglob("*") if path.is_file())
