@@ -1,6 +1,6 @@
 """Days of stream at high speed, with faults drawn at random: bounded, and nothing goes missing.
 
-    SOAK_HOURS=24 pytest tests/pipeline/test_watch_soak.py   # two hours of each day by default
+SOAK_HOURS=24 pytest tests/pipeline/test_watch_soak.py   # two hours of each day by default
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def test_two_short_days_with_faults(tmp_path: Path):
 
 def check(run_folder: Path, events: list[dict[str, Any]], drawings: dict[str, str]) -> None:
     times = sorted(
-        datetime.fromisoformat(event["time"]).timestamp()
+        datetime.fromisoformat(event["asked"]).timestamp()
         for event in events
         if event["event"] in ("answer", "failed")
     )

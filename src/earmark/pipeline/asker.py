@@ -21,6 +21,7 @@ from earmark.errors import EarmarkError, RunError
 from earmark.media.stream_clock import Clock
 from earmark.run.tasks import CallRecorder
 from earmark.selection.call_rate import CallLog, SpentCall
+from earmark.wall_clock import iso_time
 
 FIRST_WAIT, LONGEST_WAIT = 1.0, 120.0
 """Seconds after a server failed, doubled each time."""
@@ -54,6 +55,8 @@ class Asker:
     _wait: float = FIRST_WAIT
     _thread: threading.Thread | None = None
     _taken: dict[str, SpooledRequest] = field(default_factory=dict)
+    _sent: dict[str, float] = field(default_factory=dict)
+    """When the last attempt at each call in flight was made."""
 
     def start(self) -> None:
         self._thread = threading.Thread(target=self._run, name="ask", daemon=True)
@@ -136,6 +139,7 @@ class Asker:
         self.recorder.begin(request)
         call = SpentCall(self.clock())
         self.calls.add(call)
+        self._sent[request.identity] = call.time
         entry = self._taken.get(request.identity)
         if entry and call.time - entry.picked > LONGEST_WAIT / 2:
             self.on_late_call(call)
@@ -171,7 +175,9 @@ class Asker:
         entry = self._taken.pop(request.identity, None)
         self.spool.done(request.identity)
         picked = {"waited": round(self.clock() - entry.picked, 3)} if entry else {}
-        self.report(event, request=request, **fields, **picked)
+        sent = self._sent.pop(request.identity, None)
+        asked = {} if sent is None else {"asked": iso_time(sent)}
+        self.report(event, request=request, **fields, **picked, **asked)
 
     def _set_down(self, is_down: bool, reason: str = "") -> None:
         if is_down != self.is_down:
