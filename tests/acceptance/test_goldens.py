@@ -34,8 +34,9 @@ RENAMED: dict[str, str] = {}
 """Old name of a field by golden, to the new one: `{"forecast": "coverage"}` holds for all goldens,
 `{"page:forecast": "coverage"}` for those whose name begins with `page`."""
 
-DROPPED: set[str] = set()
-"""Fields that no longer exist, by their old names; `golden:field` as above."""
+DROPPED: set[str] = {"views:versions"}
+"""Fields that no longer exist or are no longer compared (`versions` holds the times of files), by
+their old names; `golden:field` as above."""
 
 ADDED: set[str] = set()
 """Fields that are new; `golden:field` as above."""
@@ -51,7 +52,7 @@ VOLATILE = {
     *("id", "folder", "root", "opened", "updated", "made", "when", "date", "version"),
     *("earmark", "custom_id", "identity", "latency", "screening", "bytes_read", "bytes_total"),
     *("size_bytes", "material", "annotations", "sound_events", "sound", "media", "epic"),
-    *("began", "is_at_work", "preview"),
+    *("began", "is_at_work", "preview", "versions"),
 }
 PROSE = {
     *("reason", "notes", "failure", "why_not", "remarks", "what ran", "ran", "bring", "made"),

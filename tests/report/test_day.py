@@ -123,8 +123,8 @@ def test_a_day_has_its_date_times_and_zone_and_each_moment_its_clock(tmp_path):
             day, other = read_day(run), read_day(run, date="2026-11-17")
     assert day.title == "Monday 16 November 2026, 07:30–13:25 (+01:00)"
     assert [moment.clock for moment in day.moments] == [
-        "2026-11-16 07:31:00",
-        "2026-11-16 13:16:00",
+        "2026-11-16 07:31:00 +01:00",
+        "2026-11-16 13:16:00 +01:00",
     ]
     assert day.days == (("2026-11-16", 2),) and other.recordings == ()
     said = CliRunner().invoke(app, ["show", str(tmp_path)]).stdout

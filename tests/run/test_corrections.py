@@ -88,7 +88,10 @@ def test_a_correction_is_kept_beside_the_answer_with_who_and_when(folder: Path):
     ("wrong", "why"),
     [
         (of(2, "right"), "there is no answer from 8 to 12 s to judge"),
-        (of(1, "perhaps"), "a verdict is one of right, wrong, reworded, missed, not 'perhaps'"),
+        (
+            of(1, "perhaps"),
+            "a verdict is one of right, partly, wrong, reworded, missed, not 'perhaps'",
+        ),
         (of(1, "right", author="  "), "say who corrects"),
         (of(1, "reworded"), "say what the better words are"),
         (of(1, "wrong", text="x" * 4001), "at most 4000 characters"),

@@ -160,8 +160,9 @@ class AgentTools:
     ) -> dict[str, Any]:
         """Find moments whose caption, tags, sounds, speech or written text contain all words.
 
-        Searches one run or all. Evidence of several kinds for one moment is one result. `meaning`
-        also finds what means much the same, if the model for that is installed.
+        Searches one run or all. Evidence of several kinds for one moment is one result; so are
+        neighbours that say the same, with the `spans` of each. `meaning` also finds what means much
+        the same, if the model for that is installed.
         """
         encoder = SentenceEncoder(self.service.plan.store) if meaning else None
         if encoder is not None:
@@ -181,6 +182,10 @@ class AgentTools:
                 "recording": moment.name,
                 "start": round(moment.span.start, 1),
                 "end": round(moment.span.end, 1),
+                "spans": [
+                    (round(span.start, 1), round(span.end, 1))
+                    for span in moment.spans[:MOST_ENTRIES_SHOWN]
+                ],
                 "clock": moment.clock,
                 "kind": moment.kind,
                 "text": moment.text[:MOST_MOMENT_TEXT],

@@ -310,7 +310,7 @@ def show_day(
     return run_views.read_day_json(served, date)
 
 
-@api.get("/runs/{run}/questions")
+@api.get("/runs/{run}/questions", dependencies=[Depends(get_run)])
 def quote_question(service: Services, question: Words, calls: Calls = 0) -> QuestionQuote:
     """The most that an answer to a question costs; `calls` first look for it in the recordings."""
     return question_cost(question, service.plan, calls, service.require_model())

@@ -86,7 +86,10 @@ def test_what_find_found_is_searched_like_any_run(place: Place, model: ColourMod
     words = ("--model", model.address, "--run", tmp_path / "found", "--calls", "10")
     assert earmark("find", QUESTION, place.bench, *words).code == 0
     hits = earmark("search", tmp_path / "found", "red board", "--format", "json").json
-    assert {hit["start"] for hit in hits} >= {4.0, 20.0}
+    (hit,) = hits
+    assert {start for start, _ in hit["spans"]} >= {4.0, 20.0}, "neighbours are listed as one"
+    reasons = {reason["start"] for reason in hit["reasons"] if reason["kind"] == "caption"}
+    assert reasons >= {4.0, 20.0}
 
 
 def test_find_without_a_model_names_the_option(place: Place, tmp_path: Path):
@@ -99,14 +102,14 @@ def test_find_without_a_model_names_the_option(place: Place, tmp_path: Path):
 def test_an_answer_keeps_only_sentences_that_quote_the_run(place: Place, model: ColourModel):
     outcome = earmark("ask", place.run, WHEN, "--model", model.address, "--format", "json")
     assert outcome.code == 0, outcome.err
-    answer = outcome.json["answer"]
+    answer = outcome.json
     assert answer["question"] == WHEN
     (sentence,) = answer["sentences"]
     assert "dragon" not in outcome.out
     assert answer["left_out"] == 1
     (citation,) = sentence["citations"]
     assert citation["quote"] == CAPTIONS["drill"]
-    assert Path(citation["entry"]["path"]) == place.bench
+    assert Path(citation["moment"]["path"]) == place.bench
     assert answer["unknown"] == "who it was"
     assert answer["tokens"] == 110
 

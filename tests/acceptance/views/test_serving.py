@@ -209,7 +209,8 @@ def test_pictures_and_clips_of_a_pick_are_sent(served: Served):
 def test_a_run_is_searched(served: Served):
     hits = served.get(f"{served.run}/search", words="drilling")
     assert {hit["name"] for hit in hits} == {"bench.mp4"}
-    assert {hit["caption"] for hit in hits} == {CAPTIONS["drill"]}
+    reasons = [reason for hit in hits for reason in hit["reasons"] if reason["kind"] == "caption"]
+    assert {reason["text"] for reason in reasons} == {CAPTIONS["drill"]}
     assert served.get(f"{served.run}/search", words="zebra") == []
 
 
@@ -240,6 +241,7 @@ def test_the_interface_describes_itself(served: Served):
 def test_what_is_not_there_is_not_found(served: Served):
     for address in (
         "/api/runs/nothing",
+        "/api/runs/nothing/questions?question=what",
         f"{served.run}/recordings/nothing",
         "/api/jobs/nothing",
         "/static/..%2F..%2Fetc%2Fpasswd",

@@ -73,13 +73,14 @@ def test_the_text_tells_what_was_done_when(place: Place):
 
 
 def test_the_json_has_every_recording_with_its_activities(place: Place):
-    recordings = earmark("show", place.run, "--format", "json").json
+    recordings = earmark("show", place.run, "--format", "json").json["recordings"]
     assert [recording["name"] for recording in recordings] == ["bench.mp4", "sink.mp4"]
     bench, sink = recordings
     assert (bench["duration"], sink["duration"]) == pytest.approx((40, 24), abs=0.2)
     for recording in recordings:
         assert 0 < recording["active"] <= recording["duration"]
-        assert recording["louder"] > 0
+        assert recording["work"]
+        assert all(0 <= start < end <= recording["duration"] for start, end in recording["work"])
     texts = [activity["text"] for activity in sink["activities"]]
     assert CAPTIONS["water"] in texts
     assert CAPTIONS["drill"] not in texts
@@ -87,9 +88,19 @@ def test_the_json_has_every_recording_with_its_activities(place: Place):
 
 def test_activities_of_one_text_are_joined_and_none_is_lost(place: Place):
     rows = earmark("export", place.run, "--to", "jsonl").lines
-    recordings = earmark("show", place.run, "--format", "json").json
-    counted = sum(activity["picks"] for one in recordings for activity in one["activities"])
-    assert counted == len(rows) == 6
+    recordings = earmark("show", place.run, "--format", "json").json["recordings"]
+    activities = {one["name"]: one["activities"] for one in recordings}
+    assert len(rows) == 6
+    for row in rows:
+        (activity,) = (
+            each
+            for each in activities[Path(row["path"]).name]
+            if each["start"] <= row["start"] and row["end"] <= each["end"]
+        )
+        assert activity["text"] == row["caption"]
+    for listed in activities.values():
+        texts = [each["text"] for each in listed]
+        assert not any(len(set(texts[first : first + 3])) == 1 for first in range(len(texts) - 2))
 
 
 def test_show_of_what_is_no_run_is_an_error_of_one_line(tmp_path: Path):
