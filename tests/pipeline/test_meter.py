@@ -184,7 +184,7 @@ def test_a_question_to_a_run_keeps_to_its_caps(videos: list[Path], tmp_path: Pat
             assert opened.spent().spend_before == 5, "what the server counted, not the most"
         with pytest.raises(CallRejected, match="the cap on calls, 2, is reached"):
             earmark.ask(run, "who stirs?", settings=plan)
-        with pytest.raises(CallRejected, match=r"the cap of 20 .* is reached: 5.0000 is spent"):
+        with pytest.raises(CallRejected, match=r"the cap of 20.00 .* is reached: 5.00 is spent"):
             earmark.ask(run, "who stirs?", settings=session(server, max_spend=20, **prices))
         assert server.count() == 2
 

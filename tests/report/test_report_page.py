@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+import fcntl
 import json
-import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -122,8 +122,8 @@ def test_what_a_killed_write_left_is_cleaned_up(tmp_path: Path):
     dead, alive = (tmp_path / f".{name}.scratch.html" for name in ("dead", "alive"))
     for path in (dead, alive):
         path.write_text("half a pa")
-    os.utime(dead, (0, 0))
-    with open_run(tmp_path / "run") as ledger, Run(ledger.folder) as run:
+    with open_run(tmp_path / "run") as ledger, Run(ledger.folder) as run, alive.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)  # as the process that writes it does
         write_report(run, tmp_path / "report.html")
     assert (dead.exists(), alive.exists()) == (False, True)
 

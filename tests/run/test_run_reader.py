@@ -196,7 +196,8 @@ def test_a_recording_comes_back_as_it_was_described(tmp_path: Path):
     full = RecordingRow(
         "b", "/cams/b.mp4", 24.0, 9, frame_rate=15.0, frame_count=360, name="Tuesday",
         chapters=(("/cams/b.mp4", 0.0), ("/cams/c.mp4", 12.0)), began="2026-01-01T00:00:00",
-        marks=(1.5, 2.0),
+        marks=(1.5, 2.0), content="b",
+        clock_origin="as the camera showed it; --clock sets the zone",
     )  # fmt: skip
     with open_run(tmp_path) as ledger:
         ledger.add(full)

@@ -104,7 +104,7 @@ function rowOf(recording) {
 
 const rows = run.recordings.map((recording) => ({ recording, text: `${recording[at.name]} ${recording[at.path]}`.toLowerCase() }));
 // Recordings in which something happened come first.
-const fullest = ["active"].find((name) => run.recordings.some((recording) => recording[at[name]] > 0));
+const fullest = ["active", "picks"].find((name) => run.recordings.some((recording) => recording[at[name]] > 0));
 let sorted = { name: fullest || "path", falls: Boolean(fullest) };
 let filter = "all";
 const FILTERS = [

@@ -28,8 +28,16 @@ MOST_TEXTS = 4
 SAME = 0.85
 """Share of the words of two texts that both must contain to say the same."""
 
+MOST_TEXT = 4000
+"""Most characters of a text on pages and in answers to programs; the run has all of it."""
+
 COMPARED = 10_000
 """Characters of a text, since a server may send megabytes."""
+
+
+def shortened(text: str) -> str:
+    cut = f"… ({len(text):,} characters in all; the run has them)"
+    return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}{cut}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +60,7 @@ class Reason:
             "kind": self.kind,
             "start": round(self.span.start, 3),
             "end": round(self.span.end, 3),
-            "text": self.text,
+            "text": shortened(self.text),
             "confidence": None if self.confidence is None else round(self.confidence, 3),
             "model": self.model or None,
         }

@@ -35,6 +35,7 @@ from earmark.report.day import (
     sound_lanes,
     speech_lane,
 )
+from earmark.report.moments import shortened
 from earmark.run.records import Expected, HeardRow, RecordingRow, RunPick
 from earmark.run.run import Run
 from earmark.text_format import escape
@@ -50,9 +51,6 @@ MOST_EMBEDDED = 1000
 """About ten megabytes."""
 
 PAGES = "recordings"
-
-MOST_TEXT = 4000
-"""Characters; the run and its exports have all."""
 
 PARTS = {
     "page": (
@@ -245,7 +243,7 @@ def _evidence_json(entries: Sequence[EvidenceEntry]) -> Iterator[list[Any]]:
     for entry in entries:
         if entry.kind != "heard" or entry.is_tracked or entry.text not in tracked:
             start, end = round(entry.span.start, 2), round(entry.span.end, 2)
-            sure, text = round(entry.confidence, 2), _shortened(entry.text)
+            sure, text = round(entry.confidence, 2), shortened(entry.text)
             yield [start, end, entry.kind, text, sure, entry.model]
 
 
@@ -259,16 +257,11 @@ def _picks_json(
         yield data | {
             "score": None if data["score"] is None else round(data["score"], 3),
             "expected": round(data["expected"], 2),
-            "caption": _shortened(row.caption) if row.caption else row.caption,
-            "failure": _shortened(row.failure) if row.failure else None,
+            "caption": shortened(row.caption) if row.caption else row.caption,
+            "failure": shortened(row.failure) if row.failure else None,
             "leader": leader,
             "picture": album.keep(picture) if album else base64.b64encode(picture).decode(),
         }
-
-
-def _shortened(text: str) -> str:
-    cut = f"… ({len(text):,} characters in all; the run has them)"
-    return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}{cut}"
 
 
 def scale_curve(values: FloatArray) -> list[int]:
