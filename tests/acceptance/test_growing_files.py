@@ -50,7 +50,7 @@ def test_a_file_that_has_grown_is_extended_and_nothing_is_asked_again(
         assert len(server.requests) > asked
         asked, before = len(server.requests), now
     assert ask(server, path, run).code == 0 and len(server.requests) == asked
-    assert len(earmark("show", run, "--format", "json").json) == 1
+    assert len(earmark("show", run, "--format", "json").json["recordings"]) == 1
     clips = tmp_path / "day.mp4"
     assert earmark("export", run, "--to", "highlights", "--out", clips).code == 0
 

@@ -35,7 +35,7 @@ def archive(tmp_path_factory) -> Path:
 
 
 def work(source, plan, known=None):
-    return listen_unless_known(source, plan=plan, known=known or {}, progress=None)
+    return listen_unless_known(source, plan=plan, known=known or {})
 
 
 def test_many_hear_what_one_hears(archive):
@@ -120,7 +120,7 @@ def test_any_fault_in_one_recording_is_a_row_and_the_others_are_done(archive, mo
 
 def test_weights_move_calls_and_leave_expectations(archive):
     plan = open_session(budget="6", across=True, frontline="flux")
-    heard = [listen(source, plan.listening).windows for source in find([archive])[:3]]
+    heard = [listen(source, plan.listening) for source in find([archive])[:3]]
 
     def spend(weights=None):
         return list(allocate(plan.rule, heard, plan.budget, across=True, weights=weights))

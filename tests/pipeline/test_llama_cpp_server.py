@@ -123,7 +123,7 @@ def test_a_sentence_that_quotes_what_is_not_there_is_left_out(zebra, video, tmp_
     answer = json.loads(last.reply["choices"][0]["message"]["content"])
     assert [sentence["text"] for sentence in answer["sentences"]] == ["zebra"]
     lines = said.stdout.splitlines()
-    assert lines[0] == "The run does not say."
+    assert lines[0] == "No sentence of the answer quotes the run; these entries match best:"
     assert "Not known: zebra" in lines
     assert any(line.startswith("1 sentence left out") for line in lines)
     assert any("No model has looked at" in line for line in lines)

@@ -157,7 +157,7 @@ class Deaf:
 def test_where_nobody_speaks_is_not_heard_again(tmp_path):
     folder, listener = tmp_path / "run", Deaf()
     row = RecordingRow("a", "a.mp4", 60.0, 10)
-    recordings = [SimpleNamespace(key="a", name="a.mp4")]
+    recordings = [SimpleNamespace(id="a", name="a.mp4", duration=60.0)]
     here = InProcessBackend()
     with Run(folder, {"model": "m"}) as ledger:
         ledger.add(row)
@@ -175,7 +175,7 @@ def test_where_nobody_speaks_is_not_heard_again(tmp_path):
 def test_speech_of_which_no_sentence_is_kept_is_told(uncertain, told, tmp_path, caplog):
     with Run(tmp_path / "run", {"model": "m"}) as ledger:
         ledger.add(RecordingRow("a", "a.mp4", 60.0, 10))
-        recordings = [SimpleNamespace(key="a", name="a.mp4")]
+        recordings = [SimpleNamespace(id="a", name="a.mp4", duration=60.0)]
         keep_speech(recordings, Deaf(uncertain=uncertain), ledger, InProcessBackend(), Progress())
     assert caplog.messages == told
 

@@ -72,7 +72,7 @@ def test_an_answer_is_kept_with_its_cost_and_told(tmp_path: Path, recording: Rec
             assert statuses(ledger) == ["in flight", "not asked"], "once for all within"
         assert statuses(ledger) == ["answered", "not asked"]
         assert list(log.tasks.values()) == [other]
-        assert told == [(0, 2)]
+        assert told == [(0, 2)] * 2  # sent, answered
         with Run(ledger.folder) as run:
             assert run.picks("a")[0].spend == pytest.approx(2.0)
             assert list(run.evidence("a")) == [found]
@@ -102,7 +102,7 @@ def test_a_failure_is_kept_with_its_reason_and_what_it_cost(tmp_path: Path, reco
         assert log.unanswered == {("a", cell(1)), ("a", cell(3))}
         assert log.tasks == {}
         assert log.tally.last_reason == f"{other}: cut off"
-        assert told == [(0, 2)] * 2
+        assert told == [(0, 2)] * 3  # sent, failed, failed
         with Run(ledger.folder) as run:
             assert [row.failure for row in run.picks("a")] == ["no JSON", "cut off"]
         spent = ledger.spent()
