@@ -42,4 +42,4 @@ def test_an_audit_is_foretold_asked_and_told(tmp_path):
 def test_without_a_model_there_is_nobody_to_ask(tmp_path):
     outcome = earmark("run", "audit", tmp_path)
     assert outcome.code != 0
-    assert "asks a model" in outcome.err
+    assert "an audit needs a model" in outcome.err

@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -117,7 +118,7 @@ class LocalStorage:
         self._meter.bytes_read += sum(map(len, chunks))
         state = os.fstat(self._descriptor)
         if (now := (state.st_size, state.st_mtime_ns)) != self._state:
-            if not (now[0] > self.size_bytes and self._holds(self.version)):
+            if not (self._has_grown(self.size_bytes) and self._holds(self.version)):
                 raise file_changed(self.uri)
             self._state = now  # more was appended
         return chunks
@@ -126,10 +127,16 @@ class LocalStorage:
         if version == self.version:
             return True
         size = int(version.partition(":")[0])
-        if size >= self.size_bytes or not self._holds(version):
+        if size > self.size_bytes or not (self._has_grown(size) and self._holds(version)):
             return False
         self.size_bytes, self.version = size, version
         return True
+
+    def _has_grown(self, size: int) -> bool:
+        """A write sets the time just before the size, so an equal size is looked at once more."""
+        if os.fstat(self._descriptor).st_size <= size:
+            time.sleep(0.05)
+        return os.fstat(self._descriptor).st_size > size
 
     def _holds(self, version: str) -> bool:
         size, _, tail = version.split(":")

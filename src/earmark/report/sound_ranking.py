@@ -35,6 +35,9 @@ DOUBTED = 0.2
 ALIKE = 0.5
 """Share of a sound's time during which another one is heard, from which they are one."""
 
+LEAST_SHARE = 0.25
+"""Of the longer of two sounds that are one."""
+
 
 @dataclass(frozen=True, slots=True)
 class SoundTally:
@@ -115,14 +118,14 @@ def join_alike(recordings: Sequence[Sequence[SoundTally]]) -> list[list[SoundTal
         own = [(place, tally) for place, row in enumerate(recordings) for tally in row]
         spans = {place: tally.spans for place, tally in own if tally.name == name}
         seconds = sum(span.duration for each in spans.values() for span in each)
-        alike = (
-            other
-            for other in leaders
-            if leaders[other] == other
-            and _shared(spans, {place: t.spans for place, t in own if t.name == other})
-            >= ALIKE * seconds
-        )
-        leaders[name] = next(alike, name)
+        leaders[name] = name
+        for other in [lead for lead in leaders if leaders[lead] == lead and lead != name]:
+            others = {place: tally.spans for place, tally in own if tally.name == other}
+            length = sum(span.duration for each in others.values() for span in each)
+            # A few blows within a long rain are not the rain.
+            if _shared(spans, others) >= max(ALIKE * seconds, LEAST_SHARE * length):
+                leaders[name] = other
+                break
     joined = []
     for row in recordings:
         groups: dict[str, list[SoundTally]] = defaultdict(list)
